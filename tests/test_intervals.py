@@ -121,8 +121,8 @@ def test_confidence_out_of_range(confidence: float) -> None:
 
 @pytest.mark.parametrize("proportion", [1e-5, 0.01, 0.1, 0.5, 0.9, 0.999])
 def test_evidence_is_a_bet_on_every_trial(proportion: float) -> None:
-    """A trial changes it by a factor whose mean is 1 while the proportion is true, and less while that is larger; so
-    it is a supermartingale. It grows with the proportion, and falls with the successes."""
+    """A trial changes it by a factor whose mean is 1 if the proportion is true, and less if the truth is larger, as it
+    falls with a success: a supermartingale. It grows with the proportion."""
     trials, successes = (count.astype(float) for count in np.tril_indices(90))
     evidence = np.exp(log_evidence_below(successes, trials, proportion))
     hit, missed = (np.exp(log_evidence_below(successes + more, trials + 1, proportion)) for more in (1, 0))

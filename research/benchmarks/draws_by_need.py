@@ -1,236 +1,317 @@
-"""What draws by need are worth: `shrinkage` with and without `adaptive`, and counting, at equal passes in the mean.
+"""How many noisy copies rules take to tell on which side of a limit the share of copies lies that keep a prediction.
 
-    python research/benchmarks/draws_by_need.py [--points 500] [--reference 20000] [MODEL.pt2 DATA SIGMA ...]
+    python research/benchmarks/draws_by_need.py [--limits 0.9 0.5 0.99] [--confidence 0.99] [--cap 1000]
 
-MODEL.pt2, DATA and SIGMA come in threes; without any, the script trains six networks on the handwritten digits of
-scikit-learn (four perceptrons, one with attention, a transformer), which took part in no choice of `shrinkage`, and
-looks at three sigmas each. The reference is plain counting over draws of its own, without code of the package; what its
-own error adds to a mean square is taken off, `p (1 - p) / (n - 1)`. Eight replicates share no noise. Printed for at
-most 48, 96 and 200 draws a point:
+Every rule stops where it speaks with half of `1 - confidence` against one side, and at `cap` copies. All but the bets
+are functions of the counts, so their means are exact: the walk of the counts is followed copy by copy. The bets depend
+on the order of the copies; theirs are means over 1,000 simulated points. Printed for each limit:
 
-- the draws in the mean, and the root mean square errors of `shrinkage` with as many for every point, and by need, as
-  shares of that of counting as many; the last also as a share of the better of counting and `moments`;
-- how far the mean over points and replicates is off, by need and with as many draws for every point;
-- of 99% intervals by need and with as many draws for every point: which share decides at 0.9, and their mean width;
-- the same of the intervals of `moments` with as many draws for every point.
+- the fewest copies in the mean, `log(2 / a) / KL(p, limit)` (Wald), by probability of keeping;
+- for each rule the ratio to the fewest (or, where these are above the cap, the mean in brackets), the largest ratio and
+  the shares that are undecided at the cap, of the ten probabilities that are hardest to tell from the limit;
+- the same of the package and of Jeffreys' prior where they look more seldom: first look, growth, number of looks;
+- for counts of 50, 200 and 1,000 copies the widths of the intervals.
 
-The last lines hold the medians over networks and sigmas, and the largest share of the better one.
+`known` knows the probability, so no prior, pilot or logit margin does better while the interval holds at any stop;
+`fixed` looks once, after `cap` copies; `spends` holds at no more than `cap` copies, and has no interval at a stop.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import statistics
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
-import torch
-from estimators import Task, loaded
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
 
-from brittle.estimate import Estimate
-from brittle.measure import Sample, SampledInStages
-from brittle.measure.forward import Clean
-from brittle.measure.rows import pick
-from brittle.measure.sample_sums import Sampled, SampleSums
-from brittle.measure.sampling import needs_more
-from brittle.noise import Gaussian
-from brittle.scores import Moments, MonteCarlo, Shrinkage
+from brittle.intervals import clopper_pearson, log_evidence_below
 
-BUDGETS = (48, 96, 200)
-SIGMAS = (0.05, 0.15, 0.3)
-REPLICATES, BLOCK, CONFIDENCE, LIMIT = 8, 250, 0.99, 0.9
-NOISE = Gaussian(1.0)
+FAR = (0.5, 0.6, 0.7, 0.8, 0.85, 0.87)
+KEEP = np.array([*FAR, 0.88, 0.89, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.999, 1.0])
+SEQUENCES = 1000
+SHARES = (0.0, 0.05, 0.1, 0.5)
+
+Evidence = Callable[[NDArray, NDArray, float | NDArray], NDArray]
+"""Logarithm of the evidence that a proportion is below the third argument, from successes and trials."""
 
 
-class Patches(nn.Module):
-    """Attention among the sixteen patches of a digit."""
+def beta(a: float, b: float, copies: float = 0.0, cut: bool = True) -> Evidence:
+    """Likelihood ratios averaged over a beta distribution, to which a number of copies with the proportion is added."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Conv2d(1, 16, 2, stride=2)
-        self.attend = nn.MultiheadAttention(16, 2, batch_first=True)
-        self.head = nn.Sequential(nn.Linear(256, 48), nn.ReLU(), nn.Linear(48, 10))
+    def evidence(k: NDArray, n: NDArray, q: float | NDArray) -> NDArray:
+        first, second = a + copies * q, b + copies * (1 - q)
+        ratio = special.betaln(k + first, n - k + second) - special.betaln(first, second)
+        if cut:
+            ratio += np.log(special.betainc(k + first, n - k + second, q) / special.betainc(first, second, q))
+        return ratio - special.xlogy(k, q) - special.xlog1py(n - k, -q)
 
-    def forward(self, x: Tensor) -> Tensor:
-        patches = self.embed(x).flatten(2).mT
-        return self.head((patches + self.attend(patches, patches, patches, need_weights=False)[0]).flatten(1))
-
-
-class Transformer(nn.Module):
-    """Two blocks over the sixteen patches of a digit."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Conv2d(1, 32, 2, stride=2)
-        self.place = nn.Parameter(0.02 * torch.randn(16, 32))
-        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True, norm_first=True, activation="gelu")
-        self.blocks = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.head = nn.Linear(32, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.blocks(self.embed(x).flatten(2).mT + self.place).mean(dim=1))
+    return evidence
 
 
-def perceptron(activation: type[nn.Module], *widths: int) -> nn.Module:
-    """Dense layers of these widths between the 64 pixels and the ten classes."""
-    layers: list[nn.Module] = [nn.Flatten()]
-    for inside, outside in zip((64, *widths), (*widths, 10), strict=True):
-        layers += [nn.Linear(inside, outside), activation()]
-    return nn.Sequential(*layers[:-1])
+def alternatives(place: Callable[[NDArray], NDArray], weights: Sequence[float] | NDArray) -> Evidence:
+    """Likelihood ratios of proportions that depend on the one in question."""
+
+    def evidence(k: NDArray, n: NDArray, q: float | NDArray) -> NDArray:
+        k, n, q = (np.asarray(argument, float)[..., None] for argument in (k, n, q))
+        below = place(q)
+        ratio = special.xlogy(k, below) + special.xlog1py(n - k, -below) - special.xlogy(k, q)
+        ratio = ratio - special.xlog1py(n - k, -q)
+        return np.logaddexp.reduce(ratio + np.log(np.asarray(weights) / np.sum(weights)), axis=-1)
+
+    return evidence
 
 
-NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
-    "perceptron, 1 layer of 256": lambda: perceptron(nn.ReLU, 256),
-    "perceptron, 4 layers of 128": lambda: perceptron(nn.ReLU, 128, 128, 128, 128),
-    "perceptron, 2 layers of 128, GELU": lambda: perceptron(nn.GELU, 128, 128),
-    "perceptron, 3 layers of 96, sigmoid": lambda: perceptron(nn.Sigmoid, 96, 96, 96),
-    "attention, one layer": Patches,
-    "transformer, two blocks": Transformer,
+def shifted(distances: Sequence[float] | NDArray, weights: Sequence[float] | NDArray | None = None) -> Evidence:
+    """Alternatives at distances on the scale of `arcsin sqrt(p)`; of equal weight by default."""
+    return alternatives(
+        lambda q: np.sin(np.maximum(np.arcsin(np.sqrt(q)) - distances, 0.0)) ** 2,
+        np.ones(len(distances)) if weights is None else weights,
+    )
+
+
+def mixture(*parts: tuple[float, Evidence]) -> Evidence:
+    """A weighted sum."""
+    return lambda k, n, q: np.logaddexp.reduce([np.log(weight) + part(k, n, q) for weight, part in parts])
+
+
+GRID = np.geomspace(1e-3, np.pi / 2, 60)
+SMALL = np.exp(-np.array([0.4, 0.8, 1.6, np.inf]))
+
+RULES: dict[str, Evidence] = {
+    "package": log_evidence_below,
+    "Jeffreys, cut": beta(0.5, 0.5),
+    "Jeffreys, not cut (plug-in)": beta(0.5, 0.5, cut=False),
+    "uniform, cut": beta(1.0, 1.0),
+    "Beta(1/4, 1/2), cut": beta(0.25, 0.5),
+    "Beta(1/2, 1), cut": beta(0.5, 1.0),
+    "Beta(2q, 2(1-q)), cut": beta(0.0, 0.0, 2.0),
+    "Beta(3q, 3(1-q)), cut": beta(0.0, 0.0, 3.0),
+    "Beta(6q, 6(1-q)), cut": beta(0.0, 0.0, 6.0),
+    "Beta(12q, 12(1-q)), cut": beta(0.0, 0.0, 12.0),
+    "normal of 0.2 on arcsine": shifted(GRID, np.exp(-12.5 * GRID**2) * GRID),
+    "normal of 0.3 on arcsine": shifted(GRID, np.exp(-5.6 * GRID**2) * GRID),
+    "1/(d + 0.1) on arcsine": shifted(GRID, GRID / (GRID + 0.1)),
+    "fractions 0, 1/4, 1/2, 3/4": alternatives(lambda q: q * np.array([0.0, 0.25, 0.5, 0.75]), np.ones(4)),
+    "4 tilts of the odds": alternatives(lambda q: q * SMALL / (1 - q + q * SMALL), np.ones(4)),
+    "1 shift, 0.15": shifted([0.15]),
+    "2 shifts": shifted([0.08, 0.4]),
+    "3 shifts, best for the cap": shifted([0.079, 0.198, 0.422], [0.383, 0.182, 0.435]),
+    "3 shifts and 5% Jeffreys": mixture((0.95, shifted([0.08, 0.2, 0.43], [0.37, 0.21, 0.42])), (0.05, beta(0.5, 0.5))),
+    "5 shifts, doubling": shifted(0.06 * 2.0 ** np.arange(5)),
+    "shifts and weights of halves": shifted(0.45 * 0.42 ** np.arange(8), 0.5 ** np.arange(8)),
+}
+
+SPENDING: dict[str, Callable[[NDArray], NDArray]] = {
+    "spends t": lambda t: t,
+    "spends as Pocock": lambda t: np.log1p((np.e - 1) * t),
+    "spends as O'Brien-Fleming": lambda t: 2 * stats.norm.sf(stats.norm.isf(0.0025) / np.sqrt(t)) / 0.005,
+    "spends 1.1 t / (t + 0.1)": lambda t: 1.1 * t / (t + 0.1),
 }
 
 
-def trained(points: int) -> Iterator[Task]:
-    """The networks, each with digits that it was not trained on, at every sigma."""
-    from sklearn.datasets import load_digits
+class Counts:
+    """Where a rule stops: at `n` copies with at most `low[n - 1]` flips, or at least `high[n - 1]`."""
 
-    images, labels = load_digits(return_X_y=True)
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(99))
-    x = torch.from_numpy(images).float().view(-1, 1, 8, 8)[order] / 16
-    y, cut = torch.from_numpy(labels)[order], len(images) - 500
-    for name, make in NETWORKS.items():
-        torch.manual_seed(1234)
-        network = make()
-        optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
-        for _ in range(150 if "sigmoid" in name else 40):
-            for rows in torch.randperm(cut).split(64):
-                optimiser.zero_grad()
-                nn.functional.cross_entropy(network(x[rows]), y[rows]).backward()
-                optimiser.step()
-        for sigma in SIGMAS:
-            yield Task(name, network.eval(), x[cut : cut + points], sigma)
+    def __init__(self, low: NDArray, high: NDArray) -> None:
+        self.low, self.high = low, high
 
+    @classmethod
+    def of(cls, evidence: Evidence, limit: float, confidence: float, cap: int) -> Counts:
+        """The counts whose evidence for either side is enough; it falls with the successes."""
+        level, n = np.log(2 / (1 - confidence)), np.arange(1, cap + 1)
 
-@dataclass(frozen=True)
-class Drawn:
-    """Noisy copies of the points of a task.
+        def most(q: float) -> NDArray:
+            low, high = np.full(cap, -1), np.floor(n * q).astype(int)
+            while (low < high).any():
+                middle = (low + high + 1) // 2
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    enough = evidence(np.maximum(middle, 0), n, q) >= level
+                low, high = np.where(enough, middle, low), np.where(enough, high, np.maximum(middle - 1, low))
+            return low
 
-    Attributes:
-        clean: every point `REPLICATES` times, one replicate after another.
-        flips: the reference of each of them.
-        own: what the reference's own error adds to a mean square.
-        logits: of antithetic pairs, `[REPLICATES * B, pairs, 2, C]`.
-    """
+        return cls(most(1 - limit), n - most(limit))
 
-    clean: Clean
-    flips: Tensor
-    own: float
-    logits: Tensor
+    @classmethod
+    def spending(cls, spent: Callable[[NDArray], NDArray], limit: float, confidence: float, cap: int) -> Counts:
+        """The largest regions that err, in all looks up to one, as often as a share of the cap allows."""
 
+        def most(success: float) -> NDArray:
+            probability, low, budget = np.ones(1), np.full(cap, -1), 0.0
+            allowed = (1 - confidence) / 2 * spent(np.arange(cap + 1) / cap)
+            for n in range(1, cap + 1):
+                probability = np.append((1 - success) * probability, 0) + np.append(0, success * probability)
+                budget += allowed[n] - allowed[n - 1]
+                low[n - 1] = np.searchsorted(np.cumsum(probability), budget, side="right") - 1
+                budget -= probability[: low[n - 1] + 1].sum()
+                probability[: low[n - 1] + 1] = 0
+            return low
 
-@torch.no_grad()
-def draw(task: Task, reference: int) -> Drawn:
-    """Send all copies through the network."""
-    generator, shape = torch.Generator().manual_seed(2026), task.points.shape[1:]
-    logits, flips, kept = task.network(task.points), [], []
-    for point, own in zip(task.points, logits.argmax(1), strict=True):
-        noise = (torch.randn(BLOCK, *shape, generator=generator) * task.sigma for _ in range(reference // BLOCK))
-        flips.append(sum(int((task.network(point + each).argmax(1) != own).sum()) for each in noise) / reference)
-        for _ in range(REPLICATES):
-            half = torch.randn(max(BUDGETS) // 2, *shape, generator=generator) * task.sigma
-            copies = point + torch.stack((half, -half), dim=1).flatten(0, 1)
-            kept.append(task.network(copies).view(-1, 2, logits.shape[1]))
-    share = torch.tensor(flips, dtype=torch.float64)
-    every = torch.stack(kept).unflatten(0, (len(share), REPLICATES)).transpose(0, 1).flatten(0, 1)
-    ids = tuple(map(str, range(len(every))))
-    clean = Clean(torch.zeros(len(every), 1), ids, 0, logits.repeat(REPLICATES, 1), rows=64)
-    return Drawn(clean, share.repeat(REPLICATES), float((share * (1 - share)).mean()) / (reference - 1), every)
+        with np.errstate(divide="ignore"):
+            return cls(most(1 - limit), np.arange(1, cap + 1) - most(limit))
 
-
-def sampled(drawn: Drawn, draws: int, members: int = 2) -> Sampled:
-    """What the package reads of the first copies: pairs, or the first members of pairs alone."""
-    sums = SampleSums.start(drawn.clean, members)
-    sums.add(drawn.logits[:, : draws // members, :members].double())
-    return sums.read(draws // members)
+    def walk(self, keep: NDArray, looks: Sequence[int] | None = None) -> tuple[NDArray, NDArray]:
+        """The copies in the mean and the share that is undecided, by probability of keeping."""
+        cap, flip = len(self.low), 1 - keep[:, None]
+        seen = np.isin(np.arange(1, cap + 1), range(1, cap + 1) if looks is None else list(looks))
+        probability, mean, first, last = np.zeros((len(keep), cap + 2)), np.zeros(len(keep)), 0, 0
+        probability[:, 0] = 1
+        for n in range(1, cap + 1):
+            before = probability[:, first : last + 2].copy()
+            mean += before.sum(axis=1)
+            probability[:, first : last + 2] = before * (1 - flip)
+            probability[:, first + 1 : last + 2] += before[:, :-1] * flip
+            last += 1
+            if seen[n - 1]:
+                low, high = self.low[n - 1], self.high[n - 1]
+                probability[:, first : low + 1] = 0
+                probability[:, high : last + 1] = 0
+                first, last = max(first, low + 1), min(last, high - 1)
+        return mean, probability[:, first : last + 1].sum(axis=1)
 
 
-def by_need(drawn: Drawn, most: int) -> tuple[Estimate, float]:
-    """`shrinkage` in two stages of at most so many draws, and the draws in the mean."""
-    score = Shrinkage(noise=NOISE, draws=most)
-    stage = Sample(NOISE, most, adaptive=True).first_stage
-    first, whole = sampled(drawn, stage, members=1), sampled(drawn, most)
-    more = needs_more(first)
-    rows = [(some.nonzero().flatten(), part) for some, part in ((~more, first), (more, whole)) if some.any()]
-    copies = torch.where(more, most, stage)
-    found = SampledInStages(tuple((some, pick(part, some)) for some, part in rows), copies + 1)
-    return score.estimate({score.needs[0]: found}, CONFIDENCE), float(copies.double().mean())
+def known(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
+    """The likelihood ratio of the true probability."""
+    mean, undecided = np.full(len(KEEP), float(cap)), np.ones(len(KEEP))
+    for at, keep in enumerate(KEEP):
+        if keep != limit:
+            counts = Counts.of(shifted([abs(np.arcsin(keep**0.5) - np.arcsin(limit**0.5))]), limit, confidence, cap)
+            mean[at : at + 1], undecided[at : at + 1] = counts.walk(KEEP[at : at + 1])
+    return mean, undecided
 
 
-@dataclass(frozen=True)
-class Line:
-    """What is printed of one budget; shares of the error of counting, unless said otherwise."""
-
-    draws: int
-    same: float
-    need: float
-    of_better: float
-    said: str
+def fixed(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
+    """An interval of Clopper and Pearson after as many copies as there may be."""
+    flips = np.arange(cap + 1)
+    low, high = clopper_pearson(flips, cap, confidence)
+    between = (low < 1 - limit) & (high > 1 - limit)
+    undecided = [stats.binom.pmf(flips, cap, 1 - keep)[between].sum() for keep in KEEP]
+    return np.full(len(KEEP), float(cap)), np.array(undecided)
 
 
-def compare(drawn: Drawn, most: int) -> Line:
-    """Draws by need beside as many for every point."""
-    need, mean = by_need(drawn, most)
-    draws = 2 * round(mean / 2)
-    alike = sampled(drawn, draws)
-    scores = (Shrinkage(noise=NOISE, draws=draws, adaptive=False), Moments(noise=NOISE, draws=draws))
-    same, model = (score.estimate({score.needs[0]: alike}, CONFIDENCE) for score in scores)
-    plain = MonteCarlo(noise=NOISE, draws=draws)
-    counting = plain.estimate({plain.needs[0]: alike}, CONFIDENCE)
-    errors = [_error(drawn, each.value) for each in (counting, same, need, model)]
-    said = (
-        f"off by {_off(drawn, need)}, {_off(drawn, same)}; intervals by need {_intervals(need)}, "
-        f"with as many for every point {_intervals(same)}, of moments {_intervals(model)}"
-    )
-    return Line(draws, errors[1] / errors[0], errors[2] / errors[0], errors[2] / min(errors[0], errors[3]), said)
+class Side:
+    """The wealth of bets that copies succeed more often than `share`, for many points."""
+
+    def __init__(self, share: float, points: int) -> None:
+        self.share, self.wealth, self.bet, self.squares = share, *np.zeros((2, points)), np.ones(points)
+
+    def add(self, kind: str, before: NDArray, copies: int, success: NDArray) -> None:
+        """Bet on one copy, given the successes of the copies before it."""
+        mean, share = (before + 0.5) / (copies + 1), self.share
+        if kind == "GRAPA":  # the best bet if the mean so far were true
+            bet = np.clip((mean - share) / (share * (1 - share)), 0, 0.99 / share)
+        elif kind == "aGRAPA":
+            bet = np.clip((mean - share) / (mean * (1 - mean) + (mean - share) ** 2), 0, 0.75 / share)
+        else:  # ONS
+            bet = self.bet
+        factor = 1 + bet * (success - share)
+        slope = (success - share) / factor
+        self.wealth, self.squares = self.wealth + np.log(factor), self.squares + slope**2
+        self.bet = np.clip(bet + 2 / (2 - np.log(3)) * slope / self.squares, 0, 0.75 / share)
+
+    def keep(self, going: NDArray) -> None:
+        """Forget the points that stopped."""
+        self.wealth, self.bet, self.squares = self.wealth[going], self.bet[going], self.squares[going]
 
 
-def _error(drawn: Drawn, value: Tensor) -> float:
-    return math.sqrt(max(float((value - drawn.flips).square().mean()) - drawn.own, 0.0))
+def bets(kind: str, limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
+    """Bets on each copy by those before it, for each side (Waudby-Smith, Ramdas 2024); simulated."""
+    level, keeps, rng = np.log(2 / (1 - confidence)), np.repeat(KEEP, SEQUENCES), np.random.default_rng(0)
+    holds, breaks = (Side(share, len(keeps)) for share in (limit, 1 - limit))
+    stopped, kept, active = np.full(len(keeps), cap + 1), np.zeros(len(keeps)), np.arange(len(keeps))
+    for copies in range(cap):
+        copy = (rng.random(len(active)) < keeps[active]).astype(float)
+        holds.add(kind, kept, copies, copy)
+        breaks.add(kind, copies - kept, copies, 1 - copy)
+        going = np.maximum(holds.wealth, breaks.wealth) < level
+        stopped[active[~going]] = copies + 1
+        active, kept = active[going], (kept + copy)[going]
+        holds.keep(going)
+        breaks.keep(going)
+    by_keep = stopped.reshape(len(KEEP), SEQUENCES)
+    return np.minimum(by_keep, cap).mean(axis=1), (by_keep > cap).mean(axis=1)
 
 
-def _off(drawn: Drawn, found: Estimate) -> str:
-    return f"{float((found.value - drawn.flips).mean()):+.4f}"
+def growing(first: int, part: int, cap: int) -> Iterator[int]:
+    """Numbers of copies that grow by one part in so many, and by `first` at least."""
+    look = 0
+    while look < cap:
+        look = min(cap, look + max(first, look // part))
+        yield look
 
 
-def _intervals(found: Estimate) -> str:
-    decided = (found.high <= 1 - LIMIT) | (found.low >= 1 - LIMIT)
-    return f"{float(decided.double().mean()):.2f} of width {float((found.high - found.low).mean()):.3f}"
+def width(evidence: Evidence, copies: int, share: float, confidence: float) -> float:
+    """The width of the interval where this share of copies flips."""
+    level, n = np.log(2 / (1 - confidence)), np.array(copies)
+
+    def end(k: NDArray) -> float:
+        low, high = float(k / n), 1.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if evidence(k, n, middle) >= level else (middle, high)
+        return high
+
+    flips = np.round(n * share)
+    return end(flips) + end(n - flips) - 1
+
+
+class Table:
+    """Prints a line for each rule at one limit."""
+
+    def __init__(self, limit: float, confidence: float, cap: int) -> None:
+        with np.errstate(divide="ignore"):
+            divergence = special.rel_entr(KEEP, limit) + special.rel_entr(1 - KEEP, 1 - limit)
+            self.fewest = np.log(2 / (1 - confidence)) / divergence
+        self.hardest = np.sort(np.argsort(self.fewest)[-10:])
+        self.within = self.fewest < cap
+        print(f"\nlimit {limit:g}, confidence {confidence:g}, at most {cap} copies")
+        undecided = " ".join(f"{keep:5g}" for keep in KEEP[self.hardest])
+        print(f"{'keeps':29s} worst |{' '.join(f'{keep:6g}' for keep in KEEP)} | undecided at {undecided}")
+        print(f"{'fewest':35s} |{' '.join(f'{few:6.0f}' for few in self.fewest)} |")
+
+    def add(self, name: str, found: tuple[NDArray, NDArray]) -> None:
+        """Print the copies in the mean and the undecided shares of a rule."""
+        mean, undecided = found
+        cells = [
+            f"{copies / few:6.2f}" if inside else f"({copies:.0f})".rjust(6)
+            for copies, few, inside in zip(mean, self.fewest, self.within, strict=True)
+        ]
+        shares = " ".join(f"{share:5.2f}" for share in undecided[self.hardest])
+        worst = (mean / self.fewest)[self.within].max()
+        print(f"{name:29s}{worst:6.2f} |{' '.join(cells)} | {'':12s}{shares}", flush=True)
 
 
 def main() -> None:
     """Compare, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=500)
-    parser.add_argument("--reference", type=int, default=20_000)
-    parser.add_argument("networks", nargs="*", metavar="MODEL.pt2 DATA SIGMA")
+    parser.add_argument("--limits", type=float, nargs="+", default=[0.9, 0.5, 0.99])
+    parser.add_argument("--confidence", type=float, default=0.99)
+    parser.add_argument("--cap", type=int, default=1000)
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    lines: dict[int, list[Line]] = {most: [] for most in BUDGETS}
-    for task in loaded(given.networks, given.points) if given.networks else trained(given.points):
-        drawn = draw(task, given.reference)
-        print(f"\n{task.name}, sigma {task.sigma:g}, {len(task.points)} points, {float(drawn.flips.mean()):.3f} flip")
-        for most in BUDGETS:
-            line = compare(drawn, most)
-            lines[most].append(line)
-            print(
-                f"  {line.draws:3d} in the mean, {most} at most: shrinkage {line.same:.2f}, by need {line.need:.2f}, "
-                f"of the better {line.of_better:.2f}; {line.said}",
-                flush=True,
-            )
-    for most, found in lines.items():
-        median = statistics.median(line.need for line in found)
-        print(f"\n{most} at most: median {median:.2f}, of the better at most {max(one.of_better for one in found):.2f}")
+    for limit in given.limits:
+        setting = limit, given.confidence, given.cap
+        table = Table(*setting)
+        table.add("known", known(*setting))
+        for name, evidence in RULES.items():
+            table.add(name, Counts.of(evidence, *setting).walk(KEEP))
+        for name, spent in SPENDING.items():
+            table.add(name, Counts.spending(spent, *setting).walk(KEEP))
+        table.add("fixed", fixed(*setting))
+        for kind in ("GRAPA", "aGRAPA", "ONS") if limit == given.limits[0] else ():
+            table.add(f"bets, {kind} (simulated)", bets(kind, *setting))
+        for first, part in ((1, 32), (1, 16), (2, 16), (4, 8), (8, 8)):
+            looks = list(growing(first, part, given.cap))
+            for name, evidence in list(RULES.items())[:2]:
+                found = Counts.of(evidence, *setting).walk(KEEP, looks)
+                table.add(f"{name[:11]} {first}, 1/{part}: {len(looks)} looks", found)
+    print(f"\nwidths where {', '.join(f'{share:g}' for share in SHARES)} flip of 50; of 200; of 1,000; of 10,000")
+    for name, evidence in RULES.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            widths = [
+                " ".join(f"{width(evidence, copies, share, given.confidence):.4f}" for share in SHARES)
+                for copies in (50, 200, 1000, 10_000)
+            ]
+        print(f"{name:29s} {'; '.join(widths)}")
 
 
 if __name__ == "__main__":

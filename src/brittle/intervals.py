@@ -28,7 +28,7 @@ SHIFTS = 0.44 ** np.arange(1.0, 11.0)
 """How far alternatives lie below a proportion, as differences of `arcsin sqrt(p)`. The first three decide 0.9 within
 1,000 trials, the last a proportion within ten million."""
 
-WEIGHTS = np.array([0.4, 0.25, 0.3, *(0.05 * 0.5 ** np.arange(1.0, 8.0))])
+WEIGHTS = np.array([0.4, 0.25, 0.25, *(0.1 * 0.5 ** np.arange(1.0, 8.0))])
 """Weights of these alternatives, less than 1 in sum."""
 
 
