@@ -21,6 +21,9 @@ BISECTIONS = 60
 HALVINGS = 24
 """The same where the end that is kept holds at any number of them, and a ten millionth of the mean is enough."""
 
+MOST_ENDS = 100_000
+"""Ends of intervals that are kept."""
+
 BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
 """Bets on a mean: these, and ever smaller ones down to about `SMALLEST_BET / sqrt(n)`, `n` the number of values."""
 
@@ -137,13 +140,24 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does."""
-    low, high = k / np.maximum(n, 1.0), np.ones_like(k)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2.0
-        above = log_evidence_below(k, n, middle) >= level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return high
+    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked up once in
+    a process, as most points of a run stop with the counts of others."""
+    counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))
+    if new := [pair for pair in dict.fromkeys(counts) if (*pair, level) not in _UPPER_ENDS]:
+        successes, trials = np.array(new).T
+        low, high = successes / np.maximum(trials, 1.0), np.ones_like(trials)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2.0
+            above = log_evidence_below(successes, trials, middle) >= level
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        if len(_UPPER_ENDS) > MOST_ENDS:
+            _UPPER_ENDS.clear()
+        _UPPER_ENDS.update(zip(((*pair, level) for pair in new), high.tolist(), strict=True))
+    return np.array([_UPPER_ENDS[*pair, level] for pair in counts]).reshape(k.shape)
+
+
+_UPPER_ENDS: dict[tuple[float, float, float], float] = {}
+"""Ends of intervals that were looked up, by successes, trials and level."""
 
 
 def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:

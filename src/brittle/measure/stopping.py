@@ -17,6 +17,7 @@ from brittle.intervals import decided, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.chunks import MIRRORED, noisy_chunks
 from brittle.measure.forward import Clean
+from brittle.measure.noisy_margins import Votes
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import Sampled, SampleSums
 from brittle.measure.sampling import passes_together
@@ -26,8 +27,11 @@ from brittle.noise import Noise
 FIRST_LOOK = 60
 """Draws of a point before its counts are looked at: where none flips they show a flip probability below 0.1."""
 
-GROWTH = 8
+GROWTH = 5
 """From one look to the next the draws grow by one part in so many."""
+
+MARGINS_UP_TO = 240
+"""Draws of which the margins are kept; those of more are counted alone, as their share then says what margins would."""
 
 MIRRORED_UP_TO, NEAR = 120, 2**0.5
 """Draws up to which a point near the boundary gets the mirror images of its copies, and how near, in deviations of its
@@ -87,10 +91,10 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
     rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
     stream, drawn, together = clean.stream(need.noise, "until"), 0, clean.rows * passes_together(clean)
     usable = clean.finite if clean.wanted is None else clean.finite & clean.wanted
-    rows, sums = torch.arange(len(clean.ids), device=clean.inputs.device), SampleSums.start(clean, 1, need.votes_only)
+    rows, places, parts = torch.arange(len(clean.ids), device=clean.inputs.device), [], []
+    sums: SampleSums | FurtherVotes = SampleSums.start(clean, 1, need.votes_only)
     mirrors = need.noise.is_symmetric and not need.votes_only
     first_logits: list[Tensor] = []
-    places, parts = [], []
     for look in looks(need.draws):
         while drawn < look:
             copies = min(look - drawn, max(1, together // len(rows)))
@@ -98,24 +102,39 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
             sums.add(logits)
             first_logits += [logits] if mirrors and look <= MIRRORED_UP_TO else []
             drawn += copies
-        flips, without_ties = (
-            counts[:, 1].cpu().numpy() for counts in (sums.votes.flips, sums.votes.flips_without_ties)
-        )
+        flips, without_ties = (each[:, 1].cpu().numpy() for each in (sums.votes.flips, sums.votes.flips_without_ties))
         answered = rule.answered(flips, without_ties, np.full(len(rows), look)) | (look == need.draws)
         stops = torch.from_numpy(answered).to(rows.device) | ~usable[rows]
-        if not bool(stops.any()):
-            continue
-        places.append(rows[stops])
-        parts.append(pick(sums, stops).read(look))
-        if mirrors and look <= MIRRORED_UP_TO:
-            parts[-1] = _mirrored(
-                need, classifier, pick(sums.clean, stops), parts[-1], [one[stops] for one in first_logits]
-            )
-        rows, sums, first_logits = rows[~stops], pick(sums, ~stops), [one[~stops] for one in first_logits]
-        if not len(rows):
-            break
-        stream.keep((~stops).nonzero().flatten().tolist())
+        if bool(stops.any()):
+            places.append(rows[stops])
+            parts.append(pick(sums, stops).read(look))
+            if mirrors and look <= MIRRORED_UP_TO:
+                singles = torch.cat([each[stops] for each in first_logits], dim=1)
+                parts[-1] = _mirrored(need, classifier, pick(sums.clean, stops), parts[-1], singles)
+            rows, sums, first_logits = rows[~stops], pick(sums, ~stops), [each[~stops] for each in first_logits]
+            if not len(rows):
+                break
+            stream.keep((~stops).nonzero().flatten().tolist())
+        if look >= MARGINS_UP_TO and isinstance(sums, SampleSums):
+            sums = FurtherVotes(sums.clean, sums.read(look), sums.votes)
     return pick(join(_alike(parts)), torch.cat(places).argsort())
+
+
+@dataclass
+class FurtherVotes:
+    """Votes of more copies of points whose margins are known well enough, from the copies before."""
+
+    clean: Clean
+    before: Sampled
+    votes: Votes
+
+    def add(self, logits: Tensor) -> None:
+        """Add the votes of copies with the logits `[B, units, 1, C]`."""
+        self.votes += Votes.of(logits, self.clean.predicted)
+
+    def read(self, units: int) -> Sampled:
+        """Return what `units` copies showed, the first among them."""
+        return replace(self.before, votes=self.votes, passes=self.votes.draws + self.clean.passes)
 
 
 def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Tensor) -> Tensor:
@@ -127,20 +146,20 @@ def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Ten
     return logits.double().view(len(copies), count, 1, -1)
 
 
-def _mirrored(
-    need: SampleUntil, classifier: Classifier, clean: Clean, found: Sampled, logits: Sequence[Tensor]
-) -> Sampled:
-    """Return `found`; of points near the boundary its margins are over pairs of the copies with their mirror images."""
+def _mirrored(need: SampleUntil, classifier: Classifier, clean: Clean, found: Sampled, singles: Tensor) -> Sampled:
+    """Return `found`; of points near the boundary its margins are over pairs of the copies with their mirror images.
+    `singles` are the logits of the copies, `[B, units, 1, C]`."""
     assert found.nearest is not None
     near = found.nearest.mean(dim=1).abs() < NEAR * found.nearest.std(dim=1)
     if not bool(near.any()):
         return found
-    nearby, singles = clean.only(near.nonzero().flatten()), torch.cat([one[near] for one in logits], dim=1)
+    nearby, singles = clean.only(near.nonzero().flatten()), singles[near]
     pairs, count = SampleSums.start(nearby, 2), singles.shape[1]
     for chunk in noisy_chunks(nearby, need.noise, "until", [count], MIRRORED, passes=passes_together(nearby)):
         images = _logits(need, classifier, nearby, chunk.unfold(chunk.inputs))
         pairs.add(torch.cat((singles[:, chunk.first : chunk.end], images), dim=2))
-    both = replace(pairs.read(count), votes=pick(found.votes, near))
+    both = pairs.read(count)
+    both = replace(both, votes=pick(found.votes, near))
     places = torch.cat((near.nonzero().flatten(), (~near).nonzero().flatten()))
     return pick(join(_alike([both, pick(found, ~near)])), places.argsort())
 

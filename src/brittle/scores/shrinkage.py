@@ -85,22 +85,21 @@ class Shrinkage(CountedScore):
 
 
 def _copies(sampled: Sampled) -> Tensor:
-    """Return how many copies the margins are from, mirror images included, `[B]`."""
+    """Return how many copies the share is from, mirror images included, `[B]`."""
     assert sampled.nearest is not None
-    kept = (~sampled.nearest.isnan()).sum(dim=1)
-    return torch.where(kept > 0, kept, sampled.draws)
+    return torch.maximum((~sampled.nearest.isnan()).sum(dim=1), sampled.draws)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
     """Return `mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts
-    it: the share of flips itself where copies tie, are not finite, do not vary or are too many to be kept."""
+    it: the share of flips itself where copies tie, are not finite, do not vary or are more than were kept."""
     nearest, votes = sampled.nearest, sampled.votes
     share = flips_of(votes).double() / votes.draws
     if nearest is None:
         return share
     known = nearest.isfinite()
     count = known.sum(dim=1).clamp_min(2)
-    usable = (known.sum(dim=1) >= 2) & (votes.nonfinite == 0) & (votes.ties == 0)
+    usable = (known.sum(dim=1) >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
 
     def mean(values: Tensor) -> Tensor:
         return values.where(known, 0.0).sum(dim=1) / count
