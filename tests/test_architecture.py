@@ -82,7 +82,7 @@ def check(extension):
     names = ["shrinkage", "moments", "taylor", "softmax", "logit_margin", "entropy"]
     scores = [brittle.scores.CATALOGUE[name]() for name in names if name in names[3:]]
     scores += [brittle.scores.CATALOGUE[name](0.1) for name in names[:3]]
-    scores += [brittle.scores.MonteCarlo(0.1, draws=20), brittle.scores.InputMargin(effort="fast")]
+    scores += [brittle.scores.MonteCarlo(0.1, draws=20, limit=None), brittle.scores.InputMargin(effort="fast")]
     needed = brittle.scores.InputMargin().needs[1].missing
     assert (extension in needed) == (extension in ("more_attacks", "trees")), needed
     table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), scores, out=out)

@@ -208,7 +208,9 @@ def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) ->
     other = find_family("./yours.py:Salt")
     with pytest.raises(ParameterError, match="Salt is called 'salt' like Salt; rename one"):
         brittle.score(
-            small_classifier(), inputs(2), [MonteCarlo(noise=one(0.1), draws=4) for one in (mine.Salt, other)]
+            small_classifier(),
+            inputs(2),
+            [MonteCarlo(noise=one(0.1), draws=4, limit=None) for one in (mine.Salt, other)],
         )
 
 

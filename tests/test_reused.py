@@ -119,11 +119,15 @@ class Masked(nn.Module):
         return found
 
 
-SAMPLED: tuple[Score, ...] = (MonteCarlo(0.3, draws=40), Shrinkage(0.3, draws=40), Moments(0.3, draws=40))
+SAMPLED: tuple[Score, ...] = (
+    MonteCarlo(0.3, draws=40, limit=None),
+    Shrinkage(0.3, draws=40, limit=None),
+    Moments(0.3, draws=40),
+)
 
 
 def sampled(noise: Noise) -> tuple[Score, ...]:
-    return MonteCarlo(noise=noise, draws=40), Shrinkage(noise=noise, draws=40)
+    return MonteCarlo(noise=noise, draws=40, limit=None), Shrinkage(noise=noise, draws=40, limit=None)
 
 
 def beside(write: Callable[[Tensor], Tensor], zero: bool) -> Any:
@@ -199,7 +203,7 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the margins of a decision": buffered(of_decision),
     "the batches of points": buffered(lambda write: numbers(*SAMPLED, FirstOrderMargin(), data=Mine(write))),
     "the batches that a score is called with": buffered(
-        lambda write: MonteCarlo(0.3, draws=40)(brittle.Classifier(NETWORK), Mine(write)).value.tolist()
+        lambda write: MonteCarlo(0.3, draws=40, limit=None)(brittle.Classifier(NETWORK), Mine(write)).value.tolist()
     ),
     "the mask of a model": lambda reused: beside((lambda one: one) if reused else fresh, zero=False),
     "tensors beside the inputs": lambda reused: beside(fresh, zero=reused),

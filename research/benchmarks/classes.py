@@ -26,7 +26,7 @@ from brittle.scores import FirstOrderMargin, InputMargin, Moments, Score, Shrink
 CLASSES, POINTS = (10, 100, 1000), 8
 
 SCORES: dict[str, Score] = {
-    "shrinkage": Shrinkage(0.1),
+    "shrinkage": Shrinkage(0.1, limit=None),
     "taylor": Taylor(0.1),
     "moments": Moments(0.1),
     "first_order_margin": FirstOrderMargin(),

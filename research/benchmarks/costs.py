@@ -29,7 +29,7 @@ POINTS = (1_000, 50_000, 1_000_000, 1_000_000_000)
 
 CHOICES: dict[str, list[Score]] = {
     "one pass": [Softmax(), LogitMargin()],
-    "shrinkage": [Shrinkage(0.05)],
+    "shrinkage": [Shrinkage(0.05, limit=None)],
     "input_margin fast": [InputMargin(effort="fast")],
 }
 

@@ -30,7 +30,7 @@ from brittle.scores import FirstOrderMargin, MonteCarlo
 NETWORKS = (
     "vnn21_cifar10_resnet2b", "pt_abc_cifar_cnn_a_mix", "vnn_oval21_cifar_base", "pt_convex_cifar_small_l2_36px",
 )  # fmt: skip
-SCORES = [MonteCarlo(0.05, draws=100), FirstOrderMargin(norm="linf")]
+SCORES = [MonteCarlo(0.05, draws=100, limit=None), FirstOrderMargin(norm="linf")]
 UNCHOSEN, GREY = 100, 255
 HEAD = ("network", "points", "of", "exact", "JPEG", "JPEG - exact", "low", "high", "p")
 

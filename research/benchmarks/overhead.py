@@ -34,8 +34,8 @@ BATCHES = (64, 256, 1024, 4096, 16384)
 """Copies in one pass of the bare loop, of which the fastest is taken."""
 
 SCORES = {
-    "monte_carlo": MonteCarlo(SIGMA, draws=DRAWS),
-    "shrinkage": Shrinkage(SIGMA, draws=DRAWS),
+    "monte_carlo": MonteCarlo(SIGMA, draws=DRAWS, limit=None),
+    "shrinkage": Shrinkage(SIGMA, draws=DRAWS, limit=None),
     "moments": Moments(SIGMA, draws=DRAWS),
     "taylor": Taylor(SIGMA),
 }

@@ -221,7 +221,7 @@ def by_need(drawn: Drawn, most: int) -> ByNeed:
 
 def mixed(sampled: Sampled) -> Tensor:
     """The value of `shrinkage`."""
-    score = Shrinkage(sigma=1.0, draws=sampled.draws)
+    score = Shrinkage(sigma=1.0, draws=sampled.draws, limit=None)
     return score.estimate({score.needs[0]: sampled}, 0.99).value
 
 

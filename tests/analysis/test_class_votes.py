@@ -46,11 +46,11 @@ def skewed(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 SCORES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "pairs": (MonteCarlo(SIGMA, draws=400), {}),
-    "single copies": (MonteCarlo(noise=Transform(skewed), draws=60), {}),
-    "two stages": (Shrinkage(SIGMA), {}),
+    "pairs": (MonteCarlo(SIGMA, draws=400, limit=None), {}),
+    "single copies": (MonteCarlo(noise=Transform(skewed), draws=60, limit=None), {}),
+    "two stages": (Shrinkage(SIGMA, limit=None), {}),
     "as many at every point": (Moments(SIGMA, draws=100), {}),
-    "until decided": (MonteCarlo(SIGMA, draws=400), {"until": "decided", "limit": 0.6}),
+    "until decided": (MonteCarlo(SIGMA, draws=400, limit=None), {"until": "decided", "limit": 0.6}),
 }
 
 
@@ -74,7 +74,7 @@ def test_intervals_hold_the_probability_of_a_band(kind: str) -> None:
 def test_they_are_the_votes_of_the_copies() -> None:
     """The share of the predicted class is what counting says; those of all classes are what other copies show."""
     network, x = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5)), torch.randn(20, 3)
-    table = brittle.score(brittle.Classifier(network, bounds=None), x, [MonteCarlo(2.0, draws=300)])
+    table = brittle.score(brittle.Classifier(network, bounds=None), x, [MonteCarlo(2.0, draws=300, limit=None)])
     votes: Any = class_votes(table)
     predicted = dict(zip(table.points["point"].to_pylist(), table.points["predicted"].to_pylist(), strict=True))
     own = votes[votes["class"] == votes["point"].map(predicted)].set_index("point")
@@ -93,7 +93,9 @@ def test_a_tie_of_others_is_a_vote_for_none() -> None:
         far = x[:, 0] > 0.5
         return 5.0 * torch.stack([(~far).float(), far.float(), far.float()], 1)
 
-    table = brittle.score(brittle.Classifier(network, bounds=None), torch.zeros(1, 1), [MonteCarlo(0.5, draws=1000)])
+    table = brittle.score(
+        brittle.Classifier(network, bounds=None), torch.zeros(1, 1), [MonteCarlo(0.5, draws=1000, limit=None)]
+    )
     out = stats.norm.cdf(-1)
     for band, low, high in ((0, 1 - out, 1.0), (1, 0.0, out), (2, 0.0, out)):
         (row,) = class_votes(table, of=band).to_dict("records")
@@ -107,7 +109,7 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
     y = torch.tensor([0, 3, 3, 3])
     classifier: Any = brittle.Classifier(bands, bounds=None)
     classifier.class_names = ["a", "b", "c", "d"]
-    table = brittle.score(classifier, (x, y), [MonteCarlo(SIGMA, draws=400)])
+    table = brittle.score(classifier, (x, y), [MonteCarlo(SIGMA, draws=400, limit=None)])
     found: Any = class_votes(table, of="label")
     assert found["class"].tolist() == [0, 3, 3, 3]
     named: Any
@@ -118,7 +120,7 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
     assert frame.loc[["1", "2"], "turns_into"].tolist() == ["b", "d"]
     own = found.set_index("point")["copies"]["2"]
     assert f"d ({own}, its label)" in format_point_card(table, "2")
-    bare = brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=400)])
+    bare = brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=400, limit=None)])
     assert class_votes(bare, of="label").empty
     votes: Any = class_votes(bare)
     assert votes.groupby("point")["share"].sum().tolist() == pytest.approx([1.0] * 4)
@@ -127,7 +129,9 @@ def test_the_label_is_asked_for_where_there_is_one() -> None:
 def test_what_noise_turns_a_class_into_is_the_mean_over_the_points_that_are_predicted_so() -> None:
     """Labels change nothing: a wrong prediction that holds is no work of the noise."""
     x = drawn()
-    table = brittle.score(brittle.Classifier(bands, bounds=None), (x, torch.arange(POINTS) % 2), [MonteCarlo(SIGMA)])
+    table = brittle.score(
+        brittle.Classifier(bands, bounds=None), (x, torch.arange(POINTS) % 2), [MonteCarlo(SIGMA, limit=None)]
+    )
     found: Any = confusions(table)
     true, predicted = probabilities(x), table.points["predicted"].to_numpy()
     assert found["share"].is_monotonic_decreasing
@@ -145,14 +149,18 @@ def test_what_noise_turns_a_class_into_is_the_mean_over_the_points_that_are_pred
 
 @pytest.mark.parametrize("of", ["nobody", 4, -1, True, 1.5])
 def test_what_is_no_class_is_refused(of: Any) -> None:
-    table = brittle.score(brittle.Classifier(bands, bounds=None), drawn()[:4], [MonteCarlo(SIGMA, draws=20)])
+    table = brittle.score(
+        brittle.Classifier(bands, bounds=None), drawn()[:4], [MonteCarlo(SIGMA, draws=20, limit=None)]
+    )
     with pytest.raises(ParameterError):
         class_votes(table, of=of)
 
 
 def test_what_counts_no_classes_is_refused() -> None:
     x, network = torch.rand(6, 3), torch.nn.Linear(3, 3)
-    labels = brittle.score(brittle.Classifier(network, decision="multilabel"), x, [MonteCarlo(0.1, draws=20)])
+    labels = brittle.score(
+        brittle.Classifier(network, decision="multilabel"), x, [MonteCarlo(0.1, draws=20, limit=None)]
+    )
     tangent = brittle.score(brittle.Classifier(network), x, [Taylor(0.1)])
     for table in (labels, tangent):
         with pytest.raises(DataError) as error:
@@ -163,7 +171,9 @@ def test_what_counts_no_classes_is_refused() -> None:
 
 def test_a_run_keeps_them_and_damaged_ones_are_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    table = brittle.score(brittle.Classifier(bands, bounds=None), drawn()[:8], [MonteCarlo(Gaussian(SIGMA).sigma)])
+    table = brittle.score(
+        brittle.Classifier(bands, bounds=None), drawn()[:8], [MonteCarlo(Gaussian(SIGMA).sigma, limit=None)]
+    )
     table.save(run)
     assert class_votes(brittle.read_table(run)).equals(class_votes(table))
     whole = pq.read_table(run / "scores-00000.parquet")
@@ -186,7 +196,7 @@ def test_a_point_whose_copies_all_tie_counts_among_those_of_its_class() -> None:
         return torch.stack([x[:, 0] * x[:, 1], torch.zeros(len(x))], 1)
 
     x = torch.tensor([[0.05, 1.0], [0.05, 0.0]])
-    noise = MonteCarlo(noise=Transform(first_alone), draws=60)
+    noise = MonteCarlo(noise=Transform(first_alone), draws=60, limit=None)
     table = brittle.score(brittle.Classifier(network, bounds=None), x, [noise], skip_doctor=True)
     (found,) = confusions(table).to_dict("records")
     (votes,) = class_votes(table, of=1).query("point == '0'").to_dict("records")
@@ -201,7 +211,9 @@ def test_a_card_tells_of_copies_that_all_turn_and_of_none_that_are_all_kept() ->
         return torch.stack([torch.where(x[:, 0] == 0.0, 1.0, -1.0) + (x[:, 0] < -5).float() * 9, 0.0 * x[:, 0]], 1)
 
     x = torch.tensor([[-9.0], [0.0]])
-    table = brittle.score(brittle.Classifier(network, bounds=None), x, [MonteCarlo(0.1, draws=40)], skip_doctor=True)
+    table = brittle.score(
+        brittle.Classifier(network, bounds=None), x, [MonteCarlo(0.1, draws=40, limit=None)], skip_doctor=True
+    )
     assert table["monte_carlo"].p_robust.tolist() == [1.0, 0.0]
     assert "class 1 (40)" in format_point_card(table, "1")
     assert "class 0 (40)" not in format_point_card(table, "0")

@@ -75,7 +75,7 @@ def test_a_run_without_flip_probabilities_holds_nothing() -> None:
     run = brittle.score(small_classifier(), inputs(4), [brittle.scores.LogitMargin()])
     with pytest.raises(DataError, match="holds no flip probability"):
         decide(run, 0.9)
-    both = brittle.score(small_classifier(), inputs(4), [MonteCarlo(0.5, draws=50), Softmax()])
+    both = brittle.score(small_classifier(), inputs(4), [MonteCarlo(0.5, draws=50, limit=None), Softmax()])
     assert decide(both, 0.9, both["monte_carlo"])["draws"].tolist() == [50] * 4
     with pytest.raises(DataError, match="Softmax is no measurement under noise"):
         decide(both, 0.9, both["softmax"])
@@ -93,12 +93,14 @@ def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers
         column_for(run, 0.9, sigma=3.0)
 
 
-@pytest.mark.parametrize("kept", [MonteCarlo(0.5, draws=10), Shrinkage(0.5, draws=200, adaptive=True)], ids=repr)
+@pytest.mark.parametrize("kept", [MonteCarlo(0.5, draws=10, limit=None), Shrinkage(0.5, draws=200)], ids=repr)
 def test_beside_the_states_stand_the_numbers_of_a_count_that_does_not_stop(kept: Score, tmp_path: Path) -> None:
     """So no interval becomes wider when the points of a run are decided later, and no mean gets a bias."""
     x, rule = (inputs(30), torch.arange(30) % 3), {"until": "decided", "limit": 0.9, "most_draws": 3000}
     brittle.score(small_classifier(), x, [kept], skip_doctor=True, out=tmp_path / "first")
-    brittle.score(small_classifier(), x, [MonteCarlo(0.5)], skip_doctor=True, out=tmp_path / "later", **rule)
+    brittle.score(
+        small_classifier(), x, [MonteCarlo(0.5, limit=None)], skip_doctor=True, out=tmp_path / "later", **rule
+    )
     join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
     after = brittle.read_table(tmp_path / "run")
     judge, own = next(one for one in after.columns if one.limit == 0.9), after[kept]
@@ -117,7 +119,12 @@ def test_beside_the_states_stand_the_numbers_of_a_count_that_does_not_stop(kept:
 
 
 @pytest.mark.parametrize(
-    "other", [MonteCarlo(0.2, draws=500), MonteCarlo(0.5, draws=500, clip=True), Moments(0.5, draws=500)]
+    "other",
+    [
+        MonteCarlo(0.2, draws=500, limit=None),
+        MonteCarlo(0.5, draws=500, clip=True, limit=None),
+        Moments(0.5, draws=500),
+    ],
 )
 def test_a_count_of_other_noise_and_a_model_do_not_stand_beside_the_states(other: Score) -> None:
     stopped = MonteCarlo(0.5, draws=100, limit=0.9)

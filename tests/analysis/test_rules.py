@@ -38,7 +38,7 @@ def run(points: int, seed: int = 0, shift: float = 0.0, draws: int = 1000) -> Ta
     classifier = brittle.Classifier(lambda x: torch.cat([x - shift, torch.zeros_like(x)], 1), bounds=(-1, 1))
     y = ((x[:, 0] < 0) ^ wrong).long()
     margins = [InputMargin(effort="fast")] if draws == 1000 else []
-    return brittle.score(classifier, (x, y), [MonteCarlo(SIGMA, draws=draws), *margins])
+    return brittle.score(classifier, (x, y), [MonteCarlo(SIGMA, draws=draws, limit=None), *margins])
 
 
 def part(table: Table, start: int, count: int) -> Table:
@@ -145,7 +145,9 @@ def test_the_rate_of_a_detector() -> None:
         network.weight.copy_(torch.tensor([[1.0], [-1.0]]))
         network.bias.zero_()
     x = torch.rand(600, 1, generator=torch.Generator().manual_seed(0)) - 0.5
-    table = brittle.score(brittle.Classifier(network, bounds=(-1, 1)), x, [MonteCarlo(SIGMA), LogitMargin()])
+    table = brittle.score(
+        brittle.Classifier(network, bounds=(-1, 1)), x, [MonteCarlo(SIGMA, limit=None), LogitMargin()]
+    )
     detector = Detector.fit(table, limit=LIMIT, tpr=0.8)
     assert check(table, detector=detector, detector_tpr=0.5).state == "passes"
     assert check(table, detector=detector, detector_tpr=0.85).state == "undecided"

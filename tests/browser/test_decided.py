@@ -21,7 +21,7 @@ from brittle.scores import MonteCarlo
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-FINISHED, STOPPED = MonteCarlo(0.5, draws=500), MonteCarlo(0.5, draws=3000, limit=0.9)
+FINISHED, STOPPED = MonteCarlo(0.5, draws=500, limit=None), MonteCarlo(0.5, draws=3000, limit=0.9)
 
 
 def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones(

@@ -124,8 +124,8 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
     every = {
         "moments": (Moments(1.0, draws=draws), whole),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
-        "shrinkage": (Shrinkage(1.0, draws=draws, adaptive=False), whole),
-        "shrinkage in stages": (Shrinkage(1.0, draws=draws), staged),
+        "shrinkage": (Shrinkage(1.0, draws=draws, limit=None), whole),
+        "shrinkage in stages": (Shrinkage(1.0, draws=draws, limit=None), staged),
     }
     return {
         name: estimate_of(score, {score.needs[0]: found}, CONFIDENCE, replicates)

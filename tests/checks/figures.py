@@ -41,9 +41,9 @@ def note(frame, event, argument):
         ran.add(frame.f_code)
 x = torch.rand(5, 6)
 classifier = brittle.Classifier(torch.nn.Linear(6, 3), bounds=(0, 1))
-brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1, limit=None)])
 sys.setprofile(note)
-brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1)])
+brittle.score(classifier, (x, torch.zeros(5, dtype=torch.long)), [brittle.scores.Shrinkage(0.1, limit=None)])
 sys.setprofile(None)
 named = {one for one in ran if not one.co_name.startswith("<")}
 print(len(named), "functions in", len({one.co_filename for one in named}), "files")

@@ -175,7 +175,7 @@ def networks(seeds: int = 30, draws: int = 20) -> None:
     for sigma in (0.2, 0.4):
         tables = [
             [
-                brittle.score(one, x, [MonteCarlo(sigma, draws=draws)], seed=seed, skip_doctor=True)
+                brittle.score(one, x, [MonteCarlo(sigma, draws=draws, limit=None)], seed=seed, skip_doctor=True)
                 for seed in range(seeds)
             ]
             for one in models

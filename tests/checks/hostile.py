@@ -75,12 +75,15 @@ class Plan:
     def scores(self, noise: Noise) -> dict[str, list[Score]]:
         """By what they ask for, those that serve the noise."""
         many, few, paired = self.draws, self.gradient_draws, noise.is_symmetric
-        found: list[Score] = [MonteCarlo(noise=noise, draws=many), Shrinkage(noise=noise, draws=self.most_draws)]
+        found: list[Score] = [
+            MonteCarlo(noise=noise, draws=many, limit=None),
+            Shrinkage(noise=noise, draws=self.most_draws, limit=None),
+        ]
         linear: list[Score] = []
         if self.thorough and paired:
             found.append(Moments(noise=noise, draws=many))
         if self.thorough:
-            found.append(Shrinkage(noise=noise, draws=many, adaptive=False))
+            found.append(Shrinkage(noise=noise, draws=many, limit=None))
             found.append(MonteCarlo(noise=noise, draws=self.most_draws, limit=LIMIT))
         if noise.has_covariance:
             linear += [MMSE(noise=noise, draws=few, antithetic=paired), Taylor(noise=noise)]

@@ -25,8 +25,8 @@ from brittle.scores import (
 
 SIGMA = 0.4
 SCORES: list[Score] = [
-    MonteCarlo(sigma=SIGMA, draws=20),
-    Shrinkage(sigma=SIGMA),
+    MonteCarlo(sigma=SIGMA, draws=20, limit=None),
+    Shrinkage(sigma=SIGMA, limit=None),
     Taylor(noise=Relative(SIGMA)),
     ProbabilityChange(sigma=SIGMA, draws=20),
     Laplacian(),
@@ -113,7 +113,7 @@ def test_what_does_not_vary_is_as_it_is_at_the_point_for_any_transform() -> None
     mask = torch.tensor([[1, 0, 0]]).expand(4, 3)
     data = brittle.data.array_points(x, mask=mask)
     move = Transform(lambda own, generator: own + 9 * torch.rand(own.shape, generator=generator), name="move")
-    for score in (MonteCarlo(noise=move, draws=20), MonteCarlo(sigma=5.0, draws=20)):
+    for score in (MonteCarlo(noise=move, draws=20, limit=None), MonteCarlo(sigma=5.0, draws=20, limit=None)):
         assert values(brittle.score(brittle.Classifier(network), data, [score]), score) == [0.0] * 4
 
 

@@ -103,7 +103,7 @@ def test_more_texts_than_categories_may_have_are_no_numbers() -> None:
 
 def test_numbers_alone_are_their_arrays() -> None:
     forest = RandomForestClassifier(5, random_state=0).fit(X[["length", "weight"]], KIND)
-    numbers, scores = X[["length", "weight"]], [Shrinkage(sigma=0.3)]
+    numbers, scores = X[["length", "weight"]], [Shrinkage(sigma=0.3, limit=None)]
     table = brittle.score(forest, (numbers, KIND), scores)
     assert table.scores.equals(brittle.score(forest, (numbers.to_numpy(), KIND), scores).scores)
 
@@ -133,7 +133,10 @@ def test_points_that_hold_codes_reach_the_estimator_as_categories(pipeline: Pipe
     X.to_csv(tmp_path / "flowers.csv", index=False)
     X[X.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
     points, other = (open_points(tmp_path / name, levels=True) for name in ("flowers.csv", "other.csv"))
-    classifier, score = brittle.Classifier(pipeline, bounds=None), MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20)
+    classifier, score = (
+        brittle.Classifier(pipeline, bounds=None),
+        MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20, limit=None),
+    )
     robust = brittle.score(classifier, points, [score]).frame()["p_robust"]
     assert [1 - flip for flip in score(classifier, points).value.tolist()] == robust.tolist()
     for read in (score, brittle.nearest):
@@ -156,7 +159,7 @@ def test_a_search_moves_the_numbers_of_a_frame_and_keeps_its_categories(pipeline
 
 def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:
     """A part of the rows has the numbers that it has among all; an index that repeats is none."""
-    score = [MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20)]
+    score = [MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20, limit=None)]
     named = X.set_axis([f"customer {row}" for row in range(len(X))])
     parts: list[Any] = [named, named[::-3]]
     whole, some = (brittle.score(pipeline, one, score).frame() for one in parts)
@@ -168,7 +171,7 @@ def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:
 
 
 def test_swapping_a_column_of_text_alone_is_refused(pipeline: Pipeline) -> None:
-    swap = MonteCarlo(noise=Swap.of(X, 0.9, columns=["colour"]), draws=20)
+    swap = MonteCarlo(noise=Swap.of(X, 0.9, columns=["colour"]), draws=20, limit=None)
     refused("columns", "categories", brittle.score, pipeline, X, [swap])
 
 

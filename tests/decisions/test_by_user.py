@@ -39,7 +39,7 @@ def test_a_function_that_works_in_place_decides_as_one_that_does_not() -> None:
         at_point *= 0
         return NEAR - output.abs_().sum(1)
 
-    scores = [MonteCarlo(sigma=0.5, draws=100), InputMargin(norm="l2", effort="fast")]
+    scores = [MonteCarlo(sigma=0.5, draws=100, limit=None), InputMargin(norm="l2", effort="fast")]
     tables = [
         brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points()[:8], scores)
         for one in (near, in_place)
@@ -80,7 +80,7 @@ def by_place(output: Tensor, at_point: Tensor) -> Tensor:
 def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callable[..., Tensor]) -> None:
     classifier = brittle.Classifier(network(), bounds=None, decision=Custom(function))
     with pytest.raises(ModelError) as caught:
-        brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10)])
+        brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10, limit=None)])
     assert caught.value.code == "decision"
 
 
@@ -92,7 +92,9 @@ def test_a_run_does_not_go_on_where_the_file_of_the_function_has_changed(tmp_pat
         file.write_text(f"LIMIT = {limit}\n\n\ndef near(y, at):\n    return LIMIT - (y - at).abs().sum(1)\n")
         compare: Any = find_named(f"{file}:near")
         classifier = brittle.Classifier(network(), bounds=None, decision=Custom(compare))
-        brittle.score(classifier, points()[:8], [MonteCarlo(sigma=0.5, draws=4)], out=tmp_path / "run", resume=True)
+        brittle.score(
+            classifier, points()[:8], [MonteCarlo(sigma=0.5, draws=4, limit=None)], out=tmp_path / "run", resume=True
+        )
 
     run(1.2)
     run(1.2)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts h
 
 X = torch.rand(30, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 NAMES = ("rain", "snow", "fog", "wind")
-SCORES = [MonteCarlo(sigma=0.3, draws=20), InputMargin(effort="fast")]
+SCORES = [MonteCarlo(sigma=0.3, draws=20, limit=None), InputMargin(effort="fast")]
 
 
 def outputs() -> torch.Tensor:
@@ -96,7 +96,7 @@ def test_a_model_may_return_a_single_number(decision: str) -> None:
     network.weight.copy_(weight)
     right = (x @ weight.T if decision == "within:0.5" else (x @ weight.T > 0).long()).numpy()
     classifier = brittle.Classifier(network.eval(), decision=decision)
-    scores = [Shrinkage(sigma=0.3), InputMargin(effort="fast", bounded=False)]
+    scores = [Shrinkage(sigma=0.3, limit=None), InputMargin(effort="fast", bounded=False)]
     table = brittle.score(classifier, (x, right), scores)
     assert all(one["correct"] for one in table.points.to_pylist())
     nearest = np.full(30, 0.5) if decision == "within:0.5" else (2 * x[:, 0]).abs().numpy()
@@ -126,5 +126,7 @@ def test_as_many_labels_as_outputs_are_needed(decision: str) -> None:
     """One column beside three outputs was compared with each of them."""
     classifier = brittle.Classifier(torch.nn.Linear(4, 3), decision=decision)
     with pytest.raises(ModelError, match=r"\b1\b.*\b3\b") as caught:
-        brittle.score(classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10)])
+        brittle.score(
+            classifier, (torch.rand(20, 4), torch.randint(2, (20, 1)).double()), [MonteCarlo(0.1, draws=10, limit=None)]
+        )
     assert caught.value.code == "output_shape"

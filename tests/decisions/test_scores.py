@@ -37,7 +37,7 @@ def test_counts_are_those_of_single_copies(name: str) -> None:
     """Each noisy copy alone through the network, and the decision said in other words: the same share flips."""
     decision, holds = DECISIONS[name]
     network = bent_network()
-    found = MonteCarlo(sigma=SIGMA, draws=DRAWS)(brittle.Classifier(network, decision=decision), POINTS)
+    found = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(brittle.Classifier(network, decision=decision), POINTS)
     with torch.no_grad():
         for row, copies in enumerate(copies_of(POINTS)):
             own = network(POINTS[row])
@@ -62,10 +62,10 @@ def test_an_attack_ends_where_the_decision_is_another(name: str) -> None:
 
 
 SAMPLED: list[Score] = [
-    MonteCarlo(sigma=SIGMA, draws=400),
+    MonteCarlo(sigma=SIGMA, draws=400, limit=None),
     Moments(sigma=SIGMA, draws=400),
-    Shrinkage(sigma=SIGMA, draws=400),
-    *drawn_until([MonteCarlo(sigma=SIGMA)], "decided", 0.9, None, 400),
+    Shrinkage(sigma=SIGMA, draws=400, limit=None),
+    *drawn_until([MonteCarlo(sigma=SIGMA, limit=None)], "decided", 0.9, None, 400),
 ]
 
 
@@ -180,7 +180,7 @@ def test_a_threshold_is_in_the_units_of_the_declared_outputs(threshold, only: in
     classifier = brittle.Classifier(network, outputs="probs", decision=decision)
     limits = torch.as_tensor(0.5 if threshold is None else threshold, dtype=torch.float64)
     asked = slice(None) if only is None else slice(only, only + 1)
-    found = MonteCarlo(sigma=SIGMA, draws=DRAWS)(classifier, POINTS)
+    found = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(classifier, POINTS)
     margin = CATALOGUE["logit_margin"]()(classifier, POINTS).value
     with torch.no_grad():
         for row, copies in enumerate(copies_of(POINTS)):
@@ -201,7 +201,7 @@ def test_a_tie_is_a_tie() -> None:
     nn.init.zeros_(flat.weight)
     nn.init.zeros_(flat.bias)
     for decision in (MultiLabel(), SameTop(2)):
-        found = MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(flat, decision=decision), POINTS[:1])
+        found = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(brittle.Classifier(flat, decision=decision), POINTS[:1])
         assert brittle.estimate.Status(int(found.status[0])).slug == "tie"
 
 
@@ -227,7 +227,7 @@ def test_a_pass_that_does_not_say_of_which_point_is_refused() -> None:
 )
 def test_outputs_that_do_not_fit_a_decision_are_refused(decision, network, said: str) -> None:
     with pytest.raises(ModelError, match=said):
-        MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(network, decision=decision), POINTS)
+        MonteCarlo(sigma=SIGMA, draws=4, limit=None)(brittle.Classifier(network, decision=decision), POINTS)
 
 
 def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:
@@ -235,7 +235,8 @@ def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:
     network = bent_network()
     same = Custom(lambda new, old: new.argmax(dim=1) == old.argmax(dim=1), name_of="same")
     said, plain = (
-        MonteCarlo(sigma=2.0, draws=DRAWS)(brittle.Classifier(network, decision=how), POINTS) for how in (same, None)
+        MonteCarlo(sigma=2.0, draws=DRAWS, limit=None)(brittle.Classifier(network, decision=how), POINTS)
+        for how in (same, None)
     )
     assert 0 < float(plain.value.max()) < 1
     for name in ("value", "low", "high", "status"):
@@ -246,10 +247,12 @@ def test_a_function_by_which_a_point_differs_from_itself_is_refused() -> None:
     """Its copies would agree that it does, and no flip would be seen. A tie and NaN have a status instead."""
     apart = brittle.Classifier(bent_network(), decision=Custom(lambda new, old: (new - old) - 1.0))
     with pytest.raises(ModelError, match="compared with itself"):
-        MonteCarlo(sigma=SIGMA, draws=4)(apart, POINTS)
+        MonteCarlo(sigma=SIGMA, draws=4, limit=None)(apart, POINTS)
     with pytest.raises(ModelError, match="compared with itself"):
-        brittle.score(apart, POINTS, [MonteCarlo(sigma=SIGMA, draws=4)])
+        brittle.score(apart, POINTS, [MonteCarlo(sigma=SIGMA, draws=4, limit=None)])
     for number, slug in ((0.0, "tie"), (math.nan, "nonfinite_logits")):
         level = Custom(lambda new, old, number=number: new[:, 0] * 0 + number)
-        found = MonteCarlo(sigma=SIGMA, draws=4)(brittle.Classifier(bent_network(), decision=level), POINTS[:1])
+        found = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(
+            brittle.Classifier(bent_network(), decision=level), POINTS[:1]
+        )
         assert brittle.estimate.Status(int(found.status[0])).slug == slug

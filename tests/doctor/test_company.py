@@ -126,7 +126,7 @@ def test_noisy_passes_are_looked_at_too() -> None:
     change = where(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
     x = inputs(260)
     x[:256, 0, 0, 0], x[256:, 0, 0, 0] = 0.0, 1.0
-    scores: list[Score] = [MonteCarlo(0.3, draws=60)]
+    scores: list[Score] = [MonteCarlo(0.3, draws=60, limit=None)]
     with pytest.raises(ModelError, match=r"a copy of one of the rows \d+ to \d+ of shard \d ") as caught:
         brittle.score(brittle.Classifier(Wrapped(change)), x, scores)
     assert caught.value.code == "batch_dependent"
@@ -139,7 +139,7 @@ def test_a_pass_has_copies_of_all_points() -> None:
     x[:, 0, 0, 0] = 0.0
     x[700:760, 0, 0, 0] = 1.0
     with pytest.raises(ModelError) as caught:
-        brittle.score(brittle.Classifier(Wrapped(change)), x, [MonteCarlo(0.3, draws=200)])
+        brittle.score(brittle.Classifier(Wrapped(change)), x, [MonteCarlo(0.3, draws=200, limit=None)])
     assert caught.value.code == "batch_dependent"
 
 

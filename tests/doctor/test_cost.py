@@ -16,10 +16,10 @@ from brittle.scores import MMSE, InputMargin, Laplacian, Moments, MonteCarlo, Sc
 
 PASSES = [
     ([Softmax()], (1, 0)),
-    ([MonteCarlo(0.1, draws=30), Moments(0.1, draws=10)], (31, 0)),
+    ([MonteCarlo(0.1, draws=30, limit=None), Moments(0.1, draws=10)], (31, 0)),
     ([Taylor(0.1), Taylor(0.2)], (1, 4)),
     ([MMSE(0.1, draws=6)], (7, 24)),
-    ([Taylor(0.1), MonteCarlo(0.1, draws=20)], (21, 4)),
+    ([Taylor(0.1), MonteCarlo(0.1, draws=20, limit=None)], (21, 4)),
     ([Laplacian()], (3, 8)),
 ]
 

@@ -36,7 +36,7 @@ def test_the_number_of_rows_is_named(rows: int, points: int) -> None:
     for model in (viewed, FirstState(rows)):
         assert set(codes(subject_of(model, rows=64, count=points)).values()) == {"fixed_batch"}
         with pytest.raises(BrittleError, match=f"takes batches of {rows} rows and no others") as caught:
-            brittle.score(brittle.Classifier(model), inputs(points), [MonteCarlo(0.1, draws=4)])
+            brittle.score(brittle.Classifier(model), inputs(points), [MonteCarlo(0.1, draws=4, limit=None)])
         assert caught.value.code == "fixed_batch"
 
 

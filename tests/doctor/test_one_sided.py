@@ -127,7 +127,9 @@ def test_a_label_is_looked_at_by_itself() -> None:
     """Two sigmoids beside logits are named; a label that is rare, or masked, beside others is no finding."""
     mixed = Changed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
     with pytest.raises(ModelError, match="label 0, 1 ") as caught:
-        brittle.score(brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4)])
+        brittle.score(
+            brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4, limit=None)]
+        )
     assert caught.value.code == "outputs"
     assert found(mixed, points(), decision="multilabel:0") == ["refused"]
     assert found(mixed, points(), decision="multilabel:3") == []

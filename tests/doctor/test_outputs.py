@@ -151,7 +151,7 @@ def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code:
     classifier = brittle.Classifier(Step(at), bounds=bounds)
     caught = None
     try:
-        brittle.score(classifier, x, [MonteCarlo(1.0, draws=20)])
+        brittle.score(classifier, x, [MonteCarlo(1.0, draws=20, limit=None)])
     except ModelError as error:
         caught = error.code
     assert caught == code
@@ -170,7 +170,7 @@ def test_one_point_without_bounds_is_no_constant(rows: int) -> None:
 
 
 def test_the_largest_probabilities_are_no_logits() -> None:
-    score = [MonteCarlo(0.1, draws=20)]
+    score = [MonteCarlo(0.1, draws=20, limit=None)]
     likely = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), decision=SameTop(2))
     with pytest.raises(ModelError) as caught:
         brittle.score(likely, inputs(COUNT), score)
@@ -183,5 +183,5 @@ def test_a_tree_whose_rows_lie_in_one_leaf_is_no_constant() -> None:
     """No noisy copy leaves it either; inputs far away do."""
     tree = DecisionTreeClassifier(max_depth=1).fit([[0.0], [100.0]], [0, 1])
     x = torch.linspace(0, 40, COUNT)[:, None]
-    table = brittle.score(brittle.Classifier(tree, bounds="none"), x, [MonteCarlo(0.1, draws=20)])
+    table = brittle.score(brittle.Classifier(tree, bounds="none"), x, [MonteCarlo(0.1, draws=20, limit=None)])
     assert table.scores["value"].to_pylist() == [0.0] * COUNT

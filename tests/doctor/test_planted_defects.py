@@ -234,7 +234,7 @@ def test_a_healthy_network_raises_no_alarm(kind: str, dtype: torch.dtype, gain: 
 
 @pytest.mark.parametrize(("draws", "forward", "backward"), [(40, 739, 80), (2000, 1667, 128)], ids=["short", "long"])
 def test_what_the_checks_cost(draws: int, forward: int, backward: int) -> None:
-    scores = [*GRADIENTS, MonteCarlo(0.2, draws=draws)]
+    scores = [*GRADIENTS, MonteCarlo(0.2, draws=draws, limit=None)]
     spent = examine(zoo.network("resnet"), points_for(torch.float32), scores).classifier
     readings = 11 * COUNT  # where labels leave something to gain
     assert (spent.forward_passes, spent.backward_passes) == (forward + readings, backward)

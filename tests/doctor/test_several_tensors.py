@@ -17,7 +17,7 @@ from brittle.errors import ModelError
 from brittle.scores import FeatureMargin, Score, Shrinkage, Taylor
 
 POINTS = 24
-SCORES: list[Score] = [Taylor(sigma=0.2), Shrinkage(sigma=0.2), FeatureMargin()]
+SCORES: list[Score] = [Taylor(sigma=0.2), Shrinkage(sigma=0.2, limit=None), FeatureMargin()]
 
 
 class Changed(nn.Module):

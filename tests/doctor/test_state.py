@@ -22,7 +22,7 @@ from brittle.errors import ModelError
 from brittle.run import make_job
 from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 
-SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40)]
+SCORES: list[Score] = [Softmax(), MonteCarlo(0.2, draws=40, limit=None)]
 
 
 class Remembers(nn.Module):
@@ -151,6 +151,6 @@ def test_what_cannot_be_copied_is_said() -> None:
 def test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run(rows: int) -> None:
     """Its clean passes, which gradients are taken from, and its noisy ones would be those of two networks."""
     model = Remembers(lambda m, x: m.network(x) + torch.eye(4)[0] * (5.0 if x.requires_grad else 0.0))
-    scores = [Taylor(0.2), MonteCarlo(0.2, draws=4)]
+    scores = [Taylor(0.2), MonteCarlo(0.2, draws=4, limit=None)]
     with pytest.raises(ModelError, match="where gradients are recorded"):
         brittle.score(brittle.Classifier(model), inputs(5), scores, batch_size=rows)

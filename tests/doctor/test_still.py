@@ -42,7 +42,7 @@ def nearest_on_a_grid(x: torch.Tensor, reach: float, steps: int = 401) -> float:
 def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
     """The network fails on a category that is none, and the distance is that of a fine grid up to its steps."""
     margin = InputMargin(effort="standard")
-    table = score([Shrinkage(noise=PER_FEATURE), margin, FirstOrderMargin()], X[:16])
+    table = score([Shrinkage(noise=PER_FEATURE, limit=None), margin, FirstOrderMargin()], X[:16])
     found = table[margin].value.to_numpy()
     truth = np.array([nearest_on_a_grid(row, 4.0) for row in X[:16]])
     near = truth < 4.0
@@ -82,7 +82,7 @@ class Hidden(Score):
 def test_all_vary_where_one_noise_moves_all_or_nobody_knows() -> None:
     points = array_points(X, bounds="none")
     first = next(iter(points.batches(1)))
-    still, moving = MonteCarlo(noise=PER_FEATURE, draws=4), MonteCarlo(sigma=0.1, draws=4)
+    still, moving = MonteCarlo(noise=PER_FEATURE, draws=4, limit=None), MonteCarlo(sigma=0.1, draws=4, limit=None)
     for scores in ([moving], [still, moving], [InputMargin()], [still, Hidden()]):
         assert doctor.varying(points, first, scores) is points
     assert doctor.varying(points, first, [still, InputMargin()]) is not points
@@ -98,7 +98,7 @@ def notes_of(x: torch.Tensor, noise: Noise, bounds: str | tuple[float, float] = 
         network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(x[0].numel(), 3)).eval()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        brittle.score(brittle.Classifier(network, bounds=bounds), x, [MonteCarlo(noise=noise, draws=4)])
+        brittle.score(brittle.Classifier(network, bounds=bounds), x, [MonteCarlo(noise=noise, draws=4, limit=None)])
     return [str(each.message) for each in said if "one for all features" in str(each.message)]
 
 

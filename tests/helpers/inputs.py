@@ -36,15 +36,15 @@ from brittle.scores import (
 SIGMA = 0.2
 
 EXAMPLES: list[Score] = [
-    MonteCarlo(SIGMA, draws=64),
-    MonteCarlo(SIGMA, draws=64, clip=True),
-    MonteCarlo(noise=Sphere(SIGMA), draws=16),
+    MonteCarlo(SIGMA, draws=64, limit=None),
+    MonteCarlo(SIGMA, draws=64, clip=True, limit=None),
+    MonteCarlo(noise=Sphere(SIGMA), draws=16, limit=None),
     Moments(SIGMA, draws=32),
     Moments(noise=Laplace(SIGMA), draws=8),
-    Shrinkage(SIGMA, draws=32, adaptive=False),
-    Shrinkage(SIGMA, draws=8, clip=True, adaptive=False),
-    Shrinkage(SIGMA, draws=32, adaptive=True),
-    Shrinkage(SIGMA, draws=200, adaptive=True),
+    Shrinkage(SIGMA, draws=32, limit=None),
+    Shrinkage(SIGMA, draws=8, clip=True, limit=None),
+    Shrinkage(SIGMA, draws=32),
+    Shrinkage(SIGMA, draws=200),
     Taylor(SIGMA),
     Taylor(noise=Uniform(SIGMA)),
     Taylor(SIGMA, classes=2),

@@ -161,7 +161,7 @@ def python_names() -> dict[str, Any]:
     exec(NETWORKS, made)
     network = made["make"]().eval()
     classifier = brittle.Classifier(network, bounds=(0, 1))
-    scores = [Shrinkage(sigma=0.1, draws=20)]
+    scores = [Shrinkage(sigma=0.1, draws=20, limit=None)]
     return {
         "brittle": brittle,
         "torch": torch,

@@ -33,7 +33,7 @@ def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
     assert Sample(Gaussian(SIGMA), 10)(classifier, clean).votes.flips.tolist() == [[0, 0, 5]] * COUNT
 
 
-@pytest.mark.parametrize("kind", [MonteCarlo, Moments, partial(Shrinkage, adaptive=False), MMSE, MMSEMVS])
+@pytest.mark.parametrize("kind", [MonteCarlo, Moments, partial(Shrinkage, limit=None), MMSE, MMSEMVS])
 def test_smaller_budgets_are_read_off_on_the_way(kind) -> None:
     budgets = (6, 40)
     classifier = small_classifier()
@@ -94,8 +94,12 @@ def test_points_near_a_boundary_have_all_draws_and_the_others_the_first() -> Non
 
 def test_stages_and_fixed_budgets_share_their_passes() -> None:
     x = _mixed_points()
-    scores = [Shrinkage(SIGMA, draws=draws, adaptive=True) for draws in (24, 80)]
-    alike = ([Moments(SIGMA, draws=20)], 80), ([Moments(SIGMA, draws=40)], 80), ([MonteCarlo(SIGMA, draws=120)], 120)
+    scores = [Shrinkage(SIGMA, draws=draws) for draws in (24, 80)]
+    alike = (
+        ([Moments(SIGMA, draws=20)], 80),
+        ([Moments(SIGMA, draws=40)], 80),
+        ([MonteCarlo(SIGMA, draws=120, limit=None)], 120),
+    )
     for fixed, most in (([], 80), *alike[1:]):
         classifier = small_classifier()
         measured = take(plan([*scores, *fixed]), classifier, clean_of(classifier, x))
@@ -113,7 +117,7 @@ def test_what_a_second_stage_shows_does_not_depend_on_the_other_points(
     neighbour: int, classes: int, sigma: float
 ) -> None:
     """To the last bit, whether the neighbour goes on or not; above 100 classes not all competitors are kept."""
-    classifier, score = small_classifier(classes=classes), Shrinkage(sigma, draws=40, adaptive=True)
+    classifier, score = small_classifier(classes=classes), Shrinkage(sigma, draws=40)
     x = _mixed_points(classes)
     changed = x.clone()
     changed[2] = inputs(1, seed=neighbour)[0]
@@ -162,6 +166,6 @@ def test_copies_are_as_fine_as_the_model(dtype: torch.dtype) -> None:
     network.bias.data = torch.tensor([-base - gap, 0.0], dtype=torch.float64)
     x = torch.tensor([[base]], dtype=dtype)
     assert float(x) == base
-    score = MonteCarlo(sigma=sigma, draws=1000)
+    score = MonteCarlo(sigma=sigma, draws=1000, limit=None)
     found = score(brittle.Classifier(network, bounds=None), x, confidence=0.9999)
     assert float(found.low) < stats.norm.sf(gap / sigma) < float(found.high)

@@ -189,7 +189,7 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
     frame[["pay", "age"]].to_csv(tmp_path / "turned.csv", index=False)
     frame.to_csv(tmp_path / "data.csv", index=False)
     classifier = brittle.Classifier(forest, bounds=(0, 1))
-    scores = [MonteCarlo(sigma=0.1, draws=4)]
+    scores = [MonteCarlo(sigma=0.1, draws=4, limit=None)]
     assert len(brittle.score(classifier, tmp_path / "data.csv", scores).points) == 40
     with pytest.raises(DataError, match=r"'age'.*'pay'"):
         brittle.score(classifier, tmp_path / "turned.csv", scores)

@@ -29,9 +29,9 @@ def test_eight_bits_are_counted_row_by_row() -> None:
         network = torch.ao.quantization.quantize_dynamic(plain, {nn.Linear}, dtype=torch.qint8)
         x, copies = torch.rand(6, 16), torch.randn(6, 400, 16)
     with pytest.raises(ModelError) as caught:
-        brittle.score(network, x, [MonteCarlo(SIGMA)])
+        brittle.score(network, x, [MonteCarlo(SIGMA, limit=None)])
     assert caught.value.code == "batch_dependent"
-    found = brittle.score(network, x, [MonteCarlo(SIGMA, draws=400)], batch_size=1).frame()
+    found = brittle.score(network, x, [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1).frame()
     for row, own in enumerate(x):
         predicted = int(network(own[None]).argmax())
         kept = sum(int(network((own + SIGMA * one)[None]).argmax()) == predicted for one in copies[row])
@@ -53,7 +53,7 @@ def test_bfloat16_of_gpt2_is_near_single_precision() -> None:
         network = transformers.GPT2ForSequenceClassification(config).eval()
         nn.init.normal_(network.score.weight, std=2.0)
         x = torch.randn(20, 6, 16)
-    scores = [MonteCarlo(SIGMA, draws=200), Moments(SIGMA, draws=200), Taylor(SIGMA)]
+    scores = [MonteCarlo(SIGMA, draws=200, limit=None), Moments(SIGMA, draws=200), Taylor(SIGMA)]
     means = []
     for kind in (torch.float32, torch.bfloat16):
         classifier = brittle.Classifier(network.to(kind), bounds="none", perturb="inputs_embeds")

@@ -201,7 +201,7 @@ class Odd:
     "part", [Odd(ValueError()), Odd(NotImplementedError()), threading.Lock()], ids=["value", "method", "lock"]
 )
 def test_what_cannot_be_pickled_is_scored_and_has_no_detector(part: Any) -> None:
-    scores = [MonteCarlo(0.1, draws=100), LogitMargin()]
+    scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()]
     table = brittle.score(brittle.Classifier(_holding(part)), torch.from_numpy(X), scores, skip_doctor=True)
     assert table.record.model.state_sha256 is None
     with pytest.raises(ModelError) as caught:

@@ -65,7 +65,7 @@ def known_shares(sigma: float) -> list[float]:
 def test_intervals_hold_the_known_probability(until: bool) -> None:
     """24 intervals at 99.99%: one fails falsely 1 time in 400 at most, on these seeds never."""
     classifier = brittle.Classifier(Dropping(), random=True)
-    score = MonteCarlo(sigma=SIGMA, draws=1000)
+    score = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)
     score = drawn_until([score], None, None, 0.2, 2000)[0] if until else score
     table = brittle.score(classifier, X, [score], confidence=0.9999)
     clean = known_shares(0.0)
@@ -79,7 +79,7 @@ def test_intervals_hold_the_known_probability(until: bool) -> None:
 def test_shares_are_those_of_a_plain_loop() -> None:
     """Each copy alone, of 1,000: within 5 of its deviations of the interval (3 points: fails falsely 1 in 10^5)."""
     network = Dropping()
-    found = MonteCarlo(sigma=SIGMA, draws=1000)(brittle.Classifier(network, random=True), X[:3])
+    found = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)(brittle.Classifier(network, random=True), X[:3])
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         for row, x in enumerate(X[:3]):
@@ -104,7 +104,7 @@ def test_a_run_says_so_and_is_the_same_again() -> None:
     assert brittle.score(brittle.Classifier(nn.Linear(6, 2)), X.float()).record.model.random is None
     with torch.random.fork_rng(devices=[]):
         torch.random.set_rng_state(before)
-        MonteCarlo(sigma=SIGMA, draws=10)(classifier, X)
+        MonteCarlo(sigma=SIGMA, draws=10, limit=None)(classifier, X)
         assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -149,14 +149,16 @@ def test_what_needs_one_function_is_refused() -> None:
 def test_the_doctor_knows_how_a_model_draws(how: str, declared: bool, code: str) -> None:
     """Points that share what is drawn are not independent, so an interval over them would not hold."""
     with pytest.raises(ModelError) as caught:
-        brittle.score(brittle.Classifier(Dropping(how), random=declared), X, [MonteCarlo(SIGMA, draws=10)])
+        brittle.score(brittle.Classifier(Dropping(how), random=declared), X, [MonteCarlo(SIGMA, draws=10, limit=None)])
     assert caught.value.code == code
 
 
 def test_a_model_that_draws_once_a_pass_is_scored_row_by_row() -> None:
     """And its intervals hold the known probability: 4 at 99.99%, which fail falsely 1 time in 2,500 at most."""
     classifier = brittle.Classifier(Dropping("passes"), random=True)
-    table = brittle.score(classifier, X[:4], [MonteCarlo(SIGMA, draws=400)], batch_size=1, confidence=0.9999)
+    table = brittle.score(
+        classifier, X[:4], [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1, confidence=0.9999
+    )
     for point, found, share in zip(
         table.points.to_pylist(), table.scores.to_pylist(), known_shares(SIGMA), strict=False
     ):
@@ -192,7 +194,7 @@ def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
     kinds = [("sum", share) for share in (0.0, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)]
     kinds += [("now and then", 0.2), ("size", 0.0), ("one half", 0.0), ("neighbours", 0.0), ("every fourth", 0.0)]
     x = torch.linspace(0.6, 3.0, 100, dtype=torch.float64)[:, None].repeat(1, 2)  # class 1 wins 101 clean passes
-    score = MonteCarlo(sigma=SIGMA, draws=200)
+    score = MonteCarlo(sigma=SIGMA, draws=200, limit=None)
     score = drawn_until([score], "decided", 0.9, None, 500)[0] if until else score
     kept, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
     for kind in kinds:
@@ -204,9 +206,9 @@ def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
 def test_the_doctor_finds_a_tenth_of_the_variance_that_a_pass_shares() -> None:
     """It misses that once in 1,000 times, and refuses a model that shares nothing once in a million."""
     one, other = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
-    assert brittle.score(one, X, [MonteCarlo(SIGMA, draws=10)]).scores.num_rows == len(X)
+    assert brittle.score(one, X, [MonteCarlo(SIGMA, draws=10, limit=None)]).scores.num_rows == len(X)
     with pytest.raises(ModelError) as caught:
-        brittle.score(other, X, [MonteCarlo(SIGMA, draws=10)])
+        brittle.score(other, X, [MonteCarlo(SIGMA, draws=10, limit=None)])
     assert caught.value.code == "batch_dependent"
 
 

@@ -54,7 +54,10 @@ def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
     model, x = Watched(), table(100)
     noise = brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0)))
     scored = brittle.score(
-        brittle.Classifier(model, None, rules=RULES), points(x), [MonteCarlo(noise=noise, draws=1000)], skip_doctor=True
+        brittle.Classifier(model, None, rules=RULES),
+        points(x),
+        [MonteCarlo(noise=noise, draws=1000, limit=None)],
+        skip_doctor=True,
     )
     rows = np.concatenate(model.rows)
     assert len(rows) >= 100_000
@@ -98,7 +101,7 @@ def test_noisy_copies_keep_rules_of_several_columns(kind: str, draws: int) -> No
         "swap": brittle.noise.Swap.of(data, 0.4, rules=SEVERAL),
     }[kind]
     classifier = brittle.Classifier(model, None, rules=SEVERAL)
-    brittle.score(classifier, data, [MonteCarlo(noise=noise, draws=draws)], skip_doctor=True)
+    brittle.score(classifier, data, [MonteCarlo(noise=noise, draws=draws, limit=None)], skip_doctor=True)
     rows = np.concatenate(model.rows)
     assert len(rows) >= 100 * draws
     assert (np.sort(rows[:, [0, 2, 3]], axis=1) == [0.0, 0.0, 1.0]).all()
@@ -169,7 +172,7 @@ def test_categories_have_no_rule_but_fixed(rule: str) -> None:
 
 
 def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
-    x, score = table(12), MonteCarlo(sigma=0.5, draws=200)
+    x, score = table(12), MonteCarlo(sigma=0.5, draws=200, limit=None)
     classifier = brittle.Classifier(Watched(), "none", rules={"4": "fixed", "1": "fixed"})
     called = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])
     whole = brittle.score(classifier, (x, None), [score], skip_doctor=True)

@@ -222,7 +222,7 @@ def test_families_that_could_not_be_told_apart() -> None:
         with pytest.raises(ParameterError, match=family.__name__):
             family(SIGMA)
     with pytest.raises(ParameterError, match="keeps width beside its fields"):
-        MonteCarlo(noise=Beside(SIGMA, 2.0))
+        MonteCarlo(noise=Beside(SIGMA, 2.0), limit=None)
 
 
 # What derives from a family of brittle does not have what that one's draws have.
@@ -237,7 +237,7 @@ def held(noise: Noise, x: Any, truth: float) -> int:
         network.weight.copy_(torch.tensor([[0.0, 1.0], [0.0, -1.0]]))
         network.bias.zero_()
     classifier = brittle.Classifier(network, bounds="none")
-    found = brittle.score(classifier, x, [MonteCarlo(noise=noise, draws=COPIES)])["monte_carlo"]
+    found = brittle.score(classifier, x, [MonteCarlo(noise=noise, draws=COPIES, limit=None)])["monte_carlo"]
     return int(((found.low <= truth) & (found.high >= truth)).sum())
 
 

@@ -58,7 +58,7 @@ def flips_by_exponentials(margin: float) -> float:
     [
         partial(MonteCarlo, draws=400),
         partial(MonteCarlo, draws=500, precision=0.3),
-        partial(Shrinkage, draws=200, adaptive=False),
+        partial(Shrinkage, draws=200, limit=None),
     ],
     ids=["monte_carlo", "precision", "all_draws"],
 )
@@ -77,7 +77,7 @@ def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     sampled = Sample(noise, 40)(falling(), clean)
     assert (sampled.votes.members, sampled.votes.units) == (1, 40)
     flips = sampled.votes.flips[:, 1].numpy()
-    found = MonteCarlo(noise=noise, draws=40).estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
+    found = MonteCarlo(noise=noise, draws=40, limit=None).estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
     low, high = clopper_pearson(flips, 40, 0.99)
     assert np.allclose(found.low, low)
     assert np.allclose(found.high, high)
@@ -130,7 +130,7 @@ REFUSED = {
 @pytest.mark.parametrize(("said", "fn"), REFUSED.items(), ids=list(REFUSED))
 def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
     with pytest.raises(ParameterError) as caught:
-        MonteCarlo(noise=Transform(fn, name="mine"), draws=4)(falling(), points())
+        MonteCarlo(noise=Transform(fn, name="mine"), draws=4, limit=None)(falling(), points())
     assert said in str(caught.value)
     assert "mine()" in str(caught.value)
 

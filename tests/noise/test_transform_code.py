@@ -152,7 +152,7 @@ def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
 
 
 def test_two_functions_of_one_name_are_refused() -> None:
-    scores = [MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4) for number in (1.0, 2.0)]
+    scores = [MonteCarlo(noise=Transform(_adding(number), name="light"), draws=4, limit=None) for number in (1.0, 2.0)]
     with pytest.raises(ParameterError, match="two functions"):
         brittle.score(small_classifier(), inputs(6), scores)
 
@@ -167,7 +167,7 @@ def test_two_functions_of_one_name_are_refused() -> None:
 )
 def test_a_run_is_not_resumed_with_other_noise_of_the_same_name(one, other, named: str, tmp_path: Path) -> None:
     def run(noise: Transforming) -> None:
-        score = MonteCarlo(noise=noise, draws=4)
+        score = MonteCarlo(noise=noise, draws=4, limit=None)
         brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
 
     run(one())

@@ -38,7 +38,7 @@ def test_a_nonfinite_pixel_costs_its_row_alone(value: float, seen: str) -> None:
 
 
 def test_the_other_rows_keep_their_bytes() -> None:
-    scores = [*SCORES, Shrinkage(SIGMA, draws=40, adaptive=True)]
+    scores = [*SCORES, Shrinkage(SIGMA, draws=40)]
     sound, broken = (run(x, labels(), scores=scores) for x in (inputs(COUNT), broken_at(3, float("nan"))))
     assert without(sound, "3") == without(broken, "3")
 
@@ -84,7 +84,7 @@ def test_nan_gradient_is_said() -> None:
 
 def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
     step = brittle.Classifier(Wrapped(lambda x, z: (z * 3).round() + 0.0 * z.detach() + 0.0 * x.flatten(1)[:, :4]))
-    scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20)]
+    scores = [Taylor(SIGMA), MonteCarlo(SIGMA, draws=20, limit=None)]
     table = run(inputs(6), labels(6), step, scores=scores, skip_doctor=True)
     for row in table.scores.to_pylist():
         expected = {"taylor": {"zero_gradient", "tie"}, "monte_carlo": {"ok", "noisy_ties", "tie"}}[row["score"]]
@@ -96,7 +96,7 @@ def test_zero_gradient_is_said_and_monte_carlo_still_counts() -> None:
 
 
 def test_passes_are_shared_between_scores() -> None:
-    scores = [Taylor(SIGMA), Taylor(2 * SIGMA), MonteCarlo(SIGMA, draws=30), Moments(SIGMA, draws=30)]
+    scores = [Taylor(SIGMA), Taylor(2 * SIGMA), MonteCarlo(SIGMA, draws=30, limit=None), Moments(SIGMA, draws=30)]
     table = run(inputs(COUNT), labels(), scores=scores)
     assert set(table.points.column("passes").to_pylist()) == {1 + 4 + 30}
     assert {row["score"]: row["passes"] for row in table.scores.to_pylist()} == {

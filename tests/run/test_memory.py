@@ -15,7 +15,13 @@ from brittle.scores import InputMargin, Laplacian, LogitMargin, Score, Shrinkage
 from brittle.store.table import Table
 
 COUNT, SIZE, CLASSES = 12, 5, 3
-SCORES = [Shrinkage(draws=50, sigma=0.1), Taylor(0.1), Laplacian(), InputMargin(effort="fast"), LogitMargin()]
+SCORES = [
+    Shrinkage(draws=50, sigma=0.1, limit=None),
+    Taylor(0.1),
+    Laplacian(),
+    InputMargin(effort="fast"),
+    LogitMargin(),
+]
 SAID = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes."
 
 

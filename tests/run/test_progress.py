@@ -97,7 +97,11 @@ def test_a_long_run_is_told_before_it_begins_how_long_it_takes(
         time.sleep(0.0002 * len(x))
         return x[:, :2]
 
-    classifier, x, counting = brittle.Classifier(slow, bounds=(0, 1)), torch.rand(1600, 3), [MonteCarlo(0.1, draws=200)]
+    classifier, x, counting = (
+        brittle.Classifier(slow, bounds=(0, 1)),
+        torch.rand(1600, 3),
+        [MonteCarlo(0.1, draws=200, limit=None)],
+    )
     brittle.score(classifier, x[:1], counting, progress=True)
     assert "takes about" not in capsys.readouterr().err
     monkeypatch.setattr("brittle.run.progress.ProgressLine.__call__", stop)

@@ -60,11 +60,11 @@ def test_the_record_says_what_of_the_output_was_taken(
 
 
 def test_clipping_and_the_number_of_draws_do_not_change_the_draws_and_the_noise_does() -> None:
-    one = draws_of(MonteCarlo(SIGMA, draws=40))
+    one = draws_of(MonteCarlo(SIGMA, draws=40, limit=None))
     assert list(one.values()) == [40]
     assert draws_of(Moments(SIGMA, draws=8, clip=True)).keys() == one.keys()
-    assert not draws_of(MonteCarlo(2 * SIGMA)).keys() & one.keys()
-    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA))).keys() & one.keys()
+    assert not draws_of(MonteCarlo(2 * SIGMA, limit=None)).keys() & one.keys()
+    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA), limit=None)).keys() & one.keys()
     assert not draws_of(MMSE(SIGMA)).keys() & one.keys()
     assert draws_of(Taylor(SIGMA)) == draws_of(Softmax()) == {}
 

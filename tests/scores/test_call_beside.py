@@ -13,7 +13,7 @@ from brittle.scores import InputMargin, Laplacian, MonteCarlo, Score, Shrinkage,
 
 SIGMA = 0.4
 SCORES: list[Score] = [
-    Shrinkage(sigma=SIGMA, draws=40),
+    Shrinkage(sigma=SIGMA, draws=40, limit=None),
     Laplacian(),
     InputMargin(norm="l2", effort="fast"),
 ]
@@ -84,7 +84,7 @@ def test_other_tensors_inside_the_network_give_the_same() -> None:
     tokens, own = int(MASK[row].sum()), slice(row, row + 1)
     cut = brittle.Classifier(Alone(MASK[own, :tokens], SHIFT[own]).eval(), bounds=(-3, 3))
     extra_inputs = {name: tensor[own] for name, tensor in BESIDE.items()}
-    for score in (MonteCarlo(sigma=SIGMA, draws=20), Taylor(sigma=SIGMA)):
+    for score in (MonteCarlo(sigma=SIGMA, draws=20, limit=None), Taylor(sigma=SIGMA)):
         whole = score(classifier(), X[own], extra_inputs=extra_inputs, mask="attention_mask")
         assert float(whole.value) == pytest.approx(float(score(cut, X[own, :tokens]).value), rel=1e-9, abs=1e-12)
     near = brittle.nearest(

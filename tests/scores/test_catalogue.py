@@ -181,6 +181,6 @@ def test_no_two_scores_share_a_colour_or_a_preference() -> None:
 
 
 def test_a_count_of_few_draws_speaks_late() -> None:
-    few, many = MonteCarlo(0.1, draws=198), MonteCarlo(0.1, draws=200)
+    few, many = MonteCarlo(0.1, draws=198, limit=None), MonteCarlo(0.1, draws=200, limit=None)
     others = [score.preference for score in EXAMPLES if score.preference is not None and score.name != "monte_carlo"]
     assert many.preference < min(others) < few.preference < max(others)

@@ -27,7 +27,7 @@ SIGMA, REPLICATES, MOST_MISSES, LONG = 0.2, 500, 17, 20000
 @cache
 def flip_probability() -> float:
     """That of the one point."""
-    long = MonteCarlo(SIGMA, draws=LONG)
+    long = MonteCarlo(SIGMA, draws=LONG, limit=None)
     return float(estimate(small_classifier(), inputs(1, seed=3), long, ["long run"], MANY_ROWS).value[0])
 
 
@@ -35,9 +35,9 @@ def flip_probability() -> float:
 @pytest.mark.parametrize(
     ("score", "widest"),
     [
-        (MonteCarlo(SIGMA, draws=100), 0.40),
+        (MonteCarlo(SIGMA, draws=100, limit=None), 0.40),
         (Moments(SIGMA, draws=20), 0.70),
-        (Shrinkage(SIGMA), 0.40),
+        (Shrinkage(SIGMA, limit=None), 0.40),
         (MMSEMVS(SIGMA), 0.60),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,

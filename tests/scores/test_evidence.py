@@ -76,7 +76,7 @@ def test_ties_under_noise_are_counted_apart() -> None:
     """Rounded logits tie in many noisy copies; the interval holds whether a tie keeps the prediction or not."""
     x = inputs(40)
     classifier = brittle.Classifier(Wrapped(lambda x, z: (2 * z).round()))
-    found = estimate(classifier, x, MonteCarlo(0.1, draws=200))
+    found = estimate(classifier, x, MonteCarlo(0.1, draws=200, limit=None))
     tied = found.status == int(Status.NOISY_TIES)
     assert bool(tied.any())
     noise = torch.randn(2000, *x.shape[1:], generator=torch.Generator().manual_seed(1)) * 0.1
@@ -93,7 +93,7 @@ def test_ties_under_noise_are_counted_apart() -> None:
 
 
 def test_an_interval_that_says_nothing_has_a_status() -> None:
-    found = estimate(small_classifier(), inputs(20), MonteCarlo(0.2, draws=2))
+    found = estimate(small_classifier(), inputs(20), MonteCarlo(0.2, draws=2, limit=None))
     assert {Status(code) for code in found.status.tolist()} == {Status.VACUOUS}
     assert bool((found.high - found.low >= 0.9).all())
 

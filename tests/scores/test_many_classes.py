@@ -32,7 +32,9 @@ def points() -> Tensor:
     return torch.full((POINTS, SIZE), 0.5)
 
 
-@pytest.mark.parametrize("score", [Moments(0.1, draws=100), Shrinkage(0.1, draws=200), Shrinkage(0.1, draws=8)])
+@pytest.mark.parametrize(
+    "score", [Moments(0.1, draws=100), Shrinkage(0.1, draws=200, limit=None), Shrinkage(0.1, draws=8, limit=None)]
+)
 @pytest.mark.parametrize("steep", [1, 8])
 def test_competitors_that_can_win_are_kept(score: Score, steep: int) -> None:
     """The flip probability is `1 - Phi(2)^steep`; kept by logits alone it would be 0."""
@@ -67,7 +69,7 @@ def test_what_is_left_out_is_said_where_it_is_much_of_a_value_that_no_copy_shows
 
 
 def test_which_are_kept_does_not_depend_on_the_batch_or_on_other_scores() -> None:
-    scores: list[Score] = [Moments(0.1, draws=100), Shrinkage(0.1, draws=200)]
+    scores: list[Score] = [Moments(0.1, draws=100), Shrinkage(0.1, draws=200, limit=None)]
     alone = [brittle.score(network(8), points(), [one], skip_doctor=True).scores.to_pandas() for one in scores]
     few: list[Score] = [*scores, Moments(0.1, draws=4), Moments(0.1, draws=12)]
     for size in (1, 7, 512):

@@ -56,15 +56,15 @@ def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pyt
 
 def test_beside_a_count_no_point_stops() -> None:
     """The copies of the count are there for every point; who wants draws by need says so."""
-    assert choose(["shrinkage"], [0.1]) == [Shrinkage(0.1)]
-    assert Shrinkage(0.1).adaptive
+    assert choose(["shrinkage"], [0.1]) == [Shrinkage(0.1, limit=None)]
+    assert Shrinkage(0.1, limit=None).adaptive
     budgets = (6, 10, 20, 50, 100, 200)
-    fixed = [Shrinkage(0.1, draws=draws, adaptive=False) for draws in budgets]
+    fixed = [Shrinkage(0.1, draws=draws, limit=None) for draws in budgets]
     chosen = choose(["shrinkage", "monte_carlo"], [0.1])
     assert [score for score in chosen if not isinstance(score, MonteCarlo)] == fixed
     assert choose(["shrinkage"], [0.1], settings=["shrinkage.adaptive=false"]) == fixed[-1:]
     asked = choose(["shrinkage", "monte_carlo"], [0.1], settings=["shrinkage.adaptive=true"])
-    assert Shrinkage(0.1) in asked
+    assert Shrinkage(0.1, limit=None) in asked
 
 
 def test_a_type_that_is_not_there_at_run_time_is_no_option() -> None:

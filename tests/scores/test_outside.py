@@ -93,13 +93,13 @@ def test_noise_with_a_field_of_the_score_is_refused() -> None:
             return torch.randn(size, generator=generator)
 
     with pytest.raises(ParameterError, match=r"block .* draws, as MonteCarlo"):
-        MonteCarlo(noise=Block(0.1))
+        MonteCarlo(noise=Block(0.1), limit=None)
 
 
 @pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1, lambda x, generator: x])
 def test_what_is_no_noise_is_refused(noise: Any) -> None:
     with pytest.raises(ParameterError, match=re.escape(f"{noise!r:.20}")):
-        MonteCarlo(noise=noise)
+        MonteCarlo(noise=noise, limit=None)
 
 
 def numbers(*values: float) -> torch.Tensor:

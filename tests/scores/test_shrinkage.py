@@ -114,7 +114,7 @@ def test_the_formula() -> None:
     logits = _logits(points, pairs)
     _, sampled = _sampled(logits)
     draws = 2 * pairs
-    score, moments = Shrinkage(1.0, draws=draws, adaptive=False), Moments(1.0, draws=draws)
+    score, moments = Shrinkage(1.0, draws=draws, limit=None), Moments(1.0, draws=draws)
     values = score.estimate({Sample(Gaussian(1.0), draws): sampled}, 0.99).value
     models = moments.estimate({Sample(Gaussian(1.0), draws): sampled}, 0.99).value
     for row in range(points):
@@ -162,7 +162,7 @@ def test_flips_that_a_normal_model_passes_over_are_held(
     Of 100 replicates at most 1 may miss in the mean; 8 do less than once in 1e5.
     """
     network = Shallow(margin, flips, depth, 0.1)
-    found = estimate(brittle.Classifier(network), shallow_points(100), Shrinkage(0.1, adaptive=adaptive))
+    found = estimate(brittle.Classifier(network), shallow_points(100), Shrinkage(0.1, adaptive=adaptive, limit=None))
     assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 8
 
 
@@ -173,11 +173,11 @@ def test_in_two_stages_every_look_has_half_of_the_error() -> None:
     """
     classifier, draws, first = small_classifier(), 104, 32
     x = inputs(40)
-    found = estimate(classifier, x, Shrinkage(0.1, draws=draws, adaptive=True))
+    found = estimate(classifier, x, Shrinkage(0.1, draws=draws))
     went = found.passes == draws + 1
     assert 5 < int(went.sum()) < 35
     assert set(found.passes[~went].tolist()) == {first + 1}
-    score = Shrinkage(0.1, draws=draws, adaptive=False)
+    score = Shrinkage(0.1, draws=draws, limit=None)
     clean = look(classifier, x, [str(number) for number in range(len(x))], seed=0)
     sums = SampleSums.start(clean, members=1)
     for chunk in noisy_chunks(clean, score.noise, "sample", [first], signs=(1,)):
@@ -205,8 +205,8 @@ ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def test_there_is_a_number_wherever_counting_gives_one(name: str) -> None:
     """Where the model is silent the copies are counted: the value and the interval of counting as many."""
     classifier, x = brittle.Classifier(Wrapped(ODD[name])), inputs(40)
-    found = estimate(classifier, x, Shrinkage(0.3, draws=40, adaptive=False))
-    by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40))
+    found = estimate(classifier, x, Shrinkage(0.3, draws=40, limit=None))
+    by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40, limit=None))
     assert torch.equal(found.value.isnan(), by_counting.value.isnan())
     assert found.evidence is not None
     only_counted = (found.evidence == int(Evidence.COUNTED)) & ~found.value.isnan()

@@ -63,7 +63,7 @@ def test_an_interval_is_as_narrow_as_was_asked() -> None:
 
 def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
     other = Uniform(0.3)
-    scores = [LogitMargin(), MonteCarlo(0.1, draws=100), Moments(0.1), Moments(noise=other)]
+    scores = [LogitMargin(), MonteCarlo(0.1, draws=100, limit=None), Moments(0.1), Moments(noise=other)]
     found = drawn_until(scores, "decided", 0.9)
     stopped = [MonteCarlo(noise=noise, draws=MOST_DRAWS, limit=0.9) for noise in (Moments(0.1).noise, other)]
     assert found == (scores[0], stopped[0], *scores[2:], stopped[1])
@@ -75,12 +75,17 @@ def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
 
 def test_copies_are_clipped_where_those_of_the_scores_are() -> None:
     other = Uniform(0.3)
-    scores = [MonteCarlo(0.1, draws=100, clip=True), Shrinkage(0.1, clip=True), Taylor(0.1), Moments(noise=other)]
+    scores = [
+        MonteCarlo(0.1, draws=100, clip=True, limit=None),
+        Shrinkage(0.1, clip=True, limit=None),
+        Taylor(0.1),
+        Moments(noise=other),
+    ]
     found = drawn_until(scores, "decided", 0.9)
     rule = {"draws": MOST_DRAWS, "limit": 0.9}
     assert found[0] == MonteCarlo(0.1, clip=True, **rule)  # type: ignore[arg-type]
     assert found[1:] == (*scores[1:], MonteCarlo(noise=other, **rule))  # type: ignore[arg-type]
-    both = drawn_until([MonteCarlo(0.1), MonteCarlo(0.1, clip=True)], precision=0.1)
+    both = drawn_until([MonteCarlo(0.1, limit=None), MonteCarlo(0.1, clip=True, limit=None)], precision=0.1)
     assert both == tuple(MonteCarlo(0.1, draws=MOST_DRAWS, clip=clip, precision=0.1) for clip in (False, True))
 
 

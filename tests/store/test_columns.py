@@ -132,7 +132,10 @@ def test_a_table_says_which_points_stop() -> None:
         assert column.stops or set(column.passes) == {need.draws + 1}
         assert column.passes.max() <= need.draws + 1
         assert ("adaptive=True" in column.label) == (isinstance(need, Sample) and need.adaptive)
-    assert {"adaptive=False" in Shrinkage(0.1, adaptive=False).label, "adaptive=True" in Shrinkage(0.1).label} == {True}
+    assert {
+        "adaptive=False" in Shrinkage(0.1, limit=None).label,
+        "adaptive=True" in Shrinkage(0.1, limit=None).label,
+    } == {True}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_the_number_beside_a_name_is_sigma() -> None:
 
 def test_an_interval_that_holds_the_count_rests_on_it() -> None:
     """That of every score that looked at noisy copies, whatever its number does; others judge no point."""
-    table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2), Moments(0.2), Taylor(0.2)])
+    table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2, limit=None), Moments(0.2), Taylor(0.2)])
     for name in ("shrinkage", "moments"):
         assert set(table[name].rests_on) == {"counted"}
         assert {"modelled", "extrapolated"} <= set(table[name].rows["evidence"])

@@ -35,7 +35,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     x = torch.rand(COUNT, 1, 4, 4, generator=torch.Generator().manual_seed(0))
     x[900:910] = torch.nan
     y = torch.arange(COUNT) % 4
-    scores = [Shrinkage(draws=20, sigma=2.0), LogitMargin()]  # every point turns into another class somewhere
+    scores = [
+        Shrinkage(draws=20, sigma=2.0, limit=None),
+        LogitMargin(),
+    ]  # every point turns into another class somewhere
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 4))
     brittle.score(network, (x, y), scores, out=folder, skip_doctor=True, most_failures=None, batch_size=64)
@@ -80,7 +83,12 @@ def test_a_column_of_one_shard_alone_is_kept(tmp_path: Path) -> None:
     network.weight.data, network.bias.data = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
     classifier = brittle.Classifier(network, bounds=None)
     brittle.score(
-        classifier, (x, None), [Shrinkage(0.1, draws=20)], out=tmp_path / "run", skip_doctor=True, batch_size=64
+        classifier,
+        (x, None),
+        [Shrinkage(0.1, draws=20, limit=None)],
+        out=tmp_path / "run",
+        skip_doctor=True,
+        batch_size=64,
     )
     shards = [{*one.frame()} for one in read_shards(tmp_path / "run")]
     assert [("turns_into" in names) for names in shards][:: len(shards) - 1] == [False, True]

@@ -77,7 +77,7 @@ def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
 
 def test_a_table_that_is_saved_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
     """The same shards with the same accounts, so that a run goes on in it, and a lost shard is computed again."""
-    classifier, x, scores = small_classifier(), inputs(600), [LogitMargin(), MonteCarlo(0.1, draws=4)]
+    classifier, x, scores = small_classifier(), inputs(600), [LogitMargin(), MonteCarlo(0.1, draws=4, limit=None)]
     table = brittle.score(classifier, x, scores)
     brittle.score(classifier, x, scores, out=tmp_path / "run")
     table.save(tmp_path / "saved")

@@ -65,8 +65,8 @@ class Given:
 def scores(noise: Noise | Transform) -> dict[str, Score]:
     """The estimators that serve this noise; `moments` needs symmetric noise."""
     found: dict[str, Score] = {
-        "monte_carlo": MonteCarlo(noise=noise, draws=DRAWS),
-        "shrinkage": Shrinkage(noise=noise, draws=DRAWS),
+        "monte_carlo": MonteCarlo(noise=noise, draws=DRAWS, limit=None),
+        "shrinkage": Shrinkage(noise=noise, draws=DRAWS, limit=None),
     }
     if isinstance(noise, Transform | Swap | TokenDropout):
         return found

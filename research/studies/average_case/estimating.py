@@ -65,7 +65,7 @@ def score_many(
 ) -> tuple[brittle.Table, dict[str, Score]]:
     """The run over many points, and its scores by name: counted, normal margins, the papers' MMSE, softmax."""
     scores: dict[str, Score] = {
-        COUNTED: MonteCarlo(sigma, draws=draws[COUNTED]),
+        COUNTED: MonteCarlo(sigma, draws=draws[COUNTED], limit=None),
         NORMAL: Moments(sigma, draws=draws[NORMAL]),
         MMSE_: MMSE(sigma, draws=draws[MMSE_], antithetic=False, form="linear"),
         SOFTMAX: Softmax(),

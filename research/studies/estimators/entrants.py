@@ -44,7 +44,7 @@ BY_DRAWS: dict[str, Callable[..., NoiseScore]] = {
     "monte_carlo": MonteCarlo,
     "moments": Moments,
     "shrinkage": Shrinkage,
-    "shrinkage, all draws": partial(Shrinkage, adaptive=False),
+    "shrinkage, all draws": partial(Shrinkage, limit=None),
     "mmse": MMSE,
     "mmse linear": partial(MMSE, form="linear"),
     "mmse_mvs": MMSEMVS,

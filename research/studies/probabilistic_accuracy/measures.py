@@ -84,7 +84,7 @@ class OneNetwork(Measuring[Size]):
         for rho in RHOS:
             classifier = brittle.Classifier(self.load(), bounds=(0, 1))
             run = brittle.score(
-                classifier, (x, y), [MonteCarlo(sigma)], seed=self.setting.seed, until="decided", limit=rho,
+                classifier, (x, y), [MonteCarlo(sigma, limit=None)], seed=self.setting.seed, until="decided", limit=rho,
                 most_draws=self.size.most, most_failures=None,
             )  # fmt: skip
             found = probabilistic_accuracy(run, rho)

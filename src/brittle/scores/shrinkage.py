@@ -130,7 +130,7 @@ def jumps(differences: Tensor) -> Tensor:
 
 def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
     """Return the quantile of the first `count` of increasing numbers in each row, `[B]`, between the two nearest."""
-    place = (level * (count - 1).double())[:, None].clamp_max(ordered.shape[1] - 1)
+    place = (level * (count - 1).to(ordered))[:, None].clamp_max(ordered.shape[1] - 1)
     below, above = (ordered.gather(1, end.long())[:, 0] for end in (place.floor(), place.ceil()))
     return torch.lerp(below, above, place[:, 0] % 1.0)
 

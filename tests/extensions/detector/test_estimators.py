@@ -48,7 +48,7 @@ def _fitted(kind: str) -> Any:
 
 def _detector(estimator: Any, score: str = "logit_margin") -> Detector:
     known = torch.from_numpy(np.random.default_rng(2).random((200, 4)))
-    scores = [MonteCarlo(0.1, draws=100), LogitMargin(), Softmax()]
+    scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin(), Softmax()]
     table = brittle.score(brittle.Classifier(estimator), known, scores, skip_doctor=True)
     return Detector.fit(table, limit=0.7, tpr=0.8, score=score)
 
@@ -132,7 +132,7 @@ def test_whole_numbers_reach_it_with_all_digits() -> None:
     """Those of four bytes, too, which single precision does not hold."""
     x = 1_600_000_000 + np.random.default_rng(0).integers(0, 400, (200, 2))
     estimator = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x.sum(axis=1) > 3_200_000_400)
-    scores = [MonteCarlo(20.0, draws=100), LogitMargin()]
+    scores = [MonteCarlo(20.0, draws=100, limit=None), LogitMargin()]
     subject = brittle.Classifier(estimator, bounds="none")
     table = brittle.score(subject, torch.from_numpy(x.astype(float)), scores, skip_doctor=True)
     wrapped = Detector.fit(table, limit=0.7, tpr=0.8).wrap(estimator)
@@ -151,7 +151,7 @@ def test_rows_that_it_refuses_are_flagged_and_no_rows_give_none(kind: str) -> No
     """NaN and infinite as `apply` flags them, and what single precision, which trees read, does not hold."""
     estimator = _fitted(kind)
     subject = brittle.Classifier(estimator, bounds="none")
-    scores = [MonteCarlo(0.1, draws=100), LogitMargin()]
+    scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()]
     found = Detector.fit(brittle.score(subject, torch.from_numpy(X), scores, skip_doctor=True), limit=0.7, tpr=0.8)
     x, wrapped = X[:60].copy(), found.wrap(estimator)
     alone = wrapped(x[4:])
@@ -181,7 +181,7 @@ def test_fitted_on_a_frame_it_takes_frames_alone(kind: str) -> None:
     encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
     estimator = make_pipeline(encoder, LogisticRegression()).fit(frame, frame.a + (chosen == CATEGORIES[kind][0]) > 0.8)
     subject = brittle.Classifier(estimator, bounds="none")
-    table = brittle.score(subject, frame, [MonteCarlo(0.1, draws=100), LogitMargin()], skip_doctor=True)
+    table = brittle.score(subject, frame, [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()], skip_doctor=True)
     found = Detector.fit(table, limit=0.7, tpr=0.8)
     wrapped = found.wrap(estimator)
     own, flags = estimator.decision_function(frame), found.apply(subject, (frame, None))["brittle"].to_numpy()

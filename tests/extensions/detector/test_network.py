@@ -256,7 +256,7 @@ def test_numbers_whose_sum_overflows_are_as_good_as_others() -> None:
     network = nn.Sequential(Scaled(), layer).eval()
     classifier = brittle.Classifier(network, bounds=None)
     x = torch.rand(400, 1000, generator=torch.Generator().manual_seed(0)) * 2e36
-    scores = [MonteCarlo(0.5e36, draws=100), LogitMargin()]
+    scores = [MonteCarlo(0.5e36, draws=100, limit=None), LogitMargin()]
     detector = Detector.fit(brittle.score(classifier, x, scores, skip_doctor=True), limit=0.7, tpr=0.8)
     with torch.no_grad():
         first, second = network(x).double().topk(2).values.T

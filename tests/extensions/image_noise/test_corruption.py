@@ -133,7 +133,7 @@ def mean_at_most(threshold: float) -> brittle.Classifier:
 def test_random_light_has_the_right_flip_probability_and_no_linear_score() -> None:
     """A grey image of 0.5 flips where the light adds more than 0.2 of at most 0.3: one time in six."""
     x, noise = torch.full((2, 1, 3, 3), 0.5), Corruption("brightness", 0.3)
-    for score in (MonteCarlo(noise=noise, draws=1000), Shrinkage(noise=noise, draws=400)):
+    for score in (MonteCarlo(noise=noise, draws=1000, limit=None), Shrinkage(noise=noise, draws=400, limit=None)):
         found = score(mean_at_most(0.7), x, confidence=SURE)
         assert ((found.low <= 1 / 6) & (found.high >= 1 / 6)).all()
         assert torch.allclose(found.value, torch.full((2,), 1 / 6, dtype=torch.float64), atol=0.06)

@@ -19,7 +19,7 @@ from brittle.errors import ParameterError
 from brittle.scores import LogitMargin, Shrinkage
 
 NAMES = {0: "ant", 1: "bee", 2: "cat"}
-SCORES = [Shrinkage(sigma=0.2, draws=40), LogitMargin()]
+SCORES = [Shrinkage(sigma=0.2, draws=40, limit=None), LogitMargin()]
 
 
 class Images:
@@ -94,7 +94,7 @@ def test_several_labels_stay_as_they_are(plain: tuple[nn.Module, Tensor, Tensor]
     network, x, y = plain
     images = Images(x, y)
     images.items = [(image, np.array([1, 1, 0]), metadata) for image, _, metadata in images.items]
-    table = brittle.score(Model(network), images, [Shrinkage(sigma=0.2, draws=40)], decision="multilabel")
+    table = brittle.score(Model(network), images, [Shrinkage(sigma=0.2, draws=40, limit=None)], decision="multilabel")
     assert len(table.frame()) == 30
     refused("labels", "item 0", dataset_points, images)
 

@@ -75,7 +75,7 @@ def test_counts_of_masks_are_those_of_single_copies() -> None:
     """In double precision, and with the overlap of pixels counted in sets: the same share flips."""
     network, points = pixel_network(), shapes(6, seed=9)[0]
     classifier = brittle.Classifier(network, decision="masks:0.8", class_names=NAMES)
-    table = brittle.score(classifier, points, [MonteCarlo(sigma=SIGMA, draws=DRAWS)])
+    table = brittle.score(classifier, points, [MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)])
     shares, overlaps = [], []
     with torch.no_grad():
         for row, copies in enumerate(copies_of(points)):
@@ -93,7 +93,7 @@ def test_counts_of_masks_are_those_of_single_copies() -> None:
 def test_counts_of_boxes_are_those_of_single_copies() -> None:
     network, points = box_network(), shapes(6, seed=9)[0]
     classifier = brittle.Classifier(network, decision="boxes:0.5,0.6", class_names=NAMES)
-    table = brittle.score(classifier, points, [MonteCarlo(sigma=SIGMA, draws=DRAWS)])
+    table = brittle.score(classifier, points, [MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)])
     shares, words = [], []
     with torch.no_grad():
         for row, copies in enumerate(copies_of(points)):
@@ -112,7 +112,7 @@ def test_counts_of_boxes_are_those_of_single_copies() -> None:
 def test_copies_are_counted_until_it_is_decided() -> None:
     """As many as the question needs, of the same kind: the interval is on one side of the limit, or all were drawn."""
     classifier = brittle.Classifier(box_network(), decision="boxes")
-    (until,) = drawn_until([MonteCarlo(sigma=SIGMA)], "decided", 0.5, None, 400)
+    (until,) = drawn_until([MonteCarlo(sigma=SIGMA, limit=None)], "decided", 0.5, None, 400)
     found = until(classifier, shapes(6, seed=9)[0])
     decided = (found.high < 0.5) | (found.low > 0.5)
     assert bool((decided | (found.passes >= 401)).all())
@@ -152,7 +152,9 @@ def boxes(
 def test_boxes_of_known_answers(own: dict[str, Tensor], other: dict[str, Tensor], kept: int) -> None:
     """One input gives the first output, all noisy copies the second."""
     network = Two([own], [other])
-    found = MonteCarlo(sigma=0.1, draws=10)(brittle.Classifier(network, decision="boxes"), torch.zeros(1, 2))
+    found = MonteCarlo(sigma=0.1, draws=10, limit=None)(
+        brittle.Classifier(network, decision="boxes"), torch.zeros(1, 2)
+    )
     assert float(found.value) == 1 - kept
     assert found.status.tolist() == [0]
 
@@ -191,7 +193,7 @@ MOVED = SQUARE.roll(1, 3)
 )
 def test_masks_of_known_answers(own: Tensor, other: Tensor, overlap: float, kept: int) -> None:
     classifier = brittle.Classifier(Two(own, other), decision=Masks(overlap))
-    found = MonteCarlo(sigma=0.1, draws=10)(classifier, torch.zeros(1, 2))
+    found = MonteCarlo(sigma=0.1, draws=10, limit=None)(classifier, torch.zeros(1, 2))
     assert float(found.value) == 1 - kept
     assert found.status.tolist() == [0]
 
@@ -199,10 +201,10 @@ def test_masks_of_known_answers(own: Tensor, other: Tensor, overlap: float, kept
 def test_what_is_not_finite_has_a_status() -> None:
     broken = boxes(PAIR[0], scores=[float("nan")])
     for own, other, decision in ((SQUARE, SQUARE * torch.nan, "masks"), ([boxes(PAIR[0])], [broken], "boxes")):
-        clean = MonteCarlo(sigma=0.1, draws=10)(
+        clean = MonteCarlo(sigma=0.1, draws=10, limit=None)(
             brittle.Classifier(Two(other, own), decision=decision), torch.zeros(1, 2)
         )
-        noisy = MonteCarlo(sigma=0.1, draws=10)(
+        noisy = MonteCarlo(sigma=0.1, draws=10, limit=None)(
             brittle.Classifier(Two(own, other), decision=decision), torch.zeros(1, 2)
         )
         assert clean.status.tolist() == noisy.status.tolist() == [int(brittle.estimate.Status.NONFINITE_LOGITS)]
@@ -237,7 +239,7 @@ def as_queries(softmax: bool) -> Any:
 
 
 def test_all_forms_of_an_output_get_the_same_numbers() -> None:
-    x, score = shapes(4, seed=9)[0], MonteCarlo(sigma=SIGMA, draws=DRAWS)
+    x, score = shapes(4, seed=9)[0], MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)
     labelled = SimpleNamespace(num_labels=3)
     pixels = [
         pixel_network(),
@@ -315,14 +317,20 @@ def test_what_a_model_returns_must_be_what_is_decided(output: Any, decision: str
 def test_a_detector_that_mixes_rows_is_refused() -> None:
     network = Reformed(nn.Identity(), lambda x: box_network()(x - x.mean(dim=0) * (len(x) > 1)))
     with pytest.raises(ModelError) as caught:
-        brittle.score(brittle.Classifier(network, decision="boxes"), shapes(20, seed=9)[0], [MonteCarlo(0.1, draws=10)])
+        brittle.score(
+            brittle.Classifier(network, decision="boxes"),
+            shapes(20, seed=9)[0],
+            [MonteCarlo(0.1, draws=10, limit=None)],
+        )
     assert caught.value.code == "batch_dependent"
 
 
 def test_names_of_labels_are_no_names_of_masks() -> None:
     """Of a folder whose images have classes of their own."""
     points = brittle.data.array_points(shapes(4, seed=9)[0], [0, 1, 0, 1], class_names=("cats", "dogs"))
-    table = brittle.score(brittle.Classifier(pixel_network(), decision="masks"), points, [MonteCarlo(0.1, draws=10)])
+    table = brittle.score(
+        brittle.Classifier(pixel_network(), decision="masks"), points, [MonteCarlo(0.1, draws=10, limit=None)]
+    )
     words = " ".join(table.points["decided"].to_pylist())
     assert "cats" not in words
     assert "class 0" in words

@@ -44,13 +44,13 @@ def test_the_share_that_the_vote_certifies_is_counted() -> None:
     classifier = brittle.Classifier(lambda x: torch.cat([x, -x], 1), bounds=(-1, 1))
     y = (x[:, 0] < 0).long()
     y[::7] = 1 - y[::7]
-    table = brittle.score(classifier, (x, y), [MonteCarlo(0.2, draws=500)])
+    table = brittle.score(classifier, (x, y), [MonteCarlo(0.2, draws=500, limit=None)])
     frame = values_of(vote.CHAPTER, table)["figure"].frame
     radius, right = smoothed_radius(table).to_numpy(), np.array(table.points["correct"].to_pylist())
     for one in frame.iloc[::9].to_dict("records"):
         assert one["share"] == pytest.approx(np.mean(right & (radius > one["epsilon"])))
         assert one["low"] <= one["share"] <= one["high"]
-    clipped = brittle.score(classifier, (x, y), [MonteCarlo(0.2, draws=100, clip=True)])
+    clipped = brittle.score(classifier, (x, y), [MonteCarlo(0.2, draws=100, clip=True, limit=None)])
     assert vote.CHAPTER.summarize(brittle.extensions.report.render.open_contents(clipped)) is None
     failed = replace(table, scores=table.scores.slice(0, 0))
     assert vote.CHAPTER.summarize(brittle.extensions.report.render.open_contents(failed)) is None

@@ -41,7 +41,7 @@ def signs(wrong: int, near: int, points: int = 40) -> Table:
     y[-wrong:] = 1 - y[-wrong:]
     x[:near] *= 1e-6
     classifier = brittle.Classifier(lambda x: torch.cat([x, -x], 1), bounds=(-1, 1))
-    return brittle.score(classifier, (x, y), [MonteCarlo(0.1, draws=400)])
+    return brittle.score(classifier, (x, y), [MonteCarlo(0.1, draws=400, limit=None)])
 
 
 def test_the_figures_are_those_of_the_run() -> None:

@@ -124,7 +124,7 @@ def test_a_function_that_gives_other_rows_than_it_was_asked_for_is_refused() -> 
     points = brittle.data.text_points(["a", "b"])
     classifier = brittle.Classifier(TextFunction(lambda texts: torch.rand(len(texts) + 1, 2)), bounds=None)
     with pytest.raises(brittle.errors.ModelError) as caught:
-        brittle.score(classifier, points, [MonteCarlo(noise=Edits("case", 0.1))])
+        brittle.score(classifier, points, [MonteCarlo(noise=Edits("case", 0.1), limit=None)])
     assert caught.value.code in ("model_failed", "output_shape")
 
 
@@ -136,7 +136,7 @@ def test_paraphrases_are_noise_that_a_run_judges_by(monkeypatch: pytest.MonkeyPa
     points = brittle.data.text_points(texts, [0, 0])
     classifier = brittle.Classifier(TextFunction(has_only_latin), bounds=None)
     noise = Paraphrases({text: [text.upper(), f"{text}é"] for text in texts})
-    table = brittle.score(classifier, points, [Shrinkage(noise=noise, draws=100), Softmax()])
+    table = brittle.score(classifier, points, [Shrinkage(noise=noise, draws=100, limit=None), Softmax()])
     (verdict,) = brittle.check(table, holds=0.5).verdicts
     assert (verdict.points, verdict.low < 1) == (2, True)
     file = {text: ["x" * 2000] for text in texts}
@@ -166,8 +166,8 @@ def test_scores_with_gradients_and_other_inputs_are_refused() -> None:
     with pytest.raises((ParameterError, brittle.errors.ModelError)):
         brittle.score(classifier, points, [Taylor(sigma=0.1)])
     with pytest.raises(ParameterError):
-        brittle.score(torch.nn.Linear(8, 2), torch.rand(2, 8), [MonteCarlo(noise=Edits("typos", 0.1))])
-    for other in (MonteCarlo(sigma=0.1), InputMargin(effort="fast")):
+        brittle.score(torch.nn.Linear(8, 2), torch.rand(2, 8), [MonteCarlo(noise=Edits("typos", 0.1), limit=None)])
+    for other in (MonteCarlo(sigma=0.1, limit=None), InputMargin(effort="fast")):
         with pytest.raises(ParameterError):
             brittle.score(classifier, points, [other])
     with pytest.raises(ParameterError):
@@ -205,7 +205,9 @@ def test_typos_of_a_model_against_drawings_of_its_own_texts(copies: int) -> None
         flips += bool(counts_words([out])[0].argmax() == 1)
     points = brittle.data.text_points([text])
     classifier = brittle.Classifier(TextFunction(counts_words), bounds=None)
-    (row,) = brittle.score(classifier, points, [MonteCarlo(noise=Edits("typos", share), draws=4000)]).scores.to_pylist()
+    (row,) = brittle.score(
+        classifier, points, [MonteCarlo(noise=Edits("typos", share), draws=4000, limit=None)]
+    ).scores.to_pylist()
     low, high = clopper_pearson(flips, copies, STRICT)
     own_low, own_high = clopper_pearson(round(4000 * row["value"]), 4000, STRICT)
     assert float(own_low) <= float(high)

@@ -51,7 +51,7 @@ def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str)
     model = Model()
     taken = {"zeros": None, "any": model.words.weight}[replacement]
     noise = TokenDropout(0.3, taken)
-    found = scored(MonteCarlo(noise=noise, draws=800), ids=list("abcd"))["monte_carlo"]
+    found = scored(MonteCarlo(noise=noise, draws=800, limit=None), ids=list("abcd"))["monte_carlo"]
     strict = brittle.intervals.clopper_pearson
     generator = torch.Generator().manual_seed(3)
     for place, text in enumerate(TEXTS):
@@ -74,7 +74,11 @@ def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str)
 
 def test_padding_changes_nothing() -> None:
     """Each text alone, without the padding that the longest asks for; `fast` searches end within 0.1%."""
-    scores = [MonteCarlo(noise=TokenDropout(0.4), draws=40), Shrinkage(noise=Relative(0.5)), InputMargin(effort="fast")]
+    scores = [
+        MonteCarlo(noise=TokenDropout(0.4), draws=40, limit=None),
+        Shrinkage(noise=Relative(0.5), limit=None),
+        InputMargin(effort="fast"),
+    ]
     for score in scores:
         whole = scored(score)[score].value.tolist()
         for row, text in enumerate(TEXTS[:2]):

@@ -106,8 +106,8 @@ def test_company_and_padding_change_no_score() -> None:
         LogitMargin(),
         Taylor(0.3),
         FirstOrderMargin(),
-        MonteCarlo(noise=TokenDropout(0.4), draws=60),
-        Shrinkage(noise=Relative(0.5), draws=60),
+        MonteCarlo(noise=TokenDropout(0.4), draws=60, limit=None),
+        Shrinkage(noise=Relative(0.5), draws=60, limit=None),
     ]
     found = []
     for texts in (TEXTS, long):

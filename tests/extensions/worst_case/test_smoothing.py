@@ -26,7 +26,9 @@ def drawn(size: int) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "score", [MonteCarlo(SIGMA, draws=2000), Shrinkage(SIGMA, draws=400)], ids=lambda one: one.name
+    "score",
+    [MonteCarlo(SIGMA, draws=2000, limit=None), Shrinkage(SIGMA, draws=400, limit=None)],
+    ids=lambda one: one.name,
 )
 def test_a_linear_boundary_is_the_smoothed_one(score: Any) -> None:
     """Each radius exceeds the distance with probability 0.5%; more than 8 of 200 do in 3e-6 of all cases."""
@@ -45,7 +47,7 @@ def test_inside_a_ball() -> None:
     classifier = brittle.Classifier(
         lambda rows: torch.stack([0.5 - rows.norm(dim=1), rows.norm(dim=1) - 0.5], 1), (-1, 1)
     )
-    radius = smoothed_radius(brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=2000)])).to_numpy()
+    radius = smoothed_radius(brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=2000, limit=None)])).to_numpy()
     edge = optimize.brentq(lambda far: stats.ncx2.cdf(0.25 / SIGMA**2, 2, (far / SIGMA) ** 2) - 0.5, 0.0, 2.0)
     far = x.norm(dim=1).numpy()
     assert (radius > np.where((far < 0.5) == (far < edge), np.abs(far - edge), 0.0)).sum() <= 8
@@ -56,7 +58,7 @@ def test_no_attack_changes_the_vote_inside() -> None:
     """Steps along the gradient of the share of 500 copies, and random ones, to 95% of the radius; votes of 20,000."""
     network = lively(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)), 1)
     x = drawn(4)
-    table = brittle.score(brittle.Classifier(network, bounds=(-1, 1)), x, [MonteCarlo(SIGMA, draws=2000)])
+    table = brittle.score(brittle.Classifier(network, bounds=(-1, 1)), x, [MonteCarlo(SIGMA, draws=2000, limit=None)])
     radius = torch.tensor(smoothed_radius(table).to_numpy(), dtype=torch.float32)
     some = (radius > 0.05).nonzero().flatten()[:40]
     noise = SIGMA * torch.randn(500, 4, generator=torch.Generator().manual_seed(1))
@@ -78,7 +80,7 @@ def test_no_attack_changes_the_vote_inside() -> None:
 def test_it_is_the_count_and_nothing_else() -> None:
     """By the definition, from the number of copies that flipped: independent pairs of which half are counted."""
     classifier = brittle.Classifier(lambda rows: torch.cat([rows, -rows], 1), bounds=(-1, 1))
-    table = brittle.score(classifier, drawn(1), [MonteCarlo(SIGMA, draws=100)])
+    table = brittle.score(classifier, drawn(1), [MonteCarlo(SIGMA, draws=100, limit=None)])
     (column,) = table.columns
     expected = SIGMA * special.ndtri(1.0 - column.rows["counted_high"].astype(float))
     assert smoothed_radius(table).tolist() == pytest.approx(np.maximum(expected, 0.0).tolist())
@@ -87,9 +89,12 @@ def test_it_is_the_count_and_nothing_else() -> None:
 
 def test_what_certifies_nothing_is_refused() -> None:
     classifier = brittle.Classifier(lambda rows: torch.cat([rows, -rows], 1), bounds=(-1, 1))
-    clipped, other = [MonteCarlo(SIGMA, draws=20, clip=True)], [MonteCarlo(noise=Uniform(0.1), draws=20)]
+    clipped, other = (
+        [MonteCarlo(SIGMA, draws=20, clip=True, limit=None)],
+        [MonteCarlo(noise=Uniform(0.1), draws=20, limit=None)],
+    )
     for scores in (clipped, other, [Softmax()]):
         refused("no_such_score", ".", smoothed_radius, brittle.score(classifier, drawn(1), scores))
-    table = brittle.score(classifier, drawn(1), [MonteCarlo(noise=Gaussian(SIGMA), draws=20)])
+    table = brittle.score(classifier, drawn(1), [MonteCarlo(noise=Gaussian(SIGMA), draws=20, limit=None)])
     model = replace(table.record.model, decision="top:2")
     refused("no_such_score", "top:2", smoothed_radius, replace(table, record=replace(table.record, model=model)))
