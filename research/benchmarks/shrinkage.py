@@ -14,10 +14,6 @@ the root mean square error of `monte_carlo` over points and replicates, and that
 - `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
 - `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
 
-Then draws by need: `adaptive`, that is `shrinkage` with at most twice as many draws and three tenths of these for clear
-points, beside the others with as many draws as it has in the mean; and the mean signed errors of both forms of
-`shrinkage` over points and replicates, with the standard error over the points.
-
 The last lines hold each estimator's largest ratio to the better of `monte_carlo` and `moments`, and its geometric mean.
 """
 
@@ -32,11 +28,9 @@ import torch
 from estimators import TRAINED, Task, loaded, trained
 from torch import Tensor, nn
 
-from brittle.measure import NoisyMargins, Sample, Sampled
+from brittle.measure import Sampled
 from brittle.measure.forward import Clean
 from brittle.measure.sample_sums import SampleSums
-from brittle.measure.sampling import needs_more
-from brittle.noise import Gaussian
 from brittle.orthant import orthant_probability
 from brittle.scores import Moments, MonteCarlo, Shrinkage
 from brittle.scores.shrinkage import smoothed_share
@@ -133,11 +127,12 @@ def sample(clean: Clean, logits: Tensor) -> Sampled:
     return sums.read(logits.shape[1])
 
 
-def normal_model(found: NoisyMargins | None, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:
+def normal_model(sampled: Sampled, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:
     """Flip probability of normal margins, `[B]`, their covariance shrunk to `pooled` by so many pseudo draws."""
-    assert found is not None
-    covariance = (2 * found.units * found.covariance + pseudo * pooled) / (2 * found.units + pseudo)
-    return orthant_probability(found.spread.mean, covariance).complement
+    assert sampled.margins is not None
+    draws = 2 * sampled.votes.units[:, None, None]
+    covariance = (draws * sampled.margins.covariance + pseudo * pooled) / (draws + pseudo)
+    return orthant_probability(sampled.margins.spread.mean, covariance).complement
 
 
 def pilot_of(drawn: Drawn) -> Pilot:
@@ -146,7 +141,7 @@ def pilot_of(drawn: Drawn) -> Pilot:
     clean, logits = drawn.clean.only(rows), drawn.logits[-1][rows, : PILOT_DRAWS // 2]
     halves = logits[:, ::2], logits[:, 1::2]
     seen = [sample(clean, half) for half in halves]
-    model, other = (normal_model(half.margins) for half in seen)
+    model, other = (normal_model(half) for half in seen)
     share, rest = (smoothed_share(half) for half in seen)
     even, odd = logits.mean(2), (logits[:, :, 0] - logits[:, :, 1]) / 2
     even = even - even.mean(1, keepdim=True)
@@ -164,7 +159,7 @@ def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
     classes = torch.eye(len(pilot.covariance), dtype=torch.float64)
     difference = classes[clean.predicted][:, None] - classes[clean.competitors()]
     pooled = difference @ pilot.covariance @ difference.mT
-    model, share = normal_model(sampled.margins, pooled, PSEUDO_DRAWS), smoothed_share(sampled)
+    model, share = normal_model(sampled, pooled, PSEUDO_DRAWS), smoothed_share(sampled)
     loss = pilot.bias + pilot.moments / sampled.draws
     return torch.lerp(model, share, loss / (loss + pilot.smoothed / sampled.draws))
 
@@ -172,7 +167,9 @@ def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
 def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[str, Tensor]:
     """Every estimate of one replicate."""
     sampled = sample(drawn.clean, drawn.logits[replicate, :, : draws // 2])
-    scores = [kind(sigma=1.0, draws=draws) for kind in (MonteCarlo, Moments, Shrinkage)]
+    scores = [
+        MonteCarlo(1.0, draws=draws, limit=None), Moments(1.0, draws=draws), Shrinkage(1.0, draws=draws, limit=None)
+    ]  # fmt: skip
     own = {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
     return own | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
 
@@ -193,59 +190,6 @@ def errors(drawn: Drawn, pilot: Pilot, draws: int) -> dict[str, float]:
     return named | {"best weight": min(error_of(drawn, values) for values in weighted)}
 
 
-@dataclass(frozen=True)
-class ByNeed:
-    """What `shrinkage` says where points have as many draws as they need.
-
-    Attributes:
-        values: of every replicate, `[B]` each.
-        draws: the mean number of draws, even.
-    """
-
-    values: list[Tensor]
-    draws: int
-
-
-def by_need(drawn: Drawn, most: int) -> ByNeed:
-    """The first stage for clear points, and all of `most` draws for the others."""
-    values, draws = [], []
-    stage = Sample(Gaussian(1.0), most, adaptive=True).first_stage
-    for replicate in range(REPLICATES):
-        copies = drawn.logits[replicate]
-        first, whole = (sample(drawn.clean, each) for each in (copies[:, :stage, :1], copies[:, : most // 2]))
-        more = needs_more(first)
-        values.append(torch.where(more, mixed(whole), mixed(first)))
-        draws.append(float(torch.where(more, most, stage).double().mean()))
-    return ByNeed(values, 2 * round(sum(draws) / len(draws) / 2))
-
-
-def mixed(sampled: Sampled) -> Tensor:
-    """The value of `shrinkage`."""
-    score = Shrinkage(sigma=1.0, draws=sampled.draws, limit=None)
-    return score.estimate({score.needs[0]: sampled}, 0.99).value
-
-
-def signed(values: list[Tensor], truth: Tensor) -> str:
-    """The mean error over points and replicates, with its standard error over the points."""
-    mean = torch.stack(values).mean(dim=0) - truth
-    return f"{float(mean.mean()):+.4f} ({float(mean.std()) / math.sqrt(len(mean)):.4f})"
-
-
-def show_by_need(drawn: Drawn, pilot: Pilot, most: int, against_better: dict[str, list[float]]) -> None:
-    """Print draws by need beside as many draws for every point."""
-    found = by_need(drawn, most)
-    others = errors(drawn, pilot, found.draws)
-    same = [mixed(sample(drawn.clean, drawn.logits[each, :, : found.draws // 2])) for each in range(REPLICATES)]
-    error, counting = error_of(drawn, found.values), others["monte_carlo"]
-    against_better.setdefault("adaptive", []).append(error / min(counting, others["moments"]))
-    print(
-        f"  {found.draws:3d} in the mean, {most} at most  monte_carlo {counting:.4f}  moments "
-        f"{others['moments'] / counting:.2f}  shrinkage {others['shrinkage'] / counting:.2f}  adaptive "
-        f"{error / counting:.2f}; signed {signed(same, drawn.flips)}, adaptive {signed(found.values, drawn.flips)}",
-        flush=True,
-    )
-
-
 def show(task: Task, against_better: dict[str, list[float]]) -> None:
     """Print one task, and add its ratios to the better of counting and the normal model to `against_better`."""
     drawn = draw(task)
@@ -259,8 +203,6 @@ def show(task: Task, against_better: dict[str, list[float]]) -> None:
         print(f"  {draws:3d} draws  monte_carlo {counting:.4f}  {ratios}", flush=True)
         for name, error in (found | {"monte_carlo": counting}).items():
             against_better.setdefault(name, []).append(error / better)
-    for draws in DRAWS:
-        show_by_need(drawn, pilot, 2 * draws, against_better)
 
 
 def summary(against_better: Mapping[str, list[float]]) -> str:
