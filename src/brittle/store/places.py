@@ -13,14 +13,13 @@ from typing import BinaryIO, Protocol, cast
 
 from brittle.errors import DataError
 from brittle.registry import load, missing
-from brittle.store.writing import write
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,3}(?P<rest>[^/].*)")
 """A place in a store; `pathlib` leaves one slash of several. A drive of Windows has a single letter."""
 
 
 class Place(Protocol):
-    """A disk or a store. Each method raises `OSError` where it fails, `write` on a disk a `StorageError`."""
+    """A disk or a store. Each method raises `OSError` where it fails."""
 
     def digest(self, path: Path) -> str:
         """Return the sha256 of a file, in hexadecimal, or one that differs where the content differs."""
@@ -32,14 +31,6 @@ class Place(Protocol):
 
     def read_part(self, path: Path, start: int, size: int) -> bytes:
         """Return some bytes of a file, fewer where it ends."""
-        ...
-
-    def write(self, path: Path, content: bytes) -> None:
-        """Write a file: a reader sees all of it or what was there before."""
-        ...
-
-    def names(self, folder: Path) -> set[str]:
-        """Return the names of what lies in a folder."""
         ...
 
 
@@ -55,12 +46,6 @@ class _Disk(Place):
         with path.open("rb") as stream:
             stream.seek(start)
             return stream.read(size)
-
-    def write(self, path: Path, content: bytes) -> None:
-        write(path, content)
-
-    def names(self, folder: Path) -> set[str]:
-        return {path.name for path in folder.iterdir()}
 
 
 _DISK = _Disk()

@@ -17,7 +17,7 @@ from brittle.intervals import check_share
 from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
 from brittle.store.export import CARD, cells_of, columns_told, export
-from brittle.store.folder import RunFolder, Shard, check_free
+from brittle.store.folder import RunFolder, Shard
 from brittle.store.record import Account, RunRecord
 from brittle.store.schemas import COUNTEREXAMPLES
 from brittle.store.votes import unpack_votes
@@ -240,10 +240,11 @@ class Table:
         Raises:
             StorageError: the folder holds a run, or cannot be written.
         """
-        check_free(folder)
-        with RunFolder.open(folder) as writer:
-            check_free(folder)  # nobody wrote one until the folder was locked
-            self.write(writer)
+        place = RunFolder(folder)
+        place.check_free()
+        with place.open():
+            place.check_free()  # nobody wrote one until the folder was locked
+            self.write(place)
 
     def write(self, folder: RunFolder) -> None:
         """Write the run into an open folder; it is no run before all of it is there."""
