@@ -166,7 +166,7 @@ class Estimate:
         evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
         counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
             the model: lower and upper ends, `[B]` each; None where it looked at none.
-        votes: the classes that these copies voted for, as cells of the table (`brittle.store.votes`); None likewise.
+        votes: the classes that these copies voted for, as cells of the table (`brittle.store.schemas`); None likewise.
     """
 
     value: Tensor

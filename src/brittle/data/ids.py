@@ -14,7 +14,7 @@ import numpy as np
 from brittle.data.files import path_text
 from brittle.data.points import ListedPoints, Points, SomePoints
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.csv_text import text_of
+from brittle.store.export import text_of
 
 READ_AT_A_TIME = 256
 """Points that are read at a time where reading them is the only way to their ids."""

@@ -17,9 +17,8 @@ from brittle.store.export import CARD, export
 from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, file_name, strays
 from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
 from brittle.store.record import RunRecord, check_inside, read_object, storage_errors
-from brittle.store.schemas import SHARD_KINDS, problem_of
+from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
-from brittle.store.votes import problem_of_votes
 
 _TEXTS = (pa.string(), pa.binary())
 """Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""

@@ -19,8 +19,7 @@ from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, sto
 from brittle.store.export import CARD, cells_of, columns_told, export
 from brittle.store.folder import RunFolder, Shard
 from brittle.store.record import Account, RunRecord
-from brittle.store.schemas import COUNTEREXAMPLES
-from brittle.store.votes import unpack_votes
+from brittle.store.schemas import COUNTEREXAMPLES, unpack_votes
 from brittle.store.writing import check_target, write
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Table:
     def export(self, path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False) -> Path:
         """Write `frame` to a file that ends in .csv, .parquet, .arrow, .json or .jsonl, and give its path.
 
-        Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.csv_text`). JSON
+        Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.export.cell`). JSON
         has no infinite numbers: they are null there. A file that ends in .md is `brittle.analysis.model_card`.
 
         Args:
