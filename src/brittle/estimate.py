@@ -193,10 +193,6 @@ def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
     return norm
 
 
-LARGEST_WHOLE = 2.0**53
-"""Whole numbers below this are told apart in double precision."""
-
-
 def parameters_json(parameters: Mapping[str, Any]) -> str:
     """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
     for key, value in parameters.items():
@@ -231,4 +227,4 @@ _BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
 
 def _written(value: Any) -> Any:
     """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

@@ -23,9 +23,6 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, listed
 from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
 
-SUFFIXES = (".csv", ".tsv")
-"""What text files of tables end in."""
-
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
@@ -113,7 +110,7 @@ class EncodedColumn:
 
 def is_csv(path: Path) -> bool:
     """Whether `path` is a text file of a table."""
-    return path.is_file() and path.suffix.lower() in SUFFIXES
+    return path.is_file() and path.suffix.lower() in (".csv", ".tsv")
 
 
 def is_table(path: Path) -> bool:

@@ -22,9 +22,6 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError
 from brittle.store.places import place_of
 
-TRIED = 1_000
-"""Images of which one must be decoded when a data set is opened, for the mode and the size of all."""
-
 IMAGE_SUFFIX = re.compile(
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
@@ -55,7 +52,7 @@ def encoded_points(
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
-    for row in range(min(TRIED, len(names[: reading.limit]))):
+    for row in range(min(1_000, len(names[: reading.limit]))):  # one of these must be decoded
         with _without_warnings():
             found = _decoded(open_image, row, reading, reading.mode)
         if isinstance(found, Tensor):

@@ -18,9 +18,6 @@ from brittle.errors import DataError, ParameterError, listed
 LARGEST_LABEL = 2.0**31
 """Beyond it a number is no class index."""
 
-WRONG_SHARE = 0.01
-"""Share of labels that may be no classes; such points count as wrong."""
-
 
 def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
     """What is right for each point, as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
@@ -152,7 +149,7 @@ def in_classes(
         return points
     places = {value: at for at, value in enumerate(values)}
     wrong = [label for label in points.labels if label not in places]
-    if len(wrong) > max(1.0, WRONG_SHARE * len(points.labels)):
+    if len(wrong) > max(1.0, 0.01 * len(points.labels)):  # of few, these points count as wrong
         raise DataError(
             "labels",
             f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))))}, are "

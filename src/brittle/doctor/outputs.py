@@ -24,9 +24,6 @@ from brittle.errors import BrittleError, ModelError, listed
 from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.model.texts import is_text_function
 
-AROUND = (-3.0, 4.0)
-"""Shares of the range of the points within which far inputs lie, where no bounds are declared."""
-
 AGREE = 5e-4
 """By how much margins of the same outputs may differ, and by which share of their size besides."""
 
@@ -55,7 +52,8 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         )
     others = [subject.random_logits]
     if classifier.forward_only is not None:  # a tree has wide level parts, in which all first rows of a file may lie
-        far = subject.random_inputs(LOOKED_AT, (0.0, 1.0) if classifier.bounds.finite else AROUND).split(len(logits))
+        shares = (0.0, 1.0) if classifier.bounds.finite else (-3.0, 4.0)  # of the range of the points
+        far = subject.random_inputs(LOOKED_AT, shares).split(len(logits))
         others += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(each[finite], logits[finite]) for each in others)
     alike &= not subject.decision.may_be_empty or bool((logits != 0).any())

@@ -247,20 +247,11 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     yield f"{OTHERS} other inputs first change nothing"
 
 
-FEW = 4
-"""At most so many rows are taken for one image without a batch axis: its channels."""
-
 WRONG_SHAPE, WRONG_SIZE = ("model_failed", "input_shape", "parameter"), ("model_failed", "output_shape")
 """Codes that inputs of another layout, and batches of the wrong size, end with."""
 
 USUAL = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500, 512, 1000, 1024)
 """Numbers of rows that people write into a network, tried where it does not take the first batch."""
-
-MOST_NUMBERS = 2**24
-"""Numbers that a batch may hold which is tried for its size."""
-
-MOST_LABELS = 64
-"""Columns that are at most taken for labels."""
 
 
 def _explained(error: BrittleError, subject: Subject) -> BrittleError:
@@ -269,7 +260,7 @@ def _explained(error: BrittleError, subject: Subject) -> BrittleError:
     known = subject.provenance
     if known.get("format") == "table" and known.get("label_column") is None and inputs.dim() == 2:
         width = inputs.shape[1]
-        most = min(MOST_LABELS if subject.decision.targets else 1, width - 1)
+        most = min(64 if subject.decision.targets else 1, width - 1)
         extra = next((count for count in range(1, most + 1) if _runs(subject, inputs[:, : width - count])), 0)
         if extra:
             return DataError(
@@ -287,7 +278,7 @@ def _explained(error: BrittleError, subject: Subject) -> BrittleError:
     if error.code in WRONG_SIZE:
         named = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
         for size in dict.fromkeys((*named, *USUAL)):
-            possible = 0 < size <= MOST_NUMBERS // inputs[0].numel() and size != len(inputs)
+            possible = 0 < size <= 2**24 // inputs[0].numel() and size != len(inputs)
             if possible and not _fails(subject, size):
                 return _fixed_batch(size, len(inputs), error) if _is_only(subject, size) else error
     return error
@@ -346,7 +337,7 @@ def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
             yield inputs.mean(dim=1, keepdim=True), grey
     if axes == 3:
         yield inputs[:, None], "give each grey image an axis of channels: x[:, None]"
-    if axes in (2, 3) and count == len(inputs) and (axes == 2 or count <= FEW):
+    if axes in (2, 3) and count == len(inputs) and (axes == 2 or count <= 4):  # no more channels
         yield inputs[None], "the data seem to be one input without an axis of points: give x[None], and one label"
     if axes == 2:
         for channels in (1, 3):  # square images, grey or of three channels

@@ -38,9 +38,6 @@ KEPT, OTHERS = 8, 3
 CURVED_AT = 8
 """Points at which a measurement is tried out, to know what it costs."""
 
-SIGMA_SHARE = 0.1
-"""Noise of the noisy copies, as a share of the range, where no score says what noise."""
-
 
 class Subject:
     """What is examined. Passes through the network are taken when a check first needs them, and once.
@@ -278,7 +275,7 @@ class Subject:
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:
             low, high = bounds.closed(inputs).ends(inputs)
-            return bounds.clip(inputs + SIGMA_SHARE * (high - low) * stream.draw(1)[:, 0])
+            return bounds.clip(inputs + 0.1 * (high - low) * stream.draw(1)[:, 0])
         copies = stream.copies(1)[:, 0, 0]
         return copies if any(not getattr(score, "clip", False) for score in drawing) else bounds.clip(copies)
 

@@ -31,12 +31,6 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
 
-COMPARED = 64
-"""How many inputs of a call are given to `predict` as well."""
-
-CLEAR = 1e-9
-"""By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
-
 _LARGEST = "give the classifier inside it, without a threshold, or ask for the largest probability, outputs='probs'"
 
 
@@ -270,8 +264,8 @@ class Estimator(Fitted):
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
         first, second = np.sort(scores, axis=1)[:, :-3:-1].T
         gap = first - second
-        clear = gap > CLEAR * (1.0 + np.abs(first))
-        closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
+        clear = gap > 1e-9 * (1.0 + np.abs(first))  # beyond rounding
+        closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:64]  # where a threshold would show
         some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
         differ = clear & (np.ravel(self.estimator.predict(some)) != self.classes[scores.argmax(axis=1)])

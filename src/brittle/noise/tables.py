@@ -20,9 +20,6 @@ FEW = 10
 READ = 1024
 """Rows that are read at a time."""
 
-NAMES_KEPT = 12
-"""Names of features that stay as they are in what a report says."""
-
 
 @dataclass(frozen=True)
 class PerFeature(DiagonalGaussian):
@@ -75,7 +72,7 @@ class PerFeature(DiagonalGaussian):
         stays = stays | mask_of(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
-        return cls(sigma, scale, listed(kept, NAMES_KEPT) if kept else "")
+        return cls(sigma, scale, listed(kept, 12) if kept else "")
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

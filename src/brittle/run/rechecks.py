@@ -19,17 +19,11 @@ from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
-BATCHES = 8
-"""Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
-
 FIRST_PASSES = 16
 """Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
 
 ROWS, NOISY_ROWS = 64, 2048
 """One row is looked at of so many rows of a pass without noise, and of one with noise."""
-
-SIZED = 256
-"""Rows of a pass by which it is said how large its logits are."""
 
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
@@ -142,7 +136,7 @@ class Rechecks:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False
-        spaced = clean and self._number % -(-self.batches // BATCHES) == 0
+        spaced = clean and self._number % -(-self.batches // 8) == 0  # of eight batches
         recorded = inputs.requires_grad
         if (len(inputs) < 2 and not recorded) or not (
             spaced or self._passes <= FIRST_PASSES or self._passes & (self._passes - 1) == 0
@@ -152,7 +146,7 @@ class Rechecks:
         chosen = [int(SPACING * (self.shard + len(self._kept) + number) % 1 * len(inputs)) for number in range(count)]
         if count > 1 or self._passes % 2 == 0:
             chosen[-1] = len(inputs) - 1  # a rest of rows at the end may be treated otherwise
-        explained = allowed(torch.cat((logits[:: -(-len(logits) // SIZED)], logits[chosen])), precision_of(classifier))
+        explained = allowed(torch.cat((logits[:: -(-len(logits) // 256)], logits[chosen])), precision_of(classifier))
         for row, own in zip(chosen, explained[-count:].split(1), strict=True):
             kept, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
             beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))

@@ -269,7 +269,8 @@ def _locked(folder: Path) -> Iterator[None]:
     check_target(path)
     system = _holder(path) is None and _has_locks(folder)
     try:
-        lock = FileLock(path, blocking=False) if system else SoftFileLock(path, timeout=_PATIENCE)
+        # In half a second the lock of a dead process is taken over.
+        lock = FileLock(path, blocking=False) if system else SoftFileLock(path, timeout=0.5)
         lock.acquire()
     except Timeout as error:
         why = "" if system else f", as {path} says, because there are no locks on this mount"
@@ -289,9 +290,6 @@ def _locked(folder: Path) -> Iterator[None]:
                 path.unlink()
         lock.release()
 
-
-_PATIENCE = 0.5
-"""Seconds in which the lock of a dead process is taken over."""
 
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
 """Error numbers of a mount without locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""

@@ -20,9 +20,6 @@ from brittle.store.record import RunRecord, check_inside, read_object, storage_e
 from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
 
-_TEXTS = (pa.string(), pa.binary())
-"""Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -224,7 +221,9 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
         with PlainFile(content, str(path)) as parquet:
             if not parquet.schema_arrow.equals(schema):
                 raise ShardError(path, "has other columns than a run writes, or of other types")
-        with PlainFile(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as parquet:
+        # A value of many rows is held once: a small file may hold a large one for all rows.
+        texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
+        with PlainFile(content, str(path), texts) as parquet:
             rows = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED)), parquet.schema_arrow).cast(schema)
     except ERRORS as error:
         raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error

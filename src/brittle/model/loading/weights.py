@@ -38,9 +38,6 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
 """What the mean and the deviation of a layer that normalises inputs are called."""
 
-MOST_CHANNELS = 4
-"""More numbers than these are no mean of the channels of an image."""
-
 COUNTER = "num_batches_tracked"
 """What no network needs to predict, and old checkpoints do not have."""
 
@@ -273,7 +270,7 @@ def _is_spare(name: str, table: _Table, own: Mapping[str, Tensor]) -> bool:
 def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Numbers] | None, set[str]]:
     """Mean and std of inputs in [0, 1] among tensors, and the names of these; none where there are two that differ."""
     found, names = set[tuple[Numbers, Numbers]](), set[str]()
-    few = {name for name, one in tensors.items() if one.is_floating_point() and 1 <= one.numel() <= MOST_CHANNELS}
+    few = {name for name, one in tensors.items() if one.is_floating_point() and 1 <= one.numel() <= 4}  # channels
     for parent, last in (name.rpartition(".")[::2] for name in few):
         pair = {f"{parent}.{one}".removeprefix(".") for one in (last, NORMALISATIONS.get(last, ""))}
         if len(pair) == 2 and pair <= few:
