@@ -84,11 +84,6 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
         ) from error
 
 
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, without a full stop."""
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-
-
 def line_of(error: BaseException, module: ModuleType) -> str:
     """The last line of the module that was being executed, in words; empty when it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]

@@ -13,7 +13,7 @@ import torch
 
 from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, first_line, listed
 
 LARGEST_LABEL = 2.0**31
 """Beyond it a number is no class index."""
@@ -91,8 +91,9 @@ def plain_array(x: Any, where: str) -> np.ndarray:
             x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
         return np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
+        raise DataError(
+            "dtype", f"{where} is no array of numbers or texts ({first_line(error)}); give a NumPy array"
+        ) from error
 
 
 def name_classes(points: Points, names: Sequence[str]) -> SomePoints:

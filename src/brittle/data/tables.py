@@ -21,7 +21,7 @@ from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import IMAGE_OPTIONS, Reading
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
 
@@ -79,8 +79,9 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     try:
         cells = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError) as error:
-        said = str(error).partition("\n")[0]
-        raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
+        raise DataError(
+            "columns", f"the frame has a column of mixed values, or two of one name: {first_line(error)}"
+        ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
     named = tuple(str(own).strip() for own in frame.index)

@@ -229,12 +229,6 @@ LARGE, LARGEST = 30.0, 1e6
 """Size of the products, against that of the margins, at which no constant that is added to them decides the sign; and
 the largest margin that is taken for this."""
 
-FAR_TIMES = (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)
-"""How many times as far away from a point, and on which side, an input lies than a random one of the range."""
-
-NEARER = 1e-3
-"""Share of the smallest margin at the points that a margin far away has at most, where outputs end at the threshold."""
-
 ADVICE = (
     "of probabilities add --outputs probs (outputs='probs') once, and beside --decision multilabel (decision="
     "'multilabel') where labels hold each by itself; of an amount use --decision within:T, with a tolerance T; let a "
@@ -274,25 +268,24 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         stuck &= (_margins(subject, near) != _margins(subject, near[:1])).any(dim=0)  # a masked label is no defect
     if not bool(stuck.any()):
         return
-    turned = _turned(subject, near, stuck)
-    fixed = stuck & ~_changes(subject, near, *turned)
+    turned, far = _turned(subject, near, stuck), _far(subject, near)
+    kept = stuck & ~_changes(subject, near, far)
+    # Where outputs end at the threshold, margins far away come as near to it as one likes.
+    smallest, smallest_far = (_margins(subject, outputs).abs().amin(dim=0) for outputs in (near, far))
+    ends, inside = kept & (smallest_far <= 1e-3 * smallest), in_unit(near) and in_unit(far)
+    fixed = kept & ~_changes(subject, near, *turned) if turned else kept & (ends | inside)
     shown = near.double() if isinstance(decision, MultiLabel | Custom) else near[:, 1:].double()
     if isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs == "probs":
         shown = shown.sigmoid()  # as the model returned them
     span = f"{float(shown.min()):.4g} and {float(shown.max()):.4g}"
-    if bool(fixed.any()) or in_unit(near):
-        far = _far(subject)
-        kept = stuck & ~_changes(subject, near, far)
-        ends, inside = kept & _ends_at_threshold(subject, near, far), in_unit(near) and in_unit(far)
-        fixed &= kept if turned else kept & (ends | inside)
-        if bool(fixed.any()) or (inside and bool(ends.any())):
-            some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
-            labels = f"label {listed(fixed.nonzero().flatten().tolist())} of " if some else ""
-            raise ModelError(
-                "outputs",
-                f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
-                f"inputs, nor with other weights or far away: the outputs lie between {span}; {ADVICE}",
-            )
+    if bool(fixed.any()) or (inside and bool(ends.any())):
+        some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
+        labels = f"label {listed(fixed.nonzero().flatten().tolist())} of " if some else ""
+        raise ModelError(
+            "outputs",
+            f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
+            f"inputs, nor with other weights or far away: the outputs lie between {span}; {ADVICE}",
+        )
     correct, labelled = subject.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
         right = f", {correct} of {labelled} labelled ones right," if labelled else ""
@@ -348,22 +341,16 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     return found if len(found) >= DRAWS // 3 else []
 
 
-def _far(subject: Subject) -> Tensor:
-    """Outputs far away; none where the model does not take such inputs."""
+def _far(subject: Subject, near: Tensor) -> Tensor:
+    """Outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one of the
+    range; those that are `near` where the model does not take such inputs."""
     start = subject.inputs
     way = subject.random_inputs(len(start)) - start
     try:
-        return _outputs(subject, *(start + times * way for times in FAR_TIMES))
+        far = _outputs(subject, *(start + times * way for times in (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)))
     except BrittleError:
-        return _outputs(subject, start)[:0]
-
-
-def _ends_at_threshold(subject: Subject, near: Tensor, far: Tensor) -> Tensor:
-    """Whether margins far away come as near to 0 as if outputs ended there, `[K]`."""
-    smallest = _margins(subject, near).abs().amin(dim=0)
-    if not len(far):
-        return torch.zeros_like(smallest, dtype=torch.bool)
-    return _margins(subject, far).abs().amin(dim=0) <= NEARER * smallest
+        return near
+    return far if len(far) else near
 
 
 def in_unit(outputs: Tensor) -> bool:

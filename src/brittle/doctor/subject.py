@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 
 from brittle.data.points import Batch, Points, readable
 from brittle.doctor.rounding import Reference, changed_model, excess
-from brittle.errors import BrittleError, DataError, ModelError, ParameterError
+from brittle.errors import BrittleError, DataError, ModelError, ParameterError, first_line
 from brittle.measure import Clean, Measurement, Passes
 from brittle.measure.base import by_stream
 from brittle.measure.forward import Widest
@@ -311,4 +311,4 @@ def untouched_copy(model: Callable[[Tensor], Any]) -> nn.Module | str:
     try:
         return deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
     except Exception as error:  # noqa: BLE001 - whatever the model's own __deepcopy__ or state raises
-        return f"the model cannot be copied: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return f"the model cannot be copied: {type(error).__name__}: {first_line(error)}"

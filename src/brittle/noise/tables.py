@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.formats import as_points
-from brittle.data.points import Points, SomePoints
+from brittle.data.points import Points, SomePoints, usable
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.noise.families import DiagonalGaussian
 
@@ -114,11 +114,9 @@ def readable_rows(points: Points) -> Iterator[Tensor]:
     """The rows that can be read, `[b, n]` each, float64."""
     empty = True
     for batch in points.batches(READ):
-        inputs = batch.inputs.detach().cpu().double().flatten(1)
-        good = torch.tensor([status.has_value for status in batch.status]) & inputs.isfinite().all(dim=1)
-        if bool(good.any()):
+        if len(rows := usable(batch).detach().cpu().double().flatten(1)):
             empty = False
-            yield inputs[good]
+            yield rows
     if empty:
         raise DataError("shape", "none of the rows could be read, so noise cannot be learned from them")
 

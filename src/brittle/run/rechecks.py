@@ -95,22 +95,17 @@ class Rechecks:
         """The rows that get other logits again, by more than rounding explains, with these."""
         if not self._kept:
             return []
-        with torch.no_grad():
-            found = [row for part in self._given() for row in self._again(part).split(1)]
+        # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.
+        alone = len(self._kept) if self.classifier.forward_only is None else 1
+        parts = [*([kept] for kept in self._kept[:alone]), *filter(None, [self._kept[alone:]])]
+        found: list[Tensor] = []
+        for part in parts:
+            inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
+            with torch.no_grad():
+                found += self.classifier.numbers(inputs, beside).split(1)
         between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(found))
         unlike = between > torch.cat([kept.explained for kept in self._kept])
         return [(self._kept[row], found[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
-
-    def _given(self) -> list[list[PassRow]]:
-        """The rows that are looked at, those that go together: each alone, but where a call costs far more than a row,
-        as of trees, the first alone and the others in one other batch."""
-        if self.classifier.forward_only is None:
-            return [[kept] for kept in self._kept]
-        return list(filter(None, (self._kept[:1], self._kept[1:])))
-
-    def _again(self, part: list[PassRow]) -> Tensor:
-        inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
-        return self.classifier.numbers(inputs, beside)
 
     def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""

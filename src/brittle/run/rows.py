@@ -54,19 +54,18 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
 
 
 def _scores(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
-    named = [{"score": [score.name], "parameters": [parameters_json(score.parameters)]} for score in scores]
-    by_class = classifier.decision.of_classes
-    cells = [name | _cells(estimate, by_class) for name, estimate in zip(named, found.estimates, strict=True)]
-    count, unknown = len(found.batch), [None]
+    count, by_class = len(found.batch), classifier.decision.of_classes
+    unknown: list[Any] = [None] * count
+    cells = [
+        {"score": [score.name] * count, "parameters": [parameters_json(score.parameters)] * count}
+        | _cells(estimate, by_class)
+        for score, estimate in zip(scores, found.estimates, strict=True)
+    ]
     columns = {
-        key: list(chain.from_iterable(zip(*(_repeated(own.get(key, unknown), count) for own in cells), strict=True)))
+        key: list(chain.from_iterable(zip(*(own.get(key, unknown) for own in cells), strict=True)))
         for key in SCORES.names[1:]
     }
     return pa.Table.from_pydict({"point": [one for one in found.batch.ids for _ in scores]} | columns, schema=SCORES)
-
-
-def _repeated(values: list[Any], count: int) -> list[Any]:
-    return values * count if len(values) == 1 else values
 
 
 def _counterexamples(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:

@@ -110,14 +110,13 @@ def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
 
 
 def _guarded(value: Any) -> Any:
-    return value if not isinstance(value, str) or _is_number(value) else cell(value)
-
-
-def _is_number(text: str) -> bool:
+    if not isinstance(value, str):
+        return value
     try:
-        return bool(text) and math.isfinite(float(text)) and text == text.strip() and "_" not in text
+        is_number = math.isfinite(float(value)) and value == value.strip() and "_" not in value
     except ValueError:
-        return False
+        is_number = False
+    return value if is_number else cell(value)
 
 
 def _lines(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:

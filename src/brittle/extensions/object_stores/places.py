@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from brittle.errors import DataError
-from brittle.store.places import Place
+from brittle.store.places import Disk
 
 
-class ObjectStore(Place):
+class ObjectStore(Disk):
     """Files in a store, each read and written by one request."""
 
     def locate(self, url: str) -> Path:

@@ -25,9 +25,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.errors import ArtefactError, ModelError, listed
+from brittle.errors import ArtefactError, ModelError, first_line, listed
 from brittle.store.writing import nearby
-from brittle.user_code import first_line
 
 NAMED = 5
 """How many weights a message names, and places in a file."""
