@@ -279,28 +279,24 @@ class Estimator(Fitted):
 
     def _of_classes(self, rows: Rows) -> np.ndarray:
         if not self._probabilities:
-            return self._decision(np.asarray(self.estimator.decision_function(rows)))
+            scores = np.asarray(self.estimator.decision_function(rows))
+            if scores.ndim == 1 and len(self.class_names) == 2:
+                return np.stack((np.zeros_like(scores), scores), axis=1)
+            return self._checked("decision_function", scores, rows)
         probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
     def _predict_proba(self, rows: Rows) -> np.ndarray:
-        probabilities = np.asarray(self.estimator.predict_proba(rows), np.float64)
-        if probabilities.shape == (len(rows), len(self.class_names)):
-            return probabilities
-        raise ModelError(
-            "output_shape",
-            f"predict_proba of {self.__name__} gave shape {list(probabilities.shape)} for {len(rows)} rows and "
-            f"{len(self.class_names)} classes; give one column a class",
-        )
+        return self._checked("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
 
-    def _decision(self, scores: np.ndarray) -> np.ndarray:
-        if scores.ndim == 1 and len(self.class_names) == 2:
-            return np.stack((np.zeros_like(scores), scores), axis=1)
-        if scores.ndim == 2 and scores.shape[1] == len(self.class_names) and not self._pairs:
+    def _checked(self, method: str, scores: np.ndarray, rows: Rows) -> np.ndarray:
+        """`scores`, if they have a row for each of `rows` and a column for each class."""
+        pairs = self._pairs and method == "decision_function"
+        if scores.shape == (len(rows), len(self.class_names)) and not pairs:
             return scores
         raise ModelError(
             "output_shape",
-            f"decision_function of {self.__name__} gave shape {list(scores.shape)} for {len(scores)} rows and "
+            f"{method} of {self.__name__} gave shape {list(scores.shape)} for {len(rows)} rows and "
             f"{len(self.class_names)} classes; give one column a class (SVC: decision_function_shape='ovr')",
         )
 

@@ -195,13 +195,10 @@ def _mappings(held: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
             continue
         seen.add(id(one))
         by_name = {name: value for name, value in one.items() if isinstance(name, str)}
-        yield place, {name: value for name, value in by_name.items() if isinstance(value, Tensor) and _is_plain(value)}
+        tensors = {name: value for name, value in by_name.items() if isinstance(value, Tensor)}
+        plain = (torch.strided, "cpu", False)  # one with numbers, and one for each place
+        yield place, {k: v for k, v in tensors.items() if (v.layout, v.device.type, v.is_quantized) == plain}
         queue.extend((f"{place}.{name}".removeprefix("."), value) for name, value in by_name.items())
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor has numbers, and one for each place."""
-    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
 
 
 def _tables(place: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Iterator[_Table]:
