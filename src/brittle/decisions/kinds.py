@@ -35,6 +35,9 @@ class Custom(Decision):
             holds. An output compared with itself holds.
         name_of: what tables and reports call it; the function's name by default.
 
+    Raises:
+        ParameterError: `compare` is no function.
+
     Example:
         >>> import torch, brittle
         >>> def overlap(mask, mask_at_point):
@@ -54,6 +57,12 @@ class Custom(Decision):
     explanation: ClassVar[str] = "what a function of the user's compares"
     one_number: ClassVar[bool] = True
     linear: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.compare):
+            raise ParameterError(
+                f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
+            )
 
     @property
     def label(self) -> str:
