@@ -243,13 +243,9 @@ class Table:
         place.check_free()
         with place.open():
             place.check_free()  # nobody wrote one until the folder was locked
-            self.write(place)
-
-    def write(self, folder: RunFolder) -> None:
-        """Write the run into an open folder; it is no run before all of it is there."""
-        for shard in self._shards():
-            folder.commit(shard)
-        folder.note(self.record)
+            for shard in self._shards():
+                place.commit(shard)
+            place.note(self.record)  # it is no run before all of it is there
 
     def _shards(self) -> Iterator[Shard]:
         """The shards of a run of these points; the account of the first has what no row tells."""
