@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 import torch
 
+from brittle.data.arrays import bytes_of
 from brittle.data.files import changed_error, file_digest
 from brittle.data.points import Batch, Points, check_values
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
@@ -75,7 +76,7 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
 def digest(batch: Batch) -> str:
     """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
     found = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
-    found.update(batch.inputs[:LOOKED_AT].contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    found.update(bytes_of(batch.inputs[:LOOKED_AT]))
     return found.hexdigest()
 
 

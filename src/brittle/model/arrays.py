@@ -282,14 +282,14 @@ class Estimator(Fitted):
             scores = np.asarray(self.estimator.decision_function(rows))
             if scores.ndim == 1 and len(self.class_names) == 2:
                 return np.stack((np.zeros_like(scores), scores), axis=1)
-            return self._checked("decision_function", scores, rows)
+            return self._check_shape("decision_function", scores, rows)
         probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
     def _predict_proba(self, rows: Rows) -> np.ndarray:
-        return self._checked("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
+        return self._check_shape("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
 
-    def _checked(self, method: str, scores: np.ndarray, rows: Rows) -> np.ndarray:
+    def _check_shape(self, method: str, scores: np.ndarray, rows: Rows) -> np.ndarray:
         """`scores`, if they have a row for each of `rows` and a column for each class."""
         pairs = self._pairs and method == "decision_function"
         if scores.shape == (len(rows), len(self.class_names)) and not pairs:

@@ -169,7 +169,7 @@ class RunFolder:
         """Raise where the folder holds a run, or cannot be written."""
         check_writable(self.path)
         if any((self.path / name).exists() for name in (RECORD, MANIFEST)):
-            raise occupied(self.path)
+            raise exists_error(self.path)
 
     @property
     def record(self) -> RunRecord | None:
@@ -239,18 +239,18 @@ class RunFolder:
 
 
 def check_same(
-    place: Path, found: RunRecord | None, expected: RunRecord | None, words: tuple[str, str] = ("there", "now")
+    place: Path, record: RunRecord | None, expected: RunRecord | None, words: tuple[str, str] = ("there", "now")
 ) -> None:
     """Raise where a place holds another run, which would be written over."""
-    if found is None or expected is None:
+    if record is None or expected is None:
         return
-    if unlike := differences(found, expected, words, UNDECISIVE - {"part"}):
+    if fields := differences(record, expected, words, UNDECISIVE - {"part"}):
         raise ResumeError(
-            "other_run", f"{place} holds another run: {'; '.join(unlike)}; repeat its command, or choose another place"
+            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another place"
         )
 
 
-def occupied(place: Path) -> StorageError:
+def exists_error(place: Path) -> StorageError:
     """The error for a place that holds a run where a new one is to be written."""
     return StorageError(
         "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"

@@ -20,8 +20,8 @@ from brittle.store.folder import (
     ShardFile,
     as_bytes,
     check_same,
+    exists_error,
     file_name,
-    occupied,
 )
 from brittle.store.places import is_stored, located, place_of
 from brittle.store.record import RunRecord, parse_object, storage_errors
@@ -43,14 +43,14 @@ class MirroredFolder(RunFolder):
     def check_free(self) -> None:
         super().check_free()
         if self._get(MANIFEST) is not None:
-            raise occupied(self.mirror)
+            raise exists_error(self.mirror)
 
     def _begin(self, expected: RunRecord | None) -> None:
-        copied = self._parsed(RECORD, RunRecord)
-        check_same(self.mirror, copied, self.record or expected, ("in the mirror", "here"))
+        record = self._parsed(RECORD, RunRecord)
+        check_same(self.mirror, record, self.record or expected, ("in the mirror", "here"))
         super()._begin(expected)
         manifest = self._parsed(MANIFEST, Manifest)
-        if copied is not None and manifest is not None:
+        if record is not None and manifest is not None:
             self._fetch(manifest)
         if (self.path / RECORD).exists():
             self._send(manifest)
