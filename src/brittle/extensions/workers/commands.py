@@ -121,5 +121,4 @@ def _undecided(run: Path) -> Iterator[str]:
     for table in read_shards(run):
         for column in table.columns:
             if column.limit is not None:
-                states = column.states(column.limit)
-                yield from states.index[states == UNDECIDED]
+                yield from (name for name, state in column.states(column.limit).items() if state == UNDECIDED)
