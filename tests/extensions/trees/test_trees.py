@@ -21,7 +21,7 @@ from helpers.small_trees import make, thresholds
 import brittle
 from brittle.errors import ModelError
 from brittle.extensions.trees import trees
-from brittle.extensions.trees.known_trees import agrees, find_trees
+from brittle.extensions.trees.boxes import agrees, find_trees
 from brittle.extensions.trees.read_trees import trees_of
 from brittle.extensions.trees.tree_file import TreeFile
 from brittle.extensions.trees.trees import Trees, single_cut

@@ -164,28 +164,28 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
     features, groups = int(parameters["num_feature"]), int(parameters["num_class"])
     grown = model["trees"]
     written: dict[str, Any] = {
-        "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
-        "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
-        "tree_info": list(map(int, model["tree_info"])),
-        "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
+        "model": {
+            "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
+            "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
+            "tree_info": list(map(int, model["tree_info"])),
+            "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
+        },
+        "name": "gbtree",
     }
-    written = {"model": written, "name": "gbtree"}
     if dart:
         written = {"gbtree": written, "name": "dart", "weight_drop": list(map(float, booster["weight_drop"]))}
     base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), float)).tolist()
     numbers = _texts(num_class=groups, num_feature=features, num_target=1, boost_from_average=1)
+    # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
+    objective: dict[str, Any] = {"name": name.replace("multi:softmax", "multi:softprob")}
+    objective["reg_loss_param"] = _texts(scale_pos_weight=1)
     learner_anew = {
         "attributes": {},
         "feature_names": list(map(str, learner.get("feature_names", ()))),
         "feature_types": list(map(str, learner.get("feature_types", ()))),
         "gradient_booster": written,
         "learner_model_param": numbers | {"base_score": json.dumps(base if len(base) > 1 else base[0])},
-        # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
-        "objective": {
-            "name": name.replace("multi:softmax", "multi:softprob"),
-            "reg_loss_param": _texts(scale_pos_weight=1),
-        }
-        | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
+        "objective": objective | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
     }
     version = list(map(int, data["version"]))[:3]
     if version[0] > LATEST_XGBOOST:  # it may keep what is not written anew here
@@ -236,45 +236,49 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
 
 def _catboost_anew(data: Any) -> dict[str, Any]:
     """Write a model of CatBoost with what its predictions need, each number cast and each place in range."""
-    (scale, bias), info, features, places = data["scale_and_bias"], data["model_info"], [], {}
+    (scale, bias), info, features = data["scale_and_bias"], data["model_info"], []
     for at, feature in enumerate(data["features_info"]["float_features"]):
-        borders = sorted({float(border) for border in feature["borders"] or ()})
         if int(feature["flat_feature_index"]) != at:
             raise ValueError("its columns are not in order")
-        places |= {(at, border): len(places) + place for place, border in enumerate(borders)}
         features.append(
-            {"borders": borders, "feature_id": str(feature["feature_id"]), "feature_index": at}
-            | {"flat_feature_index": at, "has_nans": bool(feature["has_nans"])}
-            | {"nan_value_treatment": str(feature["nan_value_treatment"])}
-        )
-    trees = []
-    for tree in data["oblivious_trees"]:
-        splits = [(int(split["float_feature_index"]), float(split["border"])) for split in tree["splits"] or ()]
-        written = [
             {
-                "border": border,
-                "float_feature_index": at,
-                "split_index": places[at, border],
-                "split_type": "FloatFeature",
+                "borders": sorted({float(border) for border in feature["borders"] or ()}),
+                "feature_id": str(feature["feature_id"]),
+                "feature_index": at,
+                "flat_feature_index": at,
+                "has_nans": bool(feature["has_nans"]),
+                "nan_value_treatment": str(feature["nan_value_treatment"]),
             }
-            for at, border in splits
-        ]
-        trees.append({"leaf_values": list(map(float, tree["leaf_values"])), "splits": written})
+        )
+    order = [(at, border) for at, feature in enumerate(features) for border in feature["borders"]]
+    places = {split: place for place, split in enumerate(order)}
+
+    def write_split(split: Any) -> dict[str, Any]:
+        at, border = int(split["float_feature_index"]), float(split["border"])
+        written = {"border": border, "float_feature_index": at, "split_index": places[at, border]}
+        return written | {"split_type": "FloatFeature"}
+
     loss, classes = info["params"]["loss_function"]["type"], info["class_params"]["class_names"]
     kinds = {*map(type, classes)} or {int}  # CrossEntropy names none
     if len(kinds) > 1 or len({*classes}) != (max(2, len(bias)) if classes else 0):
         raise ValueError("its classes are not those of its trees")
     kind = {int: "Integer", float: "Float", str: "String", bool: "Boolean"}[kinds.pop()]
-    class_params = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
-    loss_params = {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}}
-    written_info: dict[str, Any] = {"params": loss_params}
-    written_info["class_params"] = class_params | {"classes_count": 0}
-    if "binclass_probability_threshold" in info:
-        written_info["binclass_probability_threshold"] = str(float(info["binclass_probability_threshold"]))
+    labels = {"class_names": classes, "class_to_label": [*range(max(2, len(bias)))], "classes_count": 0}
+    threshold = "binclass_probability_threshold"
     return {
         "features_info": {"float_features": features},
-        "model_info": written_info,
-        "oblivious_trees": trees,
+        "model_info": {
+            "params": {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}},
+            "class_params": {"class_label_type": kind, **labels},
+            **({threshold: str(float(info[threshold]))} if threshold in info else {}),
+        },
+        "oblivious_trees": [
+            {
+                "leaf_values": list(map(float, tree["leaf_values"])),
+                "splits": [write_split(split) for split in tree["splits"] or ()],
+            }
+            for tree in data["oblivious_trees"]
+        ],
         "scale_and_bias": [float(scale), list(map(float, bias))],
     }
 
