@@ -44,25 +44,19 @@ class Rate:
     @property
     def low(self) -> float:
         """Lower end of the interval."""
-        return float(clopper_pearson(*self._fewest, self.confidence)[0]) if self._fewest[1] else 0.0
+        points = self.points + self.undecided - self.undecided_flagged
+        return float(clopper_pearson(self.flagged, points, self.confidence)[0]) if points else 0.0
 
     @property
     def high(self) -> float:
         """Upper end of the interval."""
-        return float(clopper_pearson(*self._most, self.confidence)[1]) if self._most[1] else 1.0
+        flagged, points = self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
+        return float(clopper_pearson(flagged, points, self.confidence)[1]) if points else 1.0
 
     @property
     def without_undecided(self) -> Rate:
         """The rate of the decided points alone."""
         return replace(self, undecided=0, undecided_flagged=0)
-
-    @property
-    def _fewest(self) -> tuple[int, int]:
-        return self.flagged, self.points + self.undecided - self.undecided_flagged
-
-    @property
-    def _most(self) -> tuple[int, int]:
-        return self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
 
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.1%}"
