@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils._pytree import tree_leaves, tree_map
 
+from brittle.extensions.certificates.curves import NARROW
 from brittle.extensions.certificates.graph import Layer, Network, run_layer
 from brittle.extensions.certificates.intervals import propagate
 from brittle.extensions.certificates.operators import ACTIVATIONS, BILINEAR, EACH, FUNCTIONS, MAXIMA, MOVES
 from brittle.extensions.certificates.region import Bounded, Enclosure, Region
-from brittle.extensions.certificates.relaxations import NARROW, Line, Lines, relax, relaxed
+from brittle.extensions.certificates.relaxations import Line, Lines, relax, relaxed
 from brittle.extensions.certificates.softmax import planes, seen_places
 from brittle.extensions.certificates.steps import BetweenPlanes, candidates
 from brittle.measure.rows import join
