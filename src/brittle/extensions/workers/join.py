@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,24 +168,17 @@ class _Shards:
 
     def __init__(self, run: JoinedRun) -> None:
         self.run = run
-        self.last: tuple[int, Rows] | None = None
-        points = (self.read(place)["points"] for place in range(len(run.manifest.shards)))
-        self.ends = [_ends(one) for one in points]
-
-    def read(self, place: int) -> Rows:
-        if self.last is None or self.last[0] != place:
-            self.last = place, self.run.read(self.run.manifest.shards[place])
-        return self.last[1]
+        self.read = lru_cache(maxsize=1)(lambda place: run.read(run.manifest.shards[place]))
+        self.ends = [_ends(self.read(place)["points"]) for place in range(len(run.manifest.shards))]
 
     def rows_of(self, points: pa.Table) -> Rows:
         """The rows of those of some points that the run holds."""
         first, last = _ends(points)
         wanted = pc.field("point").isin(points["point"].combine_chunks())
-        parts = [{kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}]
-        for place, (low, high) in enumerate(self.ends):
-            if low <= last and first <= high:
-                parts.append({kind: rows.filter(wanted) for kind, rows in self.read(place).items()})
-        return {kind: pa.concat_tables([part[kind] for part in parts]) for kind in SHARD_KINDS}
+        within = (place for place, (low, high) in enumerate(self.ends) if low <= last and first <= high)
+        parts = [{kind: rows.filter(wanted) for kind, rows in self.read(place).items()} for place in within]
+        empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
+        return {kind: pa.concat_tables([empty[kind], *(part[kind] for part in parts)]) for kind in SHARD_KINDS}
 
     def check_within(self, first: _Shards) -> None:
         """Raise where the run holds a point that the first lacks."""

@@ -221,8 +221,13 @@ class Process:
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
         if self._children:
             return self._pool.submit(_call, method, *arguments)
-        before = multiprocessing.active_children()
-        with environment(_own_environment(self._card)), _without_program():
+        before, tokens = (
+            multiprocessing.active_children(),
+            (name for name in os.environ if name.startswith("RAY_AUTH_TOKEN")),
+        )
+        # So many threads for any number of processes, no current folder on its path, no token of Ray, a card
+        variables = dict.fromkeys(tokens) | {"OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
+        with environment(variables | ({} if self._card is None else {CARDS: self._card})), _without_program():
             future = self._pool.submit(_call, method, *arguments)
         self._children = [one for one in multiprocessing.active_children() if one not in before]
         return future
@@ -294,13 +299,6 @@ def _set(variables: Mapping[str, str | None]) -> None:
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
-
-
-def _own_environment(card: str | None) -> dict[str, str | None]:
-    """Of a process: so many threads for any number of them, no current folder on its path, no token of Ray, a card."""
-    tokens = dict.fromkeys(name for name in os.environ if name.startswith("RAY_AUTH_TOKEN"))
-    seen = {} if card is None else {CARDS: card}
-    return {**tokens, **seen, "OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
 
 
 @contextmanager
