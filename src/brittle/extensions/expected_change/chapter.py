@@ -11,8 +11,12 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
-from brittle.extensions.expected_change.label_flips import label_flips, mean_absolute
-from brittle.extensions.expected_change.predicted_change import expected_change_points, expected_change_table
+from brittle.extensions.expected_change.predicted_change import (
+    expected_change_points,
+    expected_change_table,
+    label_flips,
+    mean_absolute,
+)
 from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.contents import Contents, decided_signs
@@ -157,7 +161,8 @@ def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
         }
     )
     known = np.isfinite(frame[["predicted", "sampled"]]).all(axis=1)
-    return charts.thinned(frame.loc[known].reset_index(drop=True))
+    frame = frame.loc[known].reset_index(drop=True)
+    return frame.iloc[:: max(-(-len(frame) // charts.MAX_DOTS), 1)]
 
 
 def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -121,10 +120,6 @@ class Contents(Table):
         """A label or a prediction as the page shows it: the name of its class, or the words for what is no class."""
         known = number is not None and not pd.isna(number)
         return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
-
-    def point_name(self, row: Mapping[Any, Any]) -> str:
-        """What the data call a point, or its row."""
-        return show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}"
 
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
         """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""
