@@ -205,17 +205,14 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) 
         value = of_class(np.append(np.zeros(count - 1), value), at % groups, groups)
         parts.append(((leaf, feature.astype(int), cut, left, right, value), sets))
     coded = [place for place, info in enumerate(feature_infos) if kept and info[0] not in "[n"]
+    plain = any(all(isinstance(level, int | float) for level in levels) for levels in kept)
     # Of columns of categories that are ordered, or constant, it says no more than of numbers.
-    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if any(map(_are_numbers, kept)) else set()
+    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if plain else set()
     _check(
         len(coded) == len(kept) and not alike & {*feature_infos}, "it does not say which columns hold its categories"
     )
     levels = dict(zip(coded, kept, strict=True))
     return Trees.of(of_numbers(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
-
-
-def _are_numbers(levels: list[Any]) -> bool:
-    return all(isinstance(one, int | float) for one in levels)
 
 
 def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:
@@ -326,15 +323,11 @@ _READERS = {
 def raw_scores(estimator: Any, rows: Any) -> np.ndarray:
     """Ask the library itself for what its trees add up to, `[B, C]`; of two classes that may be one number, `[B]`."""
     package = type(estimator).__module__.partition(".")[0]
-    if package in _RAW:
-        return np.asarray(estimator.predict(rows, **_RAW[package]))
+    options = {"xgboost": "output_margin", "lightgbm": "raw_score"}
+    if package in options:
+        return np.asarray(estimator.predict(rows, **{options[package]: True}))
+    if package == "catboost":
+        return np.asarray(estimator.predict(rows, prediction_type="RawFormulaVal"))
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(rows))
     return estimator.predict_proba(rows) * len(getattr(estimator, "estimators_", [estimator]))
-
-
-_RAW = {
-    "xgboost": {"output_margin": True},
-    "lightgbm": {"raw_score": True},
-    "catboost": {"prediction_type": "RawFormulaVal"},
-}

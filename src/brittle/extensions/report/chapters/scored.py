@@ -28,7 +28,11 @@ FRAGILE = 0.01
 def summarize(contents: Contents) -> dict[str, Any]:
     """The record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
-    lost, remarks = (_outcomes([row for row in rows if row["has_value"] == valued]) for valued in (False, True))
+    header = ("What", "Status", "Meaning", "Points", "The first of them")
+    lost, remarks = (
+        Grid(header, [_outcome_row(row) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
+        for valued in (False, True)
+    )
     return {
         "entries": _entries(contents),
         "scores": _scores(contents),
@@ -156,11 +160,6 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
         range_text([f"{'at most ' if stops else ''}{count:,}" for count, stops in draws]),
         range_text([f"{cost:,.0f}" for cost in costs]),
     )
-
-
-def _outcomes(rows: Sequence[Row]) -> Grid:
-    header = ("What", "Status", "Meaning", "Points", "The first of them")
-    return Grid(header, [_outcome_row(row) for row in rows], frozenset({0, 1, 2, 4}))
 
 
 def _outcome_row(row: Row) -> tuple[str, ...]:
