@@ -287,15 +287,9 @@ class _Tree:
 
     def roots(self) -> _Parts:
         """The balls themselves, those that are not proved."""
-        found = []
-        for rows in torch.arange(len(self.margins.point), device=self.margins.point.device).split(self.together):
-            kept = pick(self.margins.kept, rows)
-            chosen = self._optimised(rows, kept, None, ROOT_STEPS)
-            self.steps = tuple(chosen.choices.slopes)
-            signs = {step: torch.zeros_like(one) for step, one in chosen.choices.slopes.items()}
-            choices = replace(chosen.choices, signs=signs, multipliers=signs)
-            found.append(self._noted(rows, kept, chosen, choices))
-        parts = join(found)
+        every = torch.arange(len(self.margins.point), device=self.margins.point.device)
+        kept = self.margins.kept
+        parts = join([self._bound(rows, pick(kept, rows), None, ROOT_STEPS) for rows in every.split(self.together)])
         return pick(parts, parts.reach < self.margins.region.radii[parts.root])
 
     def halves(self, parts: _Parts) -> _Parts:
@@ -303,13 +297,9 @@ class _Tree:
         both = join([parts, parts])
         both.signs[:count].scatter_(1, parts.next[:, None], 1)
         both.signs[count:].scatter_(1, parts.next[:, None], -1)
-        found = []
-        for rows in torch.arange(2 * count, device=parts.root.device).split(self.together):
-            some = pick(both, rows)
-            kept, choices = self._assumed(some)
-            chosen = self._optimised(some.root, kept, choices, LEAF_STEPS)
-            found.append(self._noted(some.root, kept, chosen, chosen.choices))
-        halves = join(found)
+        every = torch.arange(2 * count, device=parts.root.device).split(self.together)
+        some = (pick(both, rows) for rows in every)
+        halves = join([self._bound(one.root, *self._assumed(one), LEAF_STEPS) for one in some])
         # What holds in the whole holds in its halves.
         return replace(halves, reach=halves.reach.maximum(both.reach))
 
@@ -330,18 +320,16 @@ class _Tree:
             )
         return kept, choices
 
-    def _optimised(self, roots: Tensor, kept: Sequence[Enclosure], choices: Choices | None, steps: int) -> Chosen:
-        network, region = self.margins.network, pick(self.margins.region, roots)
-        return optimised(
-            network, region, kept, self.margins.weights[roots], self.margins.constants[roots], steps, choices
-        )
-
-    def _noted(self, roots: Tensor, kept: Sequence[Enclosure], chosen: Chosen, choices: Choices) -> _Parts:
-        """The parts with what was found for them, and where to split them next.
+    def _bound(self, roots: Tensor, kept: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
+        """The parts with what is found for them, and where to split them next.
 
         An unstable number whose coefficient is negative costs its bound up to that times `-l u / (u - l)`, the height
         of the chord above the kink. Where none is negative, the others count, too.
         """
+        margins, region = self.margins, pick(self.margins.region, roots)
+        weights, constants = margins.weights[roots], margins.constants[roots]
+        chosen = optimised(margins.network, region, kept, weights, constants, steps, choices)
+        self.steps = tuple(chosen.choices.slopes)
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
             low, high, coefficients = (
@@ -354,10 +342,12 @@ class _Tree:
         cost, place = torch.cat([*costs, costs[0].new_zeros(len(roots), 1)], dim=1).max(dim=1)
 
         def flat(some: Mapping[int, Tensor]) -> Tensor:
-            return torch.cat([some[step].reshape(len(roots), -1) for step in self.steps] or [costs[0]], dim=1)
+            begun = [some.get(step, torch.zeros_like(chosen.choices.slopes[step])) for step in self.steps]
+            return torch.cat([one.reshape(len(roots), -1) for one in begun] or [costs[0]], dim=1)
 
-        signs, slopes, multipliers = flat(choices.signs), flat(choices.slopes), flat(choices.multipliers)
+        signs, slopes, multipliers = map(
+            flat, (chosen.choices.signs, chosen.choices.slopes, chosen.choices.multipliers)
+        )
         nearer = place.where(cost > 0, -1)
-        radii = self.margins.region.radii[roots]
-        reach = chosen.reach.minimum(radii)
+        reach = chosen.reach.minimum(region.radii)
         return _Parts(roots, reach, signs.to(torch.int8), slopes.float(), multipliers.float(), nearer)
