@@ -315,7 +315,7 @@ _READERS = {
     ("xgboost", "XGBClassifier"): _xgboost,
     ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(*_lightgbm_lines(one.booster_.model_to_string())),
     ("catboost", "CatBoostClassifier"): _catboost,
-    **{("brittle", f"{kind}File"): lambda one: one.trees for kind in ("XGBoost", "LightGBM", "CatBoost")},
+    ("brittle", "TreeFile"): lambda one: one.trees,
 }
 """Who reads which classifier, by its package and name."""
 
