@@ -37,9 +37,6 @@ from brittle.extensions.report.wording import (
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
-CONFIDENT, GROUP = 0.8, 50
-"""The smallest probability of a confident prediction, and the points in each of the two groups at most."""
-
 SURE = 0.01
 """A p-value below which chance alone hardly explains a difference."""
 
@@ -244,7 +241,7 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
 
 def _flips(contents: Contents) -> dict[str, Any]:
     """Flips of the confident predictions with the lowest and with the highest Laplacian."""
-    frame = label_flips(contents, CONFIDENT, GROUP)
+    frame = label_flips(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."

@@ -102,9 +102,6 @@ class Contents(Table):
     @cached_property
     def bias(self) -> ClassBias | None:
         """Robustness by class under the setting that speaks for the run."""
-        whole = self.overview.bias
-        if whole is not None and self.overview.numbers is self.chosen:
-            return whole
         return None if self.chosen is None else class_bias(self, self.chosen)
 
     @cached_property

@@ -291,7 +291,7 @@ def _scores_of(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
             best = most.get(_question(score), score)
             most[_question(score)] = max(best, score, key=lambda one: one.parameters.get("draws") or 0)
     for run in runs[1:]:
-        common = _questions(runs[0]) & _questions(run)
+        common = {*map(_question, runs[0].record.scores)} & {*map(_question, run.record.scores)}
         _check_same(_about(runs[0], common), _about(run, common), UNDECISIVE | OF_POINTS)
     return {_key(score): most[_question(score)] for run in runs for score in run.record.scores}
 
@@ -300,10 +300,6 @@ def _about(run: JoinedRun, questions: Set[ScoreKey]) -> JoinedRun:
     """The run as if it had those scores alone that ask one of these questions, with any draws."""
     asking = (_without_draws(score) for score in run.record.scores if _question(score) in questions)
     return run._replace(record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
-
-
-def _questions(run: JoinedRun) -> set[ScoreKey]:
-    return {_question(score) for score in run.record.scores}
 
 
 def _question(score: ScoreRecord) -> ScoreKey:

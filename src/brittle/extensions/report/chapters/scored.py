@@ -48,7 +48,8 @@ CHAPTER = Chapter("scored", "What was scored, and how to repeat it", summarize, 
 
 
 def _entries(contents: Contents) -> list[Entry]:
-    settings = _noise_settings(contents)
+    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
+    settings = contents.settings or tuple(sorted(leveled, key=str))
     return [
         Entry("Model", _model_text(contents)),
         Entry("Data", _data_text(contents)),
@@ -86,12 +87,6 @@ def _points_text(contents: Contents) -> str:
     chosen = chosen_text(count, contents.record.data)
     lost = contents.overview.without_number if contents.chosen is not None else 0
     return f"{plural(count, 'point')}{chosen and f', {chosen}'}{f', {lost:,} without a number' if lost else ''}."
-
-
-def _noise_settings(contents: Contents) -> tuple[Setting, ...]:
-    """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
-    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
-    return contents.settings or tuple(sorted(leveled, key=str))
 
 
 def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
