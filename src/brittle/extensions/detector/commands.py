@@ -89,7 +89,7 @@ def apply(
         file: A detector that `brittle detector fit` wrote.
         model: As for `brittle score`.
         data: As for `brittle score`.
-        out: The table to write, .parquet or .csv.
+        out: The table to write, .csv, .parquet, .arrow, .json or .jsonl.
         pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
     """
     from brittle.estimate import Status
