@@ -78,25 +78,32 @@ def optimised(
     adam = torch.optim.Adam(moved or [torch.zeros(1)], lr=RATE, betas=(0.7, 0.9), maximize=True)
     for step in range(steps + 1):
         last = step == steps
-        slopes, beside = torch.autograd.grad(
+        gradient, beside = torch.autograd.grad(
             outputs, (walk.inputs, walk.beside), functions, retain_graph=True, create_graph=not last,
             materialize_grads=True,
         )  # fmt: skip
         levels = torch.einsum("bn,bn->b", functions, outputs.detach()) + beside + constants
-        lower = levels + region.least(slopes[None])[0]
+        lower = levels + region.least(gradient[None])[0]
         better = lower.detach() > best
         best = torch.where(better, lower.detach(), best)
         level = torch.where(better, levels.detach(), level)
-        gradients = torch.where(better.view(-1, *[1] * (slopes.dim() - 1)), slopes.detach(), gradients)
+        gradients = torch.where(better.view(-1, *[1] * (gradient.dim() - 1)), gradient.detach(), gradients)
         if last:
             break
         for one, slope in zip(moved, torch.autograd.grad(lower.sum(), moved, allow_unused=True), strict=True):
             one.grad = slope
         adam.param_groups[0]["lr"] = RATE * 0.1 ** (step / steps)
         adam.step()
-        walk.project()
+        with torch.no_grad():  # back to where each choice gives a bound
+            for one in walk.slopes.values():
+                one.clamp_(0, 1)
+            for one in walk.multipliers.values():
+                one.clamp_(min=0)
     reach = region.reach(level[None], gradients[None])[0].where(best > -torch.inf, 0.0)
-    return Chosen(best, reach, walk.choices, walk.coefficients)
+    slopes, multipliers = (
+        {step: one.detach() for step, one in some.items()} for some in (walk.slopes, walk.multipliers)
+    )
+    return Chosen(best, reach, Choices(slopes, walk.begun.signs, multipliers), walk.coefficients)
 
 
 class _FreeWalk(Walk):
@@ -108,13 +115,6 @@ class _FreeWalk(Walk):
         self.slopes: dict[int, Tensor] = {}
         self.multipliers: dict[int, Tensor] = {}
         self.coefficients: dict[int, Tensor] = {}
-
-    @property
-    def choices(self) -> Choices:
-        slopes, multipliers = (
-            {step: one.detach() for step, one in some.items()} for some in (self.slopes, self.multipliers)
-        )
-        return Choices(slopes, self.begun.signs, multipliers)
 
     def keep(self, interval: Enclosure, cut: Any) -> Enclosure:
         found = self.given[len(self.kept)]
@@ -138,14 +138,6 @@ class _FreeWalk(Walk):
             self.multipliers[step] = self.begun.multipliers[step].clone().requires_grad_(True)
         crossing = (interval.lower < 0) & (interval.upper > 0)
         return _FreeBetween.apply(entering, self.beside, values, self, step, lines, crossing, least)
-
-    def project(self) -> None:
-        """Bring the choices back to where each of them gives a bound."""
-        with torch.no_grad():
-            for one in self.slopes.values():
-                one.clamp_(0, 1)
-            for one in self.multipliers.values():
-                one.clamp_(min=0)
 
 
 class _FreeBetween(torch.autograd.Function):
