@@ -201,7 +201,7 @@ def test_damaged_binary_files_are_refused(content: bytes, tmp_path: Path) -> Non
         lambda: tree(split_indices=[5, 0, 0]),
         lambda: tree(split_conditions=[0.1, float("nan"), 3.0]),
         lambda: tree(split_type=[1, 0, 0]),
-        lambda: tree(parents=[0]),
+        lambda: tree(default_left=[0]),
         lambda: tree(tree_param={"num_nodes": "900000000", "size_leaf_vector": "1"}),
         lambda: tree(**sets([-1])),
         lambda: tree(**sets([])),
@@ -358,7 +358,7 @@ def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: 
         {"left_children": [-1, -1, -1]},
         {"left_children": [1, -1, -(2**31)]},
         {"parents": [2**31 - 1] * 3},
-        {"parents": [None, "x", 9]},
+        {"parents": [None, "x", 9, 1]},
         {"default_left": [77, 0, 0]},
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -57,7 +58,8 @@ def search_boxes(
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
     if len(usable) and not agrees(model, trees, given[usable]):
         return None
-    trees = trees.of_whole(rules.whole)
+    if rules.whole.any():
+        trees = replace(trees, cut=np.where(rules.whole[trees.feature], np.floor(trees.cut), trees.cut))
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
         return None

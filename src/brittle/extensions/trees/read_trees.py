@@ -121,7 +121,8 @@ def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Tr
         _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
         number = np.array(own["split_conditions"], np.float32).astype(np.float64)
         left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
-        sizes = {len(one) for key, one in own.items() if key in PER_NODE} | {int(own["tree_param"]["num_nodes"])}
+        per_node = ("right_children", "split_indices", "split_conditions", "split_type", "default_left")
+        sizes = {len(own[key]) for key in per_node if key in own} | {int(own["tree_param"]["num_nodes"])}
         _check(sizes == {len(left)} and at in range(groups), "its header claims other nodes, or another class")
         starts, sizes, codes = (own.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
         sets = {
@@ -138,13 +139,6 @@ def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Tr
     enc = model.get("cats", {}).get("enc", ())
     levels = {place: _texts(one) for place, one in zip(range(features), enc, strict=False) if one["values"]}
     return Trees.of(of_numbers(parts), base, features, cut, SINGLE, levels)
-
-
-PER_NODE = (
-    *("left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type"),
-    *("default_left", "base_weights", "loss_changes", "sum_hessian"),
-)
-"""Arrays of XGBoost with an entry a node."""
 
 
 def _ends(codes: Any) -> list[float]:

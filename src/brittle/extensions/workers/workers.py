@@ -195,7 +195,7 @@ class Processes:
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         workers_on = Counter(dict.fromkeys(cards_of(job.classifier.device), 0))
-        team = Team(partial(Process, workers_on), self.opening or SentJob.of(job), (BrokenProcessPool,))
+        team = Team(partial(Process, workers_on), self.opening or send(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)
 
 
@@ -239,26 +239,21 @@ class Process:
         self._pool.shutdown(cancel_futures=True)
 
 
-@dataclass(frozen=True)
-class SentJob:
+def send(job: Job) -> Opening:
     """A job from Python, pickled by the process that starts a run and read by those that it starts."""
+    sink = BytesIO()
+    try:
+        _Pickler(sink).dump(job)
+    except Exception as error:  # objects say in many ways that they cannot be pickled
+        raise _not_sent(error) from error
+    return partial(_receive, sink.getvalue())
 
-    content: bytes
 
-    @classmethod
-    def of(cls, job: Job) -> SentJob:
-        sink = BytesIO()
-        try:
-            _Pickler(sink).dump(job)
-        except Exception as error:  # objects say in many ways that they cannot be pickled
-            raise _not_sent(error) from error
-        return cls(sink.getvalue())
-
-    def __call__(self) -> Job:
-        try:
-            return pickle.loads(self.content)
-        except (ImportError, AttributeError) as error:
-            raise _not_sent(error) from error
+def _receive(content: bytes) -> Job:
+    try:
+        return pickle.loads(content)
+    except (ImportError, AttributeError) as error:
+        raise _not_sent(error) from error
 
 
 class _Pickler(pickle.Pickler):
