@@ -28,17 +28,11 @@ ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІК�
 """Latin letters, and Cyrillic ones that look the same."""
 
 
-def _neighbours() -> dict[str, str]:
-    places = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
-    return {
-        one: "".join(
-            other for other, (x, y) in places.items() if other != one and abs(x - at) <= 1.0 and abs(y - row) <= 1
-        )
-        for one, (at, row) in places.items()
-    }
-
-
-NEIGHBOURS = _neighbours()
+_PLACES = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
+NEIGHBOURS = {
+    one: "".join(key for key, (x, y) in _PLACES.items() if key != one and abs(x - at) <= 1.0 and abs(y - row) <= 1)
+    for one, (at, row) in _PLACES.items()
+}
 """The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]

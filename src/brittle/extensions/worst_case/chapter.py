@@ -27,9 +27,6 @@ from brittle.extensions.worst_case.robust_accuracy import (
 from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
 
-MAX_CASES = 4
-"""Norms that get a section."""
-
 USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
 """The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
 
@@ -118,7 +115,7 @@ def open_cases(contents: Contents) -> list[MarginCase]:
     """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
     bounds, size = contents.record.model.bounds, contents.epsilon
     cases = []
-    for norm, column in list(contents.margins.items())[:MAX_CASES]:
+    for norm, column in contents.margins.items():
         epsilon = choose_epsilon(column.value, norm, bounds)
         if size is not None:
             epsilon = Epsilon(size, contents.epsilon_text or f"{size:.3g}", "the size that was asked for")
