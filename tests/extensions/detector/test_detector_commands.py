@@ -13,7 +13,7 @@ from helpers.problems import inputs
 import brittle
 from brittle.cli.commands import main
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn", "short_search")  # words are what counts here
 
 FACTORY = """
 import sys
