@@ -76,6 +76,7 @@ def test_trees_add_up_to_the_scores_of_the_library(kind: str, classes: int) -> N
     np.testing.assert_allclose(trees.base + held @ trees.value[trees.leaves], scores, atol=1e-12)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("ending", ["json", "ubj", "txt", "catboost.json"])
 def test_a_file_has_the_classes_of_the_model(ending: str, classes: int, tmp_path: Path) -> None:
