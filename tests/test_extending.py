@@ -18,7 +18,7 @@ import pytest
 import torch
 from checks.faults import contents
 from helpers.documents import blocks
-from helpers.extending import FILES, PAGE, imported, write_page
+from helpers.extending import FILES, INSTALLED, PAGE, imported, write_page
 from helpers.forks import forked
 from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
 from helpers.pages import Page, assert_inert
@@ -256,15 +256,6 @@ def read(path, reading):
 TENTHS = NamedNoise(lambda tenths, data: [Coins(0.1 * level) for level in tenths], example=2.0)
 LINES = Format("lines", "numbers in lines, .lines", lambda path: path.suffix == ".lines", read)
 """
-
-INSTALLED = """
-import sys
-from brittle import registry
-sys.path.insert(0, sys.argv[1])
-for function in vars(registry).values():
-    getattr(function, "cache_clear", lambda: None)()
-"""
-"""What a fork does that is to find a package as a process does that starts beside it."""
 
 COMMANDS = """
 from brittle.cli.commands import main
