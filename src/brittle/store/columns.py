@@ -210,8 +210,8 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
 
 def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
     """The rows of one score by point; of a long run only these are a frame, beside the table."""
-    chosen = pc.and_(pc.equal(scores["score"], score), pc.equal(scores["parameters"], parameters))
-    rows = scores.filter(chosen).drop_columns(["score", "parameters"]).to_pandas().set_index("point")
+    own = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
+    rows = own.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
     _check_once(rows.index, f"the rows of {score}")
     without_value = rows["status"].isin(WITHOUT_VALUE).to_numpy()
     for name in _NUMBERS:  # array by array: an assignment to part of a frame takes longer than all else
