@@ -29,7 +29,7 @@ from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, Momen
 
 pytestmark = pytest.mark.usefixtures("short_search")
 
-VOTES = MonteCarlo(0.2, draws=20)
+VOTES = MonteCarlo(0.2, draws=20, limit=None)
 
 
 def modes(network: nn.Module) -> list[bool]:
