@@ -86,7 +86,7 @@ def test_results_say_what_was_spent_and_the_cost_was_declared(need: Measurement,
     said = passes_of(taken, clean)
     assert int(said.sum()) == spent.total
     declared = need.cost(traits)
-    if isinstance(need, VARYING) or getattr(need, "adaptive", False):
+    if isinstance(need, VARYING):
         assert declared.total > 0
     else:
         assert (spent.forward, spent.backward) == (COUNT * declared.forward, COUNT * declared.backward)

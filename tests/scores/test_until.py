@@ -1,10 +1,12 @@
-"""Scores that stop once a question is answered: what they take the place of, and how often they are wrong."""
+"""Scores that stop once a question is answered: what two of them share, and how often they are wrong."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 from helpers.problems import inputs, small_classifier
@@ -13,12 +15,12 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.estimate import MOST_DRAWS
-from brittle.noise import Uniform
-from brittle.scores import LogitMargin, Moments, MonteCarlo, ProbabilityChange, Shrinkage, Softmax, Taylor
-from brittle.scores.choose import drawn_until
+from brittle.noise import Gaussian, Transform
+from brittle.scores import Moments, MonteCarlo, Score, Shrinkage
+from brittle.store.votes import unpack_votes
 
 POINTS = 25
+COUNTED: list[type[MonteCarlo] | type[Shrinkage]] = [MonteCarlo, Shrinkage]
 
 
 def margin(x: Tensor) -> Tensor:
@@ -26,8 +28,14 @@ def margin(x: Tensor) -> Tensor:
     return torch.stack((x[:, 0], torch.zeros_like(x[:, 0])), dim=1)
 
 
+def rows_of(table: brittle.Table, name: str) -> pa.Table:
+    """The rows of a score without its parameters, in the order of the points."""
+    return table.scores.filter(pc.equal(table.scores["score"], name)).drop_columns(["parameters"])
+
+
+@pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("limit", "beyond"), [(0.5, 0.15), (0.9, 0.07)])
-def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
+def test_few_points_are_called_wrong(kind: type[MonteCarlo], limit: float, beyond: float) -> None:
     """Points near the limit on either side: each is called wrong with at most 0.5%, in spite of many looks.
 
     More than 4 of 50 are a chance of 7e-6 at most.
@@ -36,7 +44,7 @@ def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
     x = torch.from_numpy(stats.norm.ppf(truths))[:, None]
     x = torch.where(x > 0, x, 1e-9)  # the first class is predicted everywhere
     truths = stats.norm.cdf(x[:, 0].numpy())
-    found = MonteCarlo(1.0, draws=1000, limit=limit)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
+    found = kind(1.0, draws=1000, limit=limit)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
     holds, breaks = (found.high <= 1 - limit).numpy(), (found.low >= 1 - limit).numpy()
     assert int((holds & (truths < limit)).sum() + (breaks & (truths > limit)).sum()) <= 4
     assert int((holds & (truths > limit)).sum()) > POINTS // 2
@@ -44,66 +52,126 @@ def test_few_points_are_called_wrong(limit: float, beyond: float) -> None:
 
 
 def test_the_mean_over_points_is_right_though_each_stopped() -> None:
-    """Uniform flip probabilities; 4.5 standard errors, so a false failure has a chance of 7e-6.
-
-    The mean of the shares is 0.045 too high: five and a half standard errors.
-    """
+    """Uniform flip probabilities; 4.5 standard errors, so a false failure has a chance of 7e-6."""
     truths = torch.linspace(0.0005, 0.4995, 800, dtype=torch.float64)
     x = -torch.special.ndtri(truths)[:, None]
-    found = MonteCarlo(1.0, draws=100, limit=0.9)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
+    found = MonteCarlo(1.0, draws=200, limit=0.9)(brittle.Classifier(margin, (-9, 9)), x, seed=1)
     wrong = found.value - truths
     assert abs(float(wrong.mean())) < 4.5 * float(wrong.std()) / len(truths) ** 0.5
 
 
-def test_an_interval_is_as_narrow_as_was_asked() -> None:
-    found = MonteCarlo(0.5, draws=6000, precision=0.2)(small_classifier(), inputs(3))
-    assert bool((found.high - found.low <= 0.2).all())
+@pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
+def test_a_precision_is_reached_whatever_the_limit(kind: type[MonteCarlo]) -> None:
+    scores = [kind(0.5, draws=6000, precision=0.2, limit=limit) for limit in (0.5, 0.9, None)]
+    assert scores == scores[:1] * 3
+    found = scores[0](small_classifier(), inputs(3))
+    assert found.counted is not None
+    low, high = found.counted
+    assert bool((high - low <= 0.2).all())
     assert int(found.passes.max()) < 6000
 
 
-def test_the_rule_takes_the_place_of_monte_carlo_at_its_noise() -> None:
-    other = Uniform(0.3)
-    scores = [LogitMargin(), MonteCarlo(0.1, draws=100, limit=None), Moments(0.1), Moments(noise=other)]
-    found = drawn_until(scores, "decided", 0.9)
-    stopped = [MonteCarlo(noise=noise, draws=MOST_DRAWS, limit=0.9) for noise in (Moments(0.1).noise, other)]
-    assert found == (scores[0], stopped[0], *scores[2:], stopped[1])
-    assert drawn_until(scores) == tuple(scores)
-    assert drawn_until(scores, "decided") == found
-    narrow = drawn_until([Moments(0.1)], precision=0.02, most_draws=500)
-    assert narrow == (Moments(0.1), MonteCarlo(0.1, draws=500, precision=0.02))
+@pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
+def test_without_a_rule_every_point_has_exactly_the_draws(kind: type[MonteCarlo]) -> None:
+    """In pairs as `moments` has them, and in its passes."""
+    classifier, scores = small_classifier(), [kind(0.5, draws=40, limit=None), Moments(0.5, draws=40)]
+    table = brittle.score(classifier, inputs(5), scores, skip_doctor=True)
+    assert set(table.scores["passes"].to_pylist()) == {41}
+    assert set(table.points["passes"].to_pylist()) == {41}
+    assert rows_of(table, kind.name)["votes"].equals(rows_of(table, "moments")["votes"])
 
 
-def test_copies_are_clipped_where_those_of_the_scores_are() -> None:
-    other = Uniform(0.3)
-    scores = [
-        MonteCarlo(0.1, draws=100, clip=True, limit=None),
-        Shrinkage(0.1, clip=True, limit=None),
-        Taylor(0.1),
-        Moments(noise=other),
-    ]
-    found = drawn_until(scores, "decided", 0.9)
-    rule = {"draws": MOST_DRAWS, "limit": 0.9}
-    assert found[0] == MonteCarlo(0.1, clip=True, **rule)  # type: ignore[arg-type]
-    assert found[1:] == (*scores[1:], MonteCarlo(noise=other, **rule))  # type: ignore[arg-type]
-    both = drawn_until([MonteCarlo(0.1, limit=None), MonteCarlo(0.1, clip=True, limit=None)], precision=0.1)
-    assert both == tuple(MonteCarlo(0.1, draws=MOST_DRAWS, clip=clip, precision=0.1) for clip in (False, True))
+@pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("rule", [{"limit": 0.9}, {"limit": 0.6}, {"precision": 0.25}], ids=str)
+def test_what_stopped_is_the_same_whatever_more_is_allowed(kind: type[MonteCarlo], rule: dict[str, float]) -> None:
+    """Every cell of the points that had their answer before, to the last bit."""
+    tables = {
+        draws: rows_of(
+            brittle.score(small_classifier(), inputs(30), [kind(0.5, draws=draws, **rule)], skip_doctor=True), kind.name
+        )
+        for draws in (1000, 500, 110, 60)
+    }
+    units = pa.array(unpack_votes(tables[1000]["votes"].to_pylist()).units)
+    for draws, fewer in tables.items():
+        before = pc.less(units, draws)
+        assert fewer.filter(before).equals(tables[1000].filter(before))
+        assert draws != 110 or 0 < pc.sum(before).as_py() < 30
+
+
+@pytest.mark.parametrize("rule", [{"limit": 0.9}, {"precision": 0.25}, {"limit": None}], ids=str)
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_two_scores_of_the_same_rule_count_the_same_copies(rule: dict[str, Any], mirrored: bool) -> None:
+    """Their intervals, votes and passes; each is as it is alone, and the run pays no copy twice."""
+    lighter = Transform(lambda x, g: x + 0.5 * torch.randn(x.shape, generator=g), name="lighter")
+    noise = Gaussian(0.5) if mirrored else lighter
+    scores: list[Score] = [kind(noise=noise, draws=200, **rule) for kind in COUNTED]
+    both, *alone = (
+        brittle.score(small_classifier(), inputs(20), some, skip_doctor=True)
+        for some in (scores, *([one] for one in scores))
+    )
+    counting, mixing = (rows_of(both, kind.name) for kind in COUNTED)
+    for name in ("counted_low", "counted_high", "votes"):
+        assert counting[name].equals(mixing[name])
+    for table, kind in zip(alone, COUNTED, strict=True):
+        assert rows_of(table, kind.name).equals(rows_of(both, kind.name))
+    inside = pc.and_(
+        pc.greater_equal(mixing["value"], mixing["counted_low"]),
+        pc.less_equal(mixing["value"], mixing["counted_high"]),
+    )
+    assert pc.sum(inside).as_py() > 10
+    for name in ("low", "high"):
+        assert counting[name].filter(inside).equals(mixing[name].filter(inside))
+    assert both.points["passes"].equals(alone[1].points["passes"])
+    images = np.subtract(mixing["passes"], counting["passes"])
+    assert bool(images.any()) == (mirrored and rule != {"limit": None})
 
 
 @pytest.mark.parametrize(
-    ("options", "fact"),
+    ("options", "facts"),
     [
-        ({"limit": 0.9}, "decided"),
-        ({"until": "settled", "limit": 0.9}, "settled"),
-        ({"until": "decided", "limit": float("nan")}, "nan"),
-        ({"until": "decided", "limit": 0.9, "most_draws": 3}, "3"),
+        ({"limit": 0.8}, ("limit",)),
+        ({"limit": None}, ("limit",)),
+        ({"precision": 0.1}, ("precision",)),
+        ({"draws": 40}, ("draws",)),
+        ({"limit": 0.8, "draws": [40, 60]}, ("limit", "draws")),
     ],
+    ids=str,
 )
-def test_what_is_no_rule(options: dict[str, Any], fact: str) -> None:
-    with pytest.raises(ParameterError, match=fact):
+def test_a_rule_is_for_scores_by_name(options: dict[str, Any], facts: tuple[str, ...]) -> None:
+    """Score objects have fields of their own."""
+    with pytest.raises(ParameterError) as caught:
         brittle.score(small_classifier(), inputs(2), [Moments(0.1)], **options)
+    assert caught.value.code == "parameter"
+    assert all(fact in str(caught.value) for fact in facts)
 
 
-@pytest.mark.parametrize("scores", [[Softmax()], [ProbabilityChange(0.1)]], ids=["no noise", "no flip probability"])
-def test_a_rule_needs_a_noise(scores: list[Any]) -> None:
-    with pytest.raises(ParameterError, match="add one, such as moments"):
-        drawn_until(scores, "decided", 0.9)
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ({}, [{"draws": 1000, "limit": 0.9}]),
+        ({"limit": 0.8}, [{"draws": 1000, "limit": 0.8}]),
+        ({"limit": None, "draws": 40}, [{"draws": 40}]),
+        ({"limit": None, "draws": (20, 40)}, [{"draws": 20}, {"draws": 40}]),
+        ({"precision": 0.3, "draws": 400}, [{"draws": 400, "precision": 0.3}]),
+        ({"limit": 0.5, "precision": 0.3}, [{"draws": 1000, "precision": 0.3}]),
+    ],
+    ids=str,
+)
+def test_a_rule_is_that_of_the_scores_by_name(options: dict[str, Any], fields: list[dict[str, Any]]) -> None:
+    table = brittle.score(small_classifier(), inputs(2), "shrinkage", sigma=0.3, **options)
+    rules = [
+        {name: one.parameters[name] for name in ("draws", "limit", "precision") if name in one.parameters}
+        for one in table.record.scores
+    ]
+    assert rules == fields
+
+
+@pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    ("fields", "fact"),
+    [({"limit": float("nan")}, "nan"), ({"limit": 1.0}, "1.0"), ({"precision": 0.0}, "0.0"), ({"draws": 3}, "3")],
+    ids=str,
+)
+def test_what_is_no_rule(kind: type[MonteCarlo], fields: dict[str, Any], fact: str) -> None:
+    with pytest.raises(ParameterError, match=fact):
+        kind(0.1, **fields)

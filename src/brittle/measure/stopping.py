@@ -81,8 +81,10 @@ class SampleUntil(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        need = min(needs, key=lambda one: one.votes_only)
-        return [_count(need, classifier, clean)] * len(needs)
+        """The results of `needs`, from the same copies; mirror images are passes of those that read margins."""
+        found = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
+        counted = replace(found, passes=found.draws + clean.passes)
+        return [counted if need.votes_only else found for need in needs]
 
 
 def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
