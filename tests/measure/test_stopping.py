@@ -30,11 +30,13 @@ def clean_of(classifier: brittle.Classifier, x: Tensor) -> Clean:
 
 
 class Alone(NamedTuple):
-    """Copies of a point that went through the network one by one: how many, how many flipped, and their margins."""
+    """Copies of a point that went through the network one by one: how many, how many flipped, their margins, and those
+    of their mirror images."""
 
     draws: int
     flips: int
     margins: list[float]
+    images: list[float]
 
     @property
     def is_near(self) -> bool:
@@ -45,20 +47,22 @@ class Alone(NamedTuple):
 
 def one_by_one(classifier: brittle.Classifier, clean: Clean, x: Tensor, point: int, need: SampleUntil) -> Alone:
     """One point whose copies go through the network alone, looked at by the rule alone."""
-    margins, stream = [], Stream(need.noise, x[point : point + 1], (clean.ids[point],), clean.seed, "until")
+    margins, images, stream = [], [], Stream(need.noise, x[point : point + 1], (clean.ids[point],), clean.seed, "until")
     predicted = int(clean.predicted[point])
     for end in looks(need.draws):
         while len(margins) < end:
-            with torch.no_grad():
-                logits = classifier(x[point : point + 1] + stream.draw(1)[0]).double()[0]
-            margins.append(float(logits[predicted] - logits[torch.arange(len(logits)) != predicted].max()))
+            noise = stream.draw(1)[0]
+            for some, sign in ((margins, 1), (images, -1)):
+                with torch.no_grad():
+                    logits = classifier(x[point : point + 1] + sign * noise).double()[0]
+                some.append(float(logits[predicted] - logits[torch.arange(len(logits)) != predicted].max()))
         flips = sum(margin <= 0 for margin in margins)
         if need.limit is not None and bool(decided(flips, flips, end, need.limit, 0.99)):
             break
         low, high = sequence_interval(flips, end, 0.99)
         if need.precision is not None and float(high - low) <= need.precision:
             break
-    return Alone(len(margins), flips, margins)
+    return Alone(len(margins), flips, margins, images)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -88,6 +92,7 @@ def test_only_points_near_the_boundary_have_mirror_images(limit: float) -> None:
     before = classifier.passes
     found = need(classifier, clean)
     spent = classifier.passes - before
+    assert len({*found.draws.tolist()}) > 2
     assert same_votes(found.votes, counted.votes, torch.arange(COUNT))
     alone = [one_by_one(classifier, clean, x, point, need) for point in range(COUNT)]
     near = torch.tensor([one.is_near for one in alone])
@@ -99,8 +104,8 @@ def test_only_points_near_the_boundary_have_mirror_images(limit: float) -> None:
     for point, one in enumerate(alone):
         margins = found.nearest[point][~found.nearest[point].isnan()]
         assert len(margins) == one.draws + int(images[point])
-        singles = margins[::2] if near[point] else margins
-        assert singles.tolist() == pytest.approx(one.margins, abs=1e-5)
+        pairs = [margin for pair in zip(one.margins, one.images, strict=True) for margin in pair]
+        assert margins.tolist() == pytest.approx(pairs if near[point] else one.margins, abs=1e-5)
 
 
 def test_noise_without_mirror_images_has_none() -> None:

@@ -105,14 +105,15 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
             drawn += copies
         flips, without_ties = (each[:, 1].cpu().numpy() for each in (sums.votes.flips, sums.votes.flips_without_ties))
         answered = rule.answered(flips, without_ties, np.full(len(rows), look)) | (look == need.draws)
-        stops = torch.from_numpy(answered).to(rows.device) | ~usable[rows]
-        if bool(stops.any()):
-            places.append(rows[stops])
-            parts.append(pick(sums, stops).read(look))
-            rows, sums = rows[~stops], pick(sums, ~stops)
+        answers = torch.from_numpy(answered).to(rows.device) | ~usable[rows]
+        stopped, going = (some.nonzero().flatten() for some in (answers, ~answers))
+        if len(stopped):
+            places.append(rows[stopped])
+            parts.append(pick(sums, stopped).read(look))
+            rows, sums = rows[going], pick(sums, going)
             if not len(rows):
                 break
-            stream.keep((~stops).nonzero().flatten().tolist())
+            stream.keep(going.tolist())
         if look >= MARGINS_UP_TO and isinstance(sums, SampleSums):
             sums = FurtherVotes(sums.clean, sums.read(look), sums.votes)
     found = pick(join(_alike(parts)), torch.cat(places).argsort())
@@ -151,19 +152,18 @@ def _mirrored(need: SampleUntil, classifier: Classifier, clean: Clean, found: Sa
     assert found.nearest is not None
     mean = found.nearest.nanmean(dim=1)
     deviation = (found.nearest - mean[:, None]).square().nanmean(dim=1).sqrt()
-    near = (mean.abs() < NEAR * deviation) & (found.draws <= MIRRORED_UP_TO)
-    if not need.noise.is_symmetric or not bool(near.any()):
+    is_near = (mean.abs() < NEAR * deviation) & (found.draws <= MIRRORED_UP_TO)
+    near, far = (some.nonzero().flatten() for some in (is_near, ~is_near))
+    if not need.noise.is_symmetric or not len(near):
         return found
-    place = near.nonzero().flatten()
-    nearby, count = clean.only(place), first.shape[1]
+    nearby, count = clean.only(near), first.shape[1]
     pairs = SampleSums.start(nearby, 2)
     for chunk in noisy_chunks(nearby, need.noise, "until", [count], MIRRORED, passes=passes_together(nearby)):
         images = _logits(need, classifier, nearby, chunk.unfold(chunk.inputs))
-        pairs.add(torch.cat((first[place, chunk.first : chunk.end], images), dim=2))
-    both, before = pairs.read(count), pick(found, near)
-    both = replace(both, votes=before.votes, passes=before.passes + count)
-    places = torch.cat((place, (~near).nonzero().flatten()))
-    return pick(join(_alike([both, pick(found, ~near)])), places.argsort())
+        pairs.add(torch.cat((first[near, chunk.first : chunk.end], images), dim=2))
+    before = pick(found, near)
+    mirrored = replace(pairs.read(count), votes=before.votes, passes=before.passes + count)
+    return pick(join(_alike([mirrored, pick(found, far)])), torch.cat((near, far)).argsort())
 
 
 def _alike(parts: Sequence[Sampled]) -> list[Sampled]:
