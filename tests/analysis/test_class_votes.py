@@ -19,7 +19,7 @@ from brittle.analysis import class_votes, confusions
 from brittle.analysis.point_card import format_point_card
 from brittle.errors import DataError, ParameterError, StorageError
 from brittle.noise import Gaussian, Transform
-from brittle.scores import Moments, MonteCarlo, Shrinkage, Taylor
+from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 SIGMA, POINTS = 0.5, 300
 EDGES = torch.tensor([-0.6, 0.0, 0.4])
@@ -45,20 +45,20 @@ def skewed(x: Tensor, generator: torch.Generator) -> Tensor:
     return x + SIGMA * torch.randn(x.shape, generator=generator, dtype=x.dtype)
 
 
-SCORES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "pairs": (MonteCarlo(SIGMA, draws=400, limit=None), {}),
-    "single copies": (MonteCarlo(noise=Transform(skewed), draws=60, limit=None), {}),
-    "two stages": (Shrinkage(SIGMA, limit=None), {}),
-    "as many at every point": (Moments(SIGMA, draws=100), {}),
-    "until decided": (MonteCarlo(SIGMA, draws=400, limit=None), {"until": "decided", "limit": 0.6}),
+SCORES: dict[str, Score] = {
+    "pairs": MonteCarlo(SIGMA, draws=400, limit=None),
+    "single copies": MonteCarlo(noise=Transform(skewed), draws=60, limit=None),
+    "as many at every point": Moments(SIGMA, draws=100),
+    "until decided": MonteCarlo(SIGMA, draws=400, limit=0.6),
+    "until decided, with mirror images": Shrinkage(SIGMA, draws=400, limit=0.6),
 }
 
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_intervals_hold_the_probability_of_a_band(kind: str) -> None:
     """Of 1,200 intervals at 99%, of which those of a point depend on each other: more than 36 miss in 1e-6 of cases."""
-    (score, options), x = SCORES[kind], drawn()
-    table = brittle.score(brittle.Classifier(bands, bounds=None), x, [score], seed=1, **options)
+    x = drawn()
+    table = brittle.score(brittle.Classifier(bands, bounds=None), x, [SCORES[kind]], seed=1)
     missed, shares = 0, np.zeros((POINTS, 4))
     for band in range(4):
         found: Any = class_votes(table, of=band)
@@ -68,7 +68,7 @@ def test_intervals_hold_the_probability_of_a_band(kind: str) -> None:
         assert found["point"].tolist() == table.points["point"].to_pylist()
     assert missed <= 36
     assert np.abs(shares.sum(axis=1) - 1).max() < 1e-12
-    assert np.abs((shares - probabilities(x)).mean(axis=0)).max() < 0.02 or options
+    assert np.abs((shares - probabilities(x)).mean(axis=0)).max() < 0.02 or kind.startswith("until")
 
 
 def test_they_are_the_votes_of_the_copies() -> None:

@@ -33,8 +33,7 @@ def table() -> brittle.Table:
     x = inputs(30)
     x[3] = float("nan")
     return brittle.score(
-        small_classifier(), x, [Moments(0.5, draws=20)], until="decided", limit=0.9, most_draws=300, skip_doctor=True,
-        most_failures=None,
+        small_classifier(), x, [Moments(0.5, draws=20), MonteCarlo(0.5, draws=300)], skip_doctor=True, most_failures=None,
     )  # fmt: skip
 
 
@@ -93,14 +92,12 @@ def test_of_several_columns_for_a_limit_the_one_at_the_noise_that_speaks_answers
         column_for(run, 0.9, sigma=3.0)
 
 
-@pytest.mark.parametrize("kept", [MonteCarlo(0.5, draws=10, limit=None), Shrinkage(0.5, draws=200)], ids=repr)
+@pytest.mark.parametrize("kept", [kind(0.5, draws=200, limit=None) for kind in (MonteCarlo, Shrinkage)], ids=repr)
 def test_beside_the_states_stand_the_numbers_of_a_count_that_does_not_stop(kept: Score, tmp_path: Path) -> None:
     """So no interval becomes wider when the points of a run are decided later, and no mean gets a bias."""
-    x, rule = (inputs(30), torch.arange(30) % 3), {"until": "decided", "limit": 0.9, "most_draws": 3000}
+    x, later = (inputs(30), torch.arange(30) % 3), MonteCarlo(0.5, draws=3000, limit=0.9)
     brittle.score(small_classifier(), x, [kept], skip_doctor=True, out=tmp_path / "first")
-    brittle.score(
-        small_classifier(), x, [MonteCarlo(0.5, limit=None)], skip_doctor=True, out=tmp_path / "later", **rule
-    )
+    brittle.score(small_classifier(), x, [later], skip_doctor=True, out=tmp_path / "later")
     join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
     after = brittle.read_table(tmp_path / "run")
     judge, own = next(one for one in after.columns if one.limit == 0.9), after[kept]

@@ -43,7 +43,7 @@ def test_points_are_counted_by_kind() -> None:
     assert found.limit == LIMIT
     assert how_brittle(found) == (
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
-        "undecided. 5 of 9 labels (56%) are predicted right."
+        "undecided after 400 noisy copies (kept with probability 0.875). 5 of 9 labels (56%) are predicted right."
     )
     assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
 
@@ -164,42 +164,58 @@ def with_margins(found: Overview) -> Overview:
 def test_steps_carry_their_command() -> None:
     found = with_margins(overview(made([HOLD] * 60 + [OPEN] * 3 + [BREAK] * 50, [False] * 5 + [True] * 108)))
     assert [step.command for step in next_steps(found, "a run")] == [
-        "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' --until decided "
-        "--limit 0.9",
+        "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' "
+        "--scores shrinkage --limit 0.9",
         "brittle show 'a run' --state breaks --right --limit 0.9",
         "brittle show 'a run' --state holds --wrong --limit 0.9",
         "brittle detector fit 'a run' --limit 0.9",
     ]
     assert [step.points for step in next_steps(found)] == [3, 50, 5, 50]
     for given, starts in {
-        ("brittle", "score", "m.pt2", "d", "--limit=0.9", "--until", "decided", "--precision", "0.1", "--out", "r"): (
-            "brittle score m.pt2 d --out r-decided --until decided --limit 0.9"
+        ("brittle", "score", "m.pt2", "d", "--limit=none", "--draws", "20", "60", "--precision", "0.1", "--out", "r"): (
+            "brittle score m.pt2 d --out r-decided --scores shrinkage --limit 0.9"
         ),
-        ("brittle", "score", "m", "d", "--workers", "4", "--cluster=local", "--most-draws=400"): (
-            "brittle score m d --workers 4 --cluster=local --out RUN-decided --until decided --limit 0.9"
+        ("brittle", "score", "m", "d", "--scores", "moments", "mmse", "--set", "mmse.draws=8", "--workers", "4"): (
+            "brittle score m d --workers 4 --out RUN-decided --scores shrinkage --limit 0.9"
         ),
         ("rm", "score", "-rf", "x"): "brittle score MODEL DATA --out RUN-decided",
         ("brittle", "demo"): "brittle score MODEL DATA --out RUN-decided",
-        None: 'brittle.score(..., until="decided", limit=0.9)',
+        None: 'brittle.score(..., "shrinkage", limit=0.9)',
     }.items():
         assert next_steps(asked_by(found, given))[0].command.startswith(starts)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "more"),
+    ("draws", "limit", "command", "advice"),
     [
-        ({"draws": 400, "limit": 0.9, "sigma": 0.1}, " --most-draws 10000"),
-        ({"draws": 4000, "limit": 0.9, "sigma": 0.1}, " --most-draws 40000"),
-        ({"draws": 400, "limit": 0.8, "sigma": 0.1}, ""),
+        (400, 0.9, ("brittle", "score", "m", "d", "--out", "r"), "brittle more r"),
+        (4000, 0.9, ("brittle", "score", "m", "d"), "brittle more RUN"),
+        (4000, 0.9, None, "brittle.score(..., draws=40000)"),
+        (
+            400,
+            0.8,
+            ("brittle", "score", "m", "d"),
+            "brittle score m d --out RUN-decided --scores shrinkage --limit 0.9",
+        ),
+        (400, 0.8, None, 'brittle.score(..., "shrinkage", limit=0.9)'),
     ],
-    ids=str,
 )
-def test_more_draws_are_named_where_the_run_drew_for_the_limit(parameters: dict[str, Parameter], more: str) -> None:
-    """Elsewhere the count is another one, with as many draws as it has by default."""
+def test_a_run_that_drew_for_the_limit_goes_on(
+    draws: int, limit: float, command: tuple[str, ...] | None, advice: str
+) -> None:
+    """Elsewhere the count is another one."""
     found = overview(made([OPEN]), 0.9)
     assert found.column is not None
-    asked = replace(found, column=replace(found.column, parameters=parameters))
-    assert next_steps(asked)[0].command.endswith(f" --until decided --limit 0.9{more}")
+    parameters: dict[str, Parameter] = {"draws": draws, "limit": limit, "sigma": 0.1}
+    drawn = asked_by(replace(found, column=replace(found.column, parameters=parameters)), command)
+    assert next_steps(drawn)[0].command == advice
+
+
+def test_undecided_points_are_told_with_copies_and_probabilities() -> None:
+    """The range of the probabilities of the undecided points alone; one number where they have one."""
+    text = how_brittle(overview(made([HOLD, (0.06, 0.16), (0.08, 0.2), BREAK])))
+    assert "2 are undecided after 400 noisy copies (kept with probability 0.86 to 0.89)" in text
+    assert "copies" not in how_brittle(overview(made([HOLD, BREAK])))
 
 
 def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:

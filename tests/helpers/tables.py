@@ -349,7 +349,8 @@ def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -
         made |= {"title": score, "reference": ""}
         return ScoreRecord(**made | changes)
     known = {one.name for one in fields(kind)} - {"noise"}
-    given = {name: value for name, value in parameters.items() if name in known}
+    given: dict[str, Any] = {"limit": None} if "limit" in known else {}
+    given |= {name: value for name, value in parameters.items() if name in known}
     family = parameters.get("noise", "gaussian")
     if family in FAMILIES and issubclass(kind, NoiseScore):
         given["noise"] = FAMILIES[family](given.pop("sigma"))

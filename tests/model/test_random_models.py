@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.classifier import CLEAN_PASSES
 from brittle.run import make_job
 from brittle.scores import CATALOGUE, MonteCarlo
-from brittle.scores.choose import drawn_until
 
 SIGMA, DROPPED = 0.3, 0.4
 X = torch.rand(12, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -65,8 +65,8 @@ def known_shares(sigma: float) -> list[float]:
 def test_intervals_hold_the_known_probability(until: bool) -> None:
     """24 intervals at 99.99%: one fails falsely 1 time in 400 at most, on these seeds never."""
     classifier = brittle.Classifier(Dropping(), random=True)
-    score = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)
-    score = drawn_until([score], None, None, 0.2, 2000)[0] if until else score
+    rule: dict[str, Any] = {"draws": 2000, "precision": 0.2} if until else {"draws": 1000, "limit": None}
+    score = MonteCarlo(sigma=SIGMA, **rule)
     table = brittle.score(classifier, X, [score], confidence=0.9999)
     clean = known_shares(0.0)
     rows = zip(table.points.to_pylist(), table.scores.to_pylist(), known_shares(SIGMA), clean, strict=True)
@@ -93,7 +93,7 @@ def test_shares_are_those_of_a_plain_loop() -> None:
 def test_a_run_says_so_and_is_the_same_again() -> None:
     classifier = brittle.Classifier(Dropping(), random=True)
     before = torch.random.get_rng_state()
-    one, two = (brittle.score(classifier, X, sigma=SIGMA) for _ in range(2))
+    one, two = (brittle.score(classifier, X, sigma=SIGMA, limit=None) for _ in range(2))
     assert one.scores.equals(two.scores)
     assert {score.score for score in one.record.scores} == {"monte_carlo"}
     assert one.record.model.random == CLEAN_PASSES
@@ -194,8 +194,8 @@ def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
     kinds = [("sum", share) for share in (0.0, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)]
     kinds += [("now and then", 0.2), ("size", 0.0), ("one half", 0.0), ("neighbours", 0.0), ("every fourth", 0.0)]
     x = torch.linspace(0.6, 3.0, 100, dtype=torch.float64)[:, None].repeat(1, 2)  # class 1 wins 101 clean passes
-    score = MonteCarlo(sigma=SIGMA, draws=200, limit=None)
-    score = drawn_until([score], "decided", 0.9, None, 500)[0] if until else score
+    rule: dict[str, Any] = {"draws": 500, "limit": 0.9} if until else {"draws": 200, "limit": None}
+    score = MonteCarlo(sigma=SIGMA, **rule)
     kept, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
     for kind in kinds:
         found = score(brittle.Classifier(Sharing(*kind), bounds="none", random=True), x, seed=1)

@@ -54,17 +54,21 @@ def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pyt
         choose(["deep"], [], options={"alone": 3})
 
 
-def test_beside_a_count_no_point_stops() -> None:
-    """The copies of the count are there for every point; who wants draws by need says so."""
-    assert choose(["shrinkage"], [0.1]) == [Shrinkage(0.1, limit=None)]
-    assert Shrinkage(0.1, limit=None).adaptive
-    budgets = (6, 10, 20, 50, 100, 200)
-    fixed = [Shrinkage(0.1, draws=draws, limit=None) for draws in budgets]
-    chosen = choose(["shrinkage", "monte_carlo"], [0.1])
-    assert [score for score in chosen if not isinstance(score, MonteCarlo)] == fixed
-    assert choose(["shrinkage"], [0.1], settings=["shrinkage.adaptive=false"]) == fixed[-1:]
-    asked = choose(["shrinkage", "monte_carlo"], [0.1], settings=["shrinkage.adaptive=true"])
-    assert Shrinkage(0.1, limit=None) in asked
+def test_several_budgets_give_several_scores() -> None:
+    """Of all scores that draw, and of no other; the word for no limit gives each point exactly as many."""
+    budgets, kinds = (20, 60, 200), (MonteCarlo, Shrinkage)
+    chosen = choose(["monte_carlo", "shrinkage", "logit_margin"], [0.1], options={"draws": budgets, "limit": "none"})
+    assert chosen == [*(kind(0.1, draws=draws, limit=None) for kind in kinds for draws in budgets), LogitMargin()]
+    assert choose(["shrinkage", "monte_carlo"], [0.1]) == [Shrinkage(0.1), MonteCarlo(0.1)]
+
+
+def test_a_rule_is_set_by_option_and_by_setting() -> None:
+    assert choose(["shrinkage"], [0.1], options={"limit": 0.8}) == [Shrinkage(0.1, limit=0.8)]
+    assert choose(["shrinkage"], [0.1], options={"precision": 0.2}) == [Shrinkage(0.1, limit=None, precision=0.2)]
+    both = choose(["shrinkage", "monte_carlo"], [0.1], settings=["monte_carlo.limit=0.5"])
+    assert both == [Shrinkage(0.1), MonteCarlo(0.1, limit=0.5)]
+    with pytest.raises(UsageError, match="--limit"):
+        choose(["moments"], [0.1], options={"limit": 0.8})
 
 
 def test_a_type_that_is_not_there_at_run_time_is_no_option() -> None:
