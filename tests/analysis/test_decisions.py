@@ -32,9 +32,8 @@ from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
 def table() -> brittle.Table:
     x = inputs(30)
     x[3] = float("nan")
-    return brittle.score(
-        small_classifier(), x, [Moments(0.5, draws=20), MonteCarlo(0.5, draws=300)], skip_doctor=True, most_failures=None,
-    )  # fmt: skip
+    scores: list[Score] = [Moments(0.5, draws=20), MonteCarlo(0.5, draws=300)]
+    return brittle.score(small_classifier(), x, scores, skip_doctor=True, most_failures=None)
 
 
 def test_states_are_those_of_the_interval(table: brittle.Table) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.data_files import refused
+from helpers.known_groups import BREAK, HOLD, made
 from scipy import special
 
 import brittle
@@ -101,6 +102,46 @@ def test_what_would_decide_decides() -> None:
     needed = int("".join(filter(str.isdigit, few.remedy)))
     assert 100 < needed < 6000
     assert check(part(table, 0, needed), accuracy=0.85).state == "passes"
+
+
+TO_HOLD, TO_BREAK = (0.04, 0.14), (0.06, 0.16)
+"""Ends of flip probabilities that leave the limit open, and whose middle lies on either side of it."""
+
+
+def known(hold: int, to_hold: int, to_break: int, breaks: int) -> Table:
+    """A run of so many points that hold, are open or break, each by 400 copies."""
+    return made([HOLD] * hold + [TO_HOLD] * to_hold + [TO_BREAK] * to_break + [BREAK] * breaks)
+
+
+@pytest.mark.parametrize(
+    ("counts", "wanted", "settled"),
+    [((300, 60, 0, 20), 0.8, "passes"), ((300, 0, 60, 20), 0.9, "fails"), ((200, 30, 30, 0), 0.8, "passes")],
+    ids=str,
+)
+def test_copies_are_advised_where_they_decide_a_rule(counts: tuple[int, ...], wanted: float, settled: str) -> None:
+    """Settled on the side of its value, each open point counts, and the rule is decided."""
+    hold, to_hold, to_break, breaks = counts
+    (verdict,) = check(known(*counts), holds=wanted, limit=LIMIT).verdicts
+    assert verdict.state == "undecided"
+    assert verdict.remedy.startswith(f"{to_hold + to_break} points")
+    assert verdict.command
+    assert check(known(hold + to_hold, 0, 0, breaks + to_break), holds=wanted, limit=LIMIT).state == settled
+
+
+@pytest.mark.parametrize(
+    ("counts", "wanted"), [((20, 4, 0, 2), 0.8), ((20, 0, 2, 2), 0.9), ((24, 0, 0, 3), 0.8)], ids=str
+)
+def test_points_are_advised_where_copies_decide_nothing(counts: tuple[int, ...], wanted: float) -> None:
+    """As many of the same kind, their open ones settled, decide the rule."""
+    hold, to_hold, to_break, breaks = counts
+    (verdict,) = check(known(*counts), holds=wanted, limit=LIMIT).verdicts
+    assert (verdict.state, verdict.command) == ("undecided", "")
+    settled = (hold + to_hold, 0, 0, breaks + to_break)
+    assert check(known(*settled), holds=wanted, limit=LIMIT).state == "undecided"
+    times = -(-int("".join(filter(str.isdigit, verdict.remedy))) // sum(counts))
+    assert times > 1
+    more = (times * count for count in settled)
+    assert check(known(*more), holds=wanted, limit=LIMIT).state != "undecided"
 
 
 def test_pipelines_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

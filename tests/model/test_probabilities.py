@@ -155,9 +155,11 @@ def test_a_probability_that_is_not_finite_is_a_status() -> None:
 def test_scores_beside_it_change_nothing_and_state_their_own_passes() -> None:
     estimator, x = _fitted("GaussianNB", 3)
     scores: list[Score] = [
-        ProbabilityChange(0.1, draws=8), MonteCarlo(0.1, draws=40, limit=None),
-        MonteCarlo(0.1, draws=4, limit=None), Shrinkage(0.1, draws=20, limit=None),
-    ]  # fmt: skip
+        ProbabilityChange(0.1, draws=8),
+        MonteCarlo(0.1, draws=40, limit=None),
+        MonteCarlo(0.1, draws=4, limit=None),
+        Shrinkage(0.1, draws=20, limit=None),
+    ]
 
     def columns(*asked: Score) -> dict[str, Any]:
         table = brittle.score(brittle.Classifier(estimator), (x, None), asked, skip_doctor=True)

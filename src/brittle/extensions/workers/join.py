@@ -22,6 +22,7 @@ from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, ShardEntry,
 from brittle.store.reading import open_run, read_shard
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
 from brittle.store.schemas import POINTS, SHARD_KINDS
+from brittle.store.votes import unpack_votes
 
 _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
@@ -56,7 +57,8 @@ def join(
 
     Parts of one run (`part=`, `--part`) give the run that one process computes, byte for byte but for its times. Later
     runs over some or all points of a first one add their scores to it; of rows of the same point and score the one with
-    most passes stays, of equals the last. Counts that stop and ask the same, with other draws at most, are one score.
+    most noisy copies, or passes, stays, of equals the last. Counts that stop and ask the same, with other draws at most,
+    are one score.
 
     Args:
         out: the folder.
@@ -225,14 +227,15 @@ def _grow(folder: RunFolder, runs: Sequence[JoinedRun]) -> RunRecord:
 def _sum(runs: Sequence[JoinedRun], tables: Sequence[Rows], scores: Mapping[ScoreKey, ScoreRecord]) -> Rows:
     """Some rows of a first run and what later ones add to them.
 
-    Of several rows of a point and a score it holds the one with most passes, so that no count becomes a shorter one; of
-    equals the last.
+    Of several rows of a point and a score it holds the one with most noisy copies, so that no count becomes a shorter
+    one, of equals the one with most passes, and of equals the last. Mirror images are passes and no copies.
     """
     points = _joined_points(runs, [table["points"] for table in tables])
     rows, names = _stacked([table["scores"] for table in tables], scores)
     examples, found_by = _stacked([table["counterexamples"] for table in tables], scores)
+    names["copies"] = unpack_votes(rows["votes"].to_pylist()).draws
     names["passes"], names["place"] = rows["passes"].to_pandas(), range(len(names))
-    best = names.sort_values("passes", kind="stable").drop_duplicates(NAME, keep="last").set_index(NAME)
+    best = names.sort_values(["copies", "passes"], kind="stable").drop_duplicates(NAME, keep="last").set_index(NAME)
     known = {_key(one): one for one in scores.values()}
     wanted = pd.MultiIndex.from_tuples([(point, *key) for point in points["point"].to_pylist() for key in known])
     places = best["place"].reindex(wanted)
