@@ -129,7 +129,7 @@ def test_copies_are_advised_where_they_decide_a_rule(counts: tuple[int, ...], wa
 
 
 @pytest.mark.parametrize(
-    ("counts", "wanted"), [((20, 4, 0, 2), 0.8), ((20, 0, 2, 2), 0.9), ((24, 0, 0, 3), 0.8)], ids=str
+    ("counts", "wanted"), [((20, 4, 0, 2), 0.8), ((20, 0, 2, 4), 0.9), ((24, 0, 0, 3), 0.8)], ids=str
 )
 def test_points_are_advised_where_copies_decide_nothing(counts: tuple[int, ...], wanted: float) -> None:
     """As many of the same kind, their open ones settled, decide the rule."""

@@ -3,8 +3,9 @@
     PYTHONPATH=tests python -m checks.coverage [--replicates 2000] [--draws 10 60 100 1000] [--only quadratic]
 
 For each case of `helpers.margins`, whose flip probability is exact, and each number of draws: many replicates of one
-point, for `moments`, `mmse` and `shrinkage` in one stage and in two. For some of them, steeper ones and kinks that
-noise seldom reaches also `probability_change`; its truth is the average over two million copies in plain NumPy.
+point, for `moments`, `mmse`, and `shrinkage` of fixed draws and of so many at most, until it is decided. For some of
+them, steeper ones and kinks that noise seldom reaches also `probability_change`; its truth is the average over two
+million copies in plain NumPy.
 Printed, by family, score, status and evidence: how many rows there are, the shares of them whose interval lies above
 and below the truth, in per cent at nominal 99%, and the largest share on one side of a case at one number of draws. The
 last line says which exceed `MOST` with status `ok`; then the exit code is 1.
@@ -18,7 +19,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 
 import numpy as np
 import torch
@@ -27,15 +27,12 @@ from scipy import special
 from torch import Tensor, nn
 
 import brittle
-from brittle.estimate import Estimate, Evidence, Status
+from brittle.estimate import LIMIT, Estimate, Evidence, Status
 from brittle.extensions.expected_change.probability_change import STATISTICS
-from brittle.measure import Clean, Sample
+from brittle.measure import Clean
 from brittle.measure.chunks import NoiseChunk
 from brittle.measure.linearize import LinearSums
-from brittle.measure.rows import pick
 from brittle.measure.sample_sums import SampleSums
-from brittle.measure.sampling import SampledInStages, needs_more
-from brittle.noise import Gaussian
 from brittle.scores import MMSE, Moments, ProbabilityChange, Shrinkage
 from brittle.scores.evaluate import estimate_of
 
@@ -100,36 +97,28 @@ def noises(case: Case, pairs: int, replicates: int, generator: torch.Generator) 
 
 
 def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
-    """What scores of the flip probability say of many replicates of the point, from the same noise."""
+    """What scores of the flip probability say of many replicates of the point; of fixed draws from the same noise."""
     generator = torch.Generator().manual_seed(SEED)
-    classifier, clean = brittle.Classifier(OfCase(case), bounds=(-1, 1)), clean_of(case, replicates)
-    pairs, single = SampleSums.start(clean), SampleSums.start(clean, members=1)
+    classifier, clean = brittle.Classifier(OfCase(case), bounds=None), clean_of(case, replicates)
+    pairs, done = SampleSums.start(clean), 0
     kept = torch.arange(case.competitors + 1).expand(replicates, -1)
     linear = LinearSums.start(classifier, clean, kept, None, 2)
-    first, done = Sample(Gaussian(1.0), draws, adaptive=True).first_stage, 0
-    stages = (noises(case, count, replicates, generator) for count in (first, max(0, draws // 2 - first)))
-    for noise in chain.from_iterable(stages):
+    for noise in noises(case, draws // 2, replicates, generator):
         units, logits = noise.shape[1], case.logits(noise)
         pairs.add(logits)
-        if done < first:
-            single.add(logits[:, :, :1])
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
-    whole, begun = pairs.read(draws // 2), single.read(first)
-    more = needs_more(begun)
-    parts = [(some.nonzero().flatten(), part) for some, part in ((~more, begun), (more, whole)) if some.any()]
-    staged = SampledInStages(
-        tuple((some, pick(part, some)) for some, part in parts), torch.where(more, whole.passes, begun.passes)
-    )
-    every = {
-        "moments": (Moments(1.0, draws=draws), whole),
+    fixed, stopped = Shrinkage(1.0, draws=draws, limit=None), Shrinkage(1.0, draws=draws, limit=LIMIT)
+    drawn = pairs.read(draws // 2)
+    measured = {
+        "moments": (Moments(1.0, draws=draws), drawn),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
-        "shrinkage": (Shrinkage(1.0, draws=draws, limit=None), whole),
-        "shrinkage in stages": (Shrinkage(1.0, draws=draws, limit=None), staged),
+        "shrinkage": (fixed, drawn),
+        "shrinkage until decided": (stopped, stopped.needs[0](classifier, clean)),
     }
     return {
         name: estimate_of(score, {score.needs[0]: found}, CONFIDENCE, replicates)
-        for name, (score, found) in every.items()
+        for name, (score, found) in measured.items()
     }
 
 

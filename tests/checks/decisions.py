@@ -17,11 +17,10 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.estimate import MOST_DRAWS
 from brittle.intervals import clopper_pearson, decided, log_evidence_below
 from brittle.measure.stopping import looks
 
-LIMITS, CONFIDENCE, REPLICATES = (0.5, 0.9, 0.99), 0.99, 4000
+LIMITS, CONFIDENCE, REPLICATES, MOST_DRAWS = (0.5, 0.9, 0.99), 0.99, 4000, 10_000
 
 FACTORS = (0.02, 0.3, 0.8, 0.95, 1.05, 1.25, 2.0)
 """Flip probabilities of the known problems, in parts of the one that the limit allows."""

@@ -58,10 +58,10 @@ class Plan:
         probes: inputs whose truth is found out, of all that are scored.
         copies: noisy copies of each.
         draws: of scores that count or take moments.
-        most_draws: of counts that stop once it is decided whether a point holds, and of draws by need.
+        most_draws: of a point at most, where its copies are counted until it is decided whether it holds.
         gradient_draws: of scores by gradients.
         shares: of the network's own sigma.
-        thorough: whether moments, mixtures of as many draws for each point and counts that stop are scored, too.
+        thorough: whether moments, mixtures of fixed draws and counts that stop are scored, too.
     """
 
     probes: int = 6
@@ -77,7 +77,7 @@ class Plan:
         many, few, paired = self.draws, self.gradient_draws, noise.is_symmetric
         found: list[Score] = [
             MonteCarlo(noise=noise, draws=many, limit=None),
-            Shrinkage(noise=noise, draws=self.most_draws, limit=None),
+            Shrinkage(noise=noise, draws=self.most_draws, limit=LIMIT),
         ]
         linear: list[Score] = []
         if self.thorough and paired:

@@ -39,6 +39,7 @@ EXAMPLES: list[Score] = [
     MonteCarlo(SIGMA, draws=64, limit=None),
     MonteCarlo(SIGMA, draws=64, clip=True, limit=None),
     MonteCarlo(noise=Sphere(SIGMA), draws=16, limit=None),
+    MonteCarlo(SIGMA, draws=100),
     Moments(SIGMA, draws=32),
     Moments(noise=Laplace(SIGMA), draws=8),
     Shrinkage(SIGMA, draws=32, limit=None),

@@ -16,7 +16,9 @@ from checks.coverage import Counted, Key, beyond, count, estimates
 from helpers.laws import MANY_ROWS, estimate
 from helpers.margins import Case, cases
 from helpers.problems import inputs, small_classifier
+from scipy import stats
 
+import brittle
 from brittle.scores import MMSEMVS, Moments, MonteCarlo, Score, Shrinkage
 
 pytestmark = pytest.mark.xdist_group("coverage")  # one process draws the long runs
@@ -39,6 +41,8 @@ def flip_probability() -> float:
         (Moments(SIGMA, draws=20), 0.70),
         (Shrinkage(SIGMA, limit=None), 0.40),
         (MMSEMVS(SIGMA), 0.60),
+        (MonteCarlo(SIGMA, draws=400), 0.60),
+        (Shrinkage(SIGMA, draws=400, precision=0.3), 0.30),
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )
@@ -51,6 +55,21 @@ def test_covers(score: Score, widest: float) -> None:
     assert float((found.high - found.low).mean()) < widest
     assert 0.02 < truth < 0.98
     assert bool(torch.isfinite(found.value).all())
+
+
+@pytest.mark.parametrize("flip", [0.01, 0.06, 0.0999, 0.1001, 0.16, 0.4])
+@pytest.mark.parametrize("kind", [MonteCarlo, Shrinkage], ids=lambda kind: kind.name)
+def test_stopped_counts_cover_the_probability_of_a_line(kind: type[MonteCarlo | Shrinkage], flip: float) -> None:
+    """500 points at the same distance, most of them stopped at the look that shows something; to both ends."""
+    x = torch.full((REPLICATES, 1), float(stats.norm.isf(flip)), dtype=torch.float64)
+    line = brittle.Classifier(lambda x: torch.cat((x, torch.zeros_like(x)), dim=1), bounds=None)
+    found = kind(1.0, draws=600)(line, x, seed=2)
+    assert int(((found.low > flip) | (found.high < flip)).sum()) <= MOST_MISSES
+    assert found.counted is not None
+    low, high = found.counted
+    assert int(((low > flip) | (high < flip)).sum()) <= MOST_MISSES
+    assert float((high - low).mean()) < 0.5
+    assert float(found.value.mean()) == pytest.approx(flip, abs=0.02)
 
 
 HARD = [case for case in cases() if case.competitors == 1 and 0.02 < case.flip < 0.11 and case.size < 50][::3]

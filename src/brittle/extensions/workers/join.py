@@ -57,8 +57,8 @@ def join(
 
     Parts of one run (`part=`, `--part`) give the run that one process computes, byte for byte but for its times. Later
     runs over some or all points of a first one add their scores to it; of rows of the same point and score the one with
-    most noisy copies, or passes, stays, of equals the last. Counts that stop and ask the same, with other draws at most,
-    are one score.
+    most noisy copies, or passes, stays, of equals the last. Counts that stop and ask the same, with other draws at
+    most, are one score.
 
     Args:
         out: the folder.
