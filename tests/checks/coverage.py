@@ -222,7 +222,7 @@ def main(arguments: list[str]) -> int:
     for (family, score, status, evidence), each in sorted(counts.items()):
         shares = [100 * part / each.rows for part in (each.above, each.below)] + [100 * each.worst[0]]
         print(
-            f"{family:10}{score:20}{status:15}{evidence:13}{each.rows:9,} rows: {shares[0]:5.2f}% above, "
+            f"{family:10}{score:25}{status:15}{evidence:13}{each.rows:9,} rows: {shares[0]:5.2f}% above, "
             f"{shares[1]:5.2f}% below; at most {shares[2]:5.2f}% ({each.worst[1]})",
         )
     found = list(beyond(counts))

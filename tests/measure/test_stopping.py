@@ -47,7 +47,8 @@ class Alone(NamedTuple):
 
 def one_by_one(classifier: brittle.Classifier, clean: Clean, x: Tensor, point: int, need: SampleUntil) -> Alone:
     """One point whose copies go through the network alone, looked at by the rule alone."""
-    margins, images, stream = [], [], Stream(need.noise, x[point : point + 1], (clean.ids[point],), clean.seed, "until")
+    margins, images, flips = [], [], 0
+    stream = Stream(need.noise, x[point : point + 1], (clean.ids[point],), clean.seed, "until")
     predicted = int(clean.predicted[point])
     for end in looks(need.draws):
         while len(margins) < end:

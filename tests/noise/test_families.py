@@ -59,7 +59,7 @@ def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
     ids=lambda one: getattr(one, "name", str(one)),
 )  # fewer than 16 numbers at a time are drawn alike in both dtypes
 def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, size: int) -> None:
-    """Not on the batch, on how many are asked for, on those passed over, or on the default dtype."""
+    """Not on the batch, on how many are asked for, on those before, or on the default dtype."""
     together = stream(noise, "a", "b", size=size).draw(6)
     assert not torch.equal(together[0], together[1])
     assert not torch.equal(stream(noise, "a", size=size, seed=1).draw(6)[0], together[0])
@@ -70,7 +70,7 @@ def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, size: in
     finally:
         torch.set_default_dtype(torch.float32)
     later = stream(noise, "a", "b", size=size)
-    later.skip(3)
+    later.draw(3)
     assert torch.equal(later.draw(2), together[:, 3:5])
     later.keep([1])
     assert torch.equal(later.draw(1)[0], together[1, 5:])
