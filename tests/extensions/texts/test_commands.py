@@ -105,7 +105,17 @@ def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.Capt
     """Noisy copies of each text alone, without padding, through transformers; two intervals at 1 - 1e-6 overlap but for
     8 in a million runs."""
     model, tokenizer = real
-    options = ["--noise", "relative:0.6", "--scores", "monte_carlo", "logit_margin", "--draws", "400"]
+    options = [
+        "--noise",
+        "relative:0.6",
+        "--scores",
+        "monte_carlo",
+        "logit_margin",
+        "--draws",
+        "400",
+        "--limit",
+        "none",
+    ]
     assert score(*options, "--confidence", SURE) == 0
     assert "texts of at most 8 tokens" in capsys.readouterr().err
     table, generator = brittle.read_table("run"), torch.Generator().manual_seed(5)
