@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from brittle.store.votes import unpack_votes
 from helpers.problems import inputs, small_classifier
 from scipy import stats
 from torch import Tensor
@@ -16,7 +17,6 @@ import brittle
 from brittle.errors import ParameterError
 from brittle.noise import Gaussian, Transform
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage
-from brittle.store.votes import unpack_votes
 
 POINTS = 25
 COUNTED: list[type[MonteCarlo] | type[Shrinkage]] = [MonteCarlo, Shrinkage]

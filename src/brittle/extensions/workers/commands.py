@@ -76,7 +76,7 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
     if not ids:
         say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
         return 0
-    say(quiet, f"{len(ids):,} points are undecided; drawing up to {draws:,} copies of each")
+    say(quiet, f"{len(ids):,} points are undecided or had all copies; drawing up to {draws:,} copies of each")
     work.mkdir(exist_ok=True)
     write(work / "ids.txt", "".join(f"{name}\n" for name in ids).encode())
     app = import_module("brittle.cli.commands").app
@@ -114,11 +114,14 @@ def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
 
 
 def _undecided(run: Path) -> Iterator[str]:
-    """Yield the ids of the points that a score drew for and left undecided, a shard at a time."""
+    """Yield the ids of the points that a score drew for and left undecided, a shard at a time; and of those that had
+    all draws, as the last look is at these, and none of a longer run."""
     from brittle.store.columns import UNDECIDED
     from brittle.store.reading import read_shards
 
     for table in read_shards(run):
         for column in table.columns:
             if column.limit is not None:
-                yield from (name for name, state in column.states(column.limit).items() if state == UNDECIDED)
+                all_drawn = column.passes > (column.most_draws or 0)
+                further = (column.states(column.limit) == UNDECIDED) | (all_drawn & column.value.notna())
+                yield from (name for name, more in further.items() if more)
