@@ -33,6 +33,11 @@ def listed(names: Sequence[object], most: int = 5) -> str:
     return ", ".join(map(str, names[:most])) + more
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, without a full stop."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
 class BrittleError(Exception):
     """What stops a run: a named `code`, one sentence, and the exit code of the command line.
 

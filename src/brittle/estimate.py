@@ -166,7 +166,7 @@ class Estimate:
         evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
         counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
             the model: lower and upper ends, `[B]` each; None where it looked at none.
-        votes: the classes that these copies voted for, as cells of the table (`brittle.store.votes`); None likewise.
+        votes: the classes that these copies voted for, as cells of the table (`brittle.store.schemas`); None likewise.
     """
 
     value: Tensor
@@ -191,10 +191,6 @@ def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
         hint = f"did you mean {near[0]}? " if near else ""
         raise UnknownNameError(f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
     return norm
-
-
-LARGEST_WHOLE = 2.0**53
-"""Whole numbers below this are told apart in double precision."""
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
@@ -231,4 +227,4 @@ _BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
 
 def _written(value: Any) -> Any:
     """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

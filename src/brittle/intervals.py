@@ -21,6 +21,9 @@ BISECTIONS = 60
 HALVINGS = 24
 """The same where the end that is kept holds at any number of them, and a ten millionth of the mean is enough."""
 
+SURE = 1.645
+"""Deviations beyond which a normal number lies with probability 0.05."""
+
 MOST_ENDS = 100_000
 """Ends of intervals that are kept."""
 
@@ -126,6 +129,17 @@ def decided(
         for share in (1.0 - limit, limit)
     )
     return (flips <= most_flips) | (np.subtract(draws, flips_without_ties) <= most_votes)
+
+
+def out_of_reach(flips: ArrayLike, draws: ArrayLike, most: int, limit: float, confidence: float) -> NDArray:
+    """Whether `most` draws will not decide either, as far as the `draws` so far can say: the flips that are expected of
+    all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
+    level = float(np.log(2.0 / (1.0 - confidence)))
+    holds, breaks = _most_successes(most, 1.0 - limit, level), most - _most_successes(most, limit, level)
+    k, n = np.asarray(flips, float), np.asarray(draws, float)
+    share, rest = (k + 0.5) / (n + 1.0), most - n
+    deviation = SURE * np.sqrt(rest * share * (1.0 - share) * (1.0 + rest / n))
+    return (k + rest * share - holds > deviation) & (breaks - k - rest * share > deviation)
 
 
 @cache

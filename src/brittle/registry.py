@@ -117,6 +117,7 @@ PARTS: dict[str, str] = {
     "noise.token_mask": "texts.dropout:TOKEN_MASK",
     "noise.token_replacement": "texts.dropout:TOKEN_REPLACEMENT",
     "place.store": "object_stores.places:STORE",
+    "place.mirror": "object_stores.mirror:MirroredFolder",
     "source.FILE.pt2": "exported.archive:PT2",
     "source.FILE.onnx": "exported.onnx_network:ONNX",
     "source.FILE.json": "trees.tree_file:TREES",

@@ -13,8 +13,6 @@ from brittle.errors import ParameterError, printable
 FORMAT = 1
 """Version of the JSON that commands print."""
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-
 
 def number(value: float) -> str:
     """A number with three digits that count, in thousands without an exponent; `-` for none."""
@@ -57,7 +55,7 @@ def duration(seconds: float) -> str:
     """A time in the unit of which there are two or more; in seconds where these are few."""
     if not math.isfinite(seconds):
         return "an unknown time"
-    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
+    for unit, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.2g} s"

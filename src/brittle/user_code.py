@@ -24,9 +24,6 @@ from typing import Any, TypeVar
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
 from brittle.registry import missing
 
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
-"""What a thing from outside is called, so that it can stand in tables, in labels and in options."""
-
 DIGEST = "__sha256__"
 """Where a module that `run_file` made says what was run."""
 
@@ -87,11 +84,6 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
         ) from error
 
 
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, without a full stop."""
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-
-
 def line_of(error: BaseException, module: ModuleType) -> str:
     """The last line of the module that was being executed, in words; empty when it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
@@ -150,7 +142,7 @@ def _run_once(path: Path, source: bytes) -> ModuleType:
 
 def check_name(where: str, name: object, example: str) -> None:
     """Raise a `ParameterError` unless something from outside, found at `where`, is called by a name like `example`."""
-    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
 
 

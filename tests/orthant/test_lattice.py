@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from brittle.orthant.lattice import LATTICES, generating_vector
+from brittle.orthant.separation import LATTICES, generating_vector
 
 SMALL = [size for size in LATTICES if size < 5000]
 

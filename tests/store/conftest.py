@@ -15,7 +15,7 @@ from brittle.store.record import Account
 def run(tmp_path: Path) -> Path:
     """A run of three shards."""
     table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
-    with RunFolder.open(tmp_path / "run") as folder:
+    with RunFolder(tmp_path / "run").open() as folder:
         folder.note(table.record)
         for number in range(3):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}

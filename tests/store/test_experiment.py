@@ -22,6 +22,7 @@ from brittle.model.loading.load import load_model
 from brittle.run import execute, make_job
 from brittle.run.record import describe
 from brittle.scores import LogitMargin, Moments, Softmax
+from brittle.store.folder import RunFolder
 from brittle.store.record import UNDECISIVE, differences
 from brittle.store.strict_json import plain
 
@@ -142,5 +143,5 @@ def test_a_run_of_a_moved_data_set_is_the_same_run(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         np.savez(tmp_path / name / "data.npz", x=inputs(20).numpy())
         job = make_job(classifier(), open_points(tmp_path / name / "data.npz"), [LogitMargin()], 0, None, 0.99)
-        execute(job, tmp_path / "run")
+        execute(job, RunFolder(tmp_path / "run"))
     assert len(brittle.read_table(tmp_path / "run").points) == 20

@@ -15,7 +15,7 @@ from helpers.data_files import refused
 from helpers.tables import HOSTILE, make_table
 
 from brittle.cli.commands import main
-from brittle.store.csv_text import text_of
+from brittle.store.export import text_of
 from brittle.store.table import Table
 
 

@@ -89,7 +89,7 @@ def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".scores-00007.parquet.tmp").write_bytes(b"half")
     (tmp_path / "scores-00007.parquet").write_bytes(b"half")
     (tmp_path / "report.html").write_text("mine")
-    with RunFolder.open(tmp_path):
+    with RunFolder(tmp_path).open():
         pass
     assert (tmp_path / "report.html").read_text() == "mine"
     (tmp_path / "report.html").unlink()
@@ -128,7 +128,7 @@ def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     holding = (
         "import sys, time; from brittle.store.folder import RunFolder\n"
-        "with RunFolder.open(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(60)\n"
+        "with RunFolder(sys.argv[1]).open():\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with started([sys.executable, "-c", holding, str(tmp_path)], stdout=PIPE) as other:
         assert other.stdout is not None
@@ -145,7 +145,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_is_held_by_one_of_two_in_one_process(tmp_path: Path) -> None:
     for _ in range(2):
-        with RunFolder.open(tmp_path), pytest.raises(StorageError), RunFolder.open(tmp_path):
+        with RunFolder(tmp_path).open(), pytest.raises(StorageError), RunFolder(tmp_path).open():
             pass
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name_and_not_taken_for_lost(tm
         with pytest.MonkeyPatch.context() as patch:
             made = fail_once(patch, tmp_path / "run", turn)
             try:
-                with RunFolder.open(tmp_path / "run") as folder:
+                with RunFolder(tmp_path / "run").open() as folder:
                     assert folder.record is not None
                     assert len(folder.shards) == 3
             except StorageError as error:
@@ -193,7 +193,7 @@ HOLDING = (
     "def flock(file, operation): raise OSError(int(sys.argv[2]), 'no locks')\n"
     "fcntl.flock = flock\n"
     "from brittle.store.folder import RunFolder\n"
-    "with RunFolder.open(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(60)\n"
+    "with RunFolder(sys.argv[1]).open():\n    print('held', flush=True)\n    time.sleep(60)\n"
 )
 
 
@@ -213,7 +213,7 @@ def test_a_mount_without_locks_holds_runs(no_locks: int, tmp_path: Path) -> None
     whole = run(tmp_path / "run")
     assert not (tmp_path / "run" / LOCK).exists()
     for _ in range(2):
-        with RunFolder.open(tmp_path / "run"), pytest.raises(StorageError), RunFolder.open(tmp_path / "run"):
+        with RunFolder(tmp_path / "run").open(), pytest.raises(StorageError), RunFolder(tmp_path / "run").open():
             pass
     assert run(tmp_path / "run").scores.equals(whole.scores)
 

@@ -29,7 +29,7 @@ def test_a_record_comes_back_as_it_was_written(saved: Path) -> None:
 def test_a_run_of_another_format_is_refused_by_name(name: str, saved: Path) -> None:
     content = json.loads((saved / name).read_text())
     (saved / name).write_text(json.dumps(content | {"format": 2}))
-    for read in (brittle.read_table, lambda folder: RunFolder.open(folder).__enter__()):
+    for read in (brittle.read_table, lambda folder: RunFolder(folder).open().__enter__()):
         with pytest.raises(StorageError, match=rf"{name} .*2.*format") as caught:
             read(saved)
         assert caught.value.code == "run_damaged"
@@ -82,7 +82,7 @@ def test_a_record_may_be_nested_however_deep(before: str, after: str, levels: in
     content["data"]["reading"] = {"layout": "NESTED"}
     nested = f"{before * levels}1{after * levels}"
     (saved / "run.json").write_text(json.dumps(content).replace('"NESTED"', nested))
-    for read in (brittle.read_table, lambda folder: RunFolder.open(folder).__enter__()):
+    for read in (brittle.read_table, lambda folder: RunFolder(folder).open().__enter__()):
         with pytest.raises(StorageError) as caught:
             read(saved)
         assert caught.value.code == "run_damaged"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import pytest
 from helpers.problems import inputs, small_classifier
@@ -20,7 +19,7 @@ from brittle.errors import StorageError
 from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store import table as table_module
 from brittle.store.folder import Manifest, RunFolder, Shard
-from brittle.store.record import Account, read_object
+from brittle.store.record import Account, RunRecord, read_object
 from brittle.store.schemas import POINTS, SCORES
 
 
@@ -45,7 +44,7 @@ def test_round_trip(run: Path) -> None:
 
 def test_several_shards_are_one_table(tmp_path: Path) -> None:
     table = make_table()
-    with RunFolder.open(tmp_path / "run") as folder:
+    with RunFolder(tmp_path / "run").open() as folder:
         folder.note(table.record)
         for number in (2, 0, 1):
             tables = {"points": table.points, "scores": table.scores, "counterexamples": table.counterexamples}
@@ -105,10 +104,9 @@ def test_a_folder_that_was_written_before_it_was_locked_is_not_written_over(
 class Late(RunFolder):
     """A run folder in which another process wrote a run before this one had the lock."""
 
-    @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str], mirror: Any = None, check: Any = None) -> Iterator[RunFolder]:
-        with RunFolder.open(path) as other:
+    def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
+        with RunFolder(self.path).open() as other:
             other.note(make_table(points=3).record)
-        with RunFolder.open(path) as folder:
+        with super().open(expected) as folder:
             yield folder

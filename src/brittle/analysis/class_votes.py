@@ -12,8 +12,8 @@ from brittle.analysis.columns import check_column, class_name, typical
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.store.columns import Column, storable
+from brittle.store.schemas import ClassVotes, unpack_votes
 from brittle.store.table import Table
-from brittle.store.votes import ClassVotes, unpack_votes
 
 LONGEST = 40
 """Characters of its name."""

@@ -65,8 +65,8 @@ def unjudged_text(column: Column) -> str:
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
     """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
 
-    Of several that were drawn for it, the one at the noise that speaks for the run, and rather one that no precision
-    stopped. With `sigma` only columns at that noise level.
+    Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
+    at that noise level.
     """
     found = column_if_any(table, limit, sigma)
     if found is None:
@@ -83,7 +83,7 @@ def column_if_any(table: Table, limit: float | None = None, sigma: float | None 
     fitting = [one for one in drawn_for if limit in (None, one.limit)]
     return min(
         fitting,
-        key=lambda one: (spoken is None or one.setting != spoken.setting, "precision" in one.parameters),
+        key=lambda one: (spoken is None or one.setting != spoken.setting, one is not spoken),
         default=spoken,
     )
 

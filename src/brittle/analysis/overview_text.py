@@ -146,7 +146,7 @@ def _undecided_text(found: Overview) -> str:
     if column is None or not found.count(UNDECIDED) or column.most_draws is None:
         return ""
     kept = column.p_robust[column.states(found.limit) == UNDECIDED]
-    copies = f" after {by_number(column.most_draws, '1 noisy copy', f'{column.most_draws:,} noisy copies')}"
+    copies = f" after up to {by_number(column.most_draws, '1 noisy copy', f'{column.most_draws:,} noisy copies')}"
     least, most = number(kept.min()), number(kept.max())
     return f"{copies} (kept with probability {least if least == most else f'{least} to {most}'})"
 

@@ -22,7 +22,7 @@ from brittle.cli.common import (
 )
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
-from brittle.store.csv_text import cell
+from brittle.store.export import cell
 from brittle.store.writing import write
 from brittle.text import as_json
 

@@ -17,6 +17,7 @@ from brittle.cli.options import DataOptions, ModelOptions
 from brittle.cli.run_options import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, Opening, ScoreOptions
 from brittle.errors import listed
+from brittle.registry import load
 from brittle.scores import NoiseScore
 
 if TYPE_CHECKING:
@@ -51,13 +52,12 @@ def score(
     """
     from brittle.run import execute
     from brittle.run.progress import progress
-    from brittle.store.folder import check_free, check_writable
-    from brittle.store.mirror import Mirror
+    from brittle.store.folder import RunFolder, check_writable
 
     part = sharing.which
     workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
-    mirror = None if running.mirror is None else Mirror(running.mirror)
-    check_writable(out) if running.resume else check_free(out, mirror)
+    folder = RunFolder(out) if running.mirror is None else load("place", "mirror")(out, running.mirror)
+    check_writable(out) if running.resume else folder.check_free()
     others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
     if others:
         say(running.quiet, f"{out} holds other files, too ({listed(others)}); they stay as they are")
@@ -67,14 +67,13 @@ def score(
     with progress(not running.quiet) as advance:
         record = execute(
             job,
-            out,
+            folder,
             expected_accuracy=running.expected_accuracy,
             progress=advance,
             command=("brittle", *(inside or sys.argv[1:])),
             skip_doctor=running.skip_doctor,
             workers=workers,
             part=part,
-            mirror=mirror,
             note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
         )
     if declared.decides.level and scoring.scores is BY_DEFAULT:

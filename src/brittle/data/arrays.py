@@ -22,11 +22,6 @@ from brittle.model.bounds import BoundsLike
 from brittle.model.inputs import ExtraInputs
 from brittle.store.schemas import keeps
 
-MOST_CHANNELS = 4
-"""An array `(N, H, W, C)` with `C` of 1, 3 or 4 and `H`, `W` above that is taken for channels last."""
-
-_CHUNK = 1 << 12
-
 
 def array_points(
     x: Tensor | np.ndarray,
@@ -92,7 +87,7 @@ def memory_points(
     digest = hashlib.sha256(repr(said).encode())
     if "targets" in answers:
         digest.update(answers["targets"].numpy().tobytes())
-    for rows in inputs.split(_CHUNK):
+    for rows in inputs.split(1 << 12):
         digest.update(bytes_of(rows))
     known: dict[str, Any] = feature_record(feature_names, "feature_names", inputs)
     if extra is not None:
@@ -130,7 +125,7 @@ def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, where: str, rea
         raise DataError("shape", f"{where} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc" and len(shape) != 4:
         raise DataError("layout", f"{where} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
-    if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > MOST_CHANNELS:
+    if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > 4:
         raise DataError(
             "layout",
             f"{where} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc' of "

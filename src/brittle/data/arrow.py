@@ -20,11 +20,8 @@ import pyarrow as pa
 
 from brittle.data.files import changed_error, files_digest, path_text, refuse_split, split_files
 from brittle.data.reading import Reading
-from brittle.errors import DataError, ParameterError, listed
-from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
-
-SUFFIXES = (".csv", ".tsv")
-"""What text files of tables end in."""
+from brittle.errors import DataError, ParameterError, first_line, listed
+from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile
 
 LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
@@ -113,7 +110,7 @@ class EncodedColumn:
 
 def is_csv(path: Path) -> bool:
     """Whether `path` is a text file of a table."""
-    return path.is_file() and path.suffix.lower() in SUFFIXES
+    return path.is_file() and path.suffix.lower() in (".csv", ".tsv")
 
 
 def is_table(path: Path) -> bool:
@@ -173,7 +170,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
                 cells = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
     except (csv.Error, UnicodeError, OSError) as error:
-        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {reason(error)}") from error
+        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {first_line(error)}") from error
     cells = pa.concat_tables([pa.schema([(name, pa.string()) for name in names]).empty_table(), *parts])
     return ArrowFile(path, cells.schema, (len(cells),), cells.select)
 
@@ -240,4 +237,4 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:
-        raise DataError("corrupt", f"{path_text(path)} cannot be read as Parquet: {reason(error)}") from error
+        raise DataError("corrupt", f"{path_text(path)} cannot be read as Parquet: {first_line(error)}") from error

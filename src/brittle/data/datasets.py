@@ -27,9 +27,8 @@ _OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets
 
 
 class _Part(NamedTuple):
-    """Inputs `[B, *shape]` and labels, `[B]` or `[B, C]` or None, of the items from `start`."""
+    """Inputs `[B, *shape]` and labels, `[B]` or `[B, C]` or None, of some items."""
 
-    start: int
     inputs: Tensor
     labels: np.ndarray | None
 
@@ -144,7 +143,7 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                 f"{None if labels is None else labels.shape}; expected one label for each input",
             )
         left = None if reading.limit is None else reading.limit - start
-        part = _Part(start, inputs[:left], None if labels is None else labels[:left])
+        part = _Part(inputs[:left], None if labels is None else labels[:left])
         first = first or part
         if part.kind != first.kind:
             raise DataError(

@@ -22,9 +22,6 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError
 from brittle.store.places import place_of
 
-TRIED = 1_000
-"""Images of which one must be decoded when a data set is opened, for the mode and the size of all."""
-
 IMAGE_SUFFIX = re.compile(
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
@@ -55,8 +52,8 @@ def encoded_points(
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
-    for row in range(min(TRIED, len(names[: reading.limit]))):
-        with _without_warnings():
+    for row in range(min(1_000, len(names[: reading.limit]))):  # one of these must be decoded
+        with warnings.catch_warnings(action="ignore"):
             found = _decoded(open_image, row, reading, reading.mode)
         if isinstance(found, Tensor):
             images = EncodedImages(open_image, names, reading, row, tuple(found.shape))
@@ -89,7 +86,8 @@ class EncodedImages:
             return None
 
         places = range(stop - start)
-        with _without_warnings(), ThreadPoolExecutor(threads) as pool:
+        # Pillow's own warnings are replaced by checks; they are switched off once for all threads, which share them.
+        with warnings.catch_warnings(action="ignore"), ThreadPoolExecutor(threads) as pool:
             failed = list(pool.map(put, places) if threads > 1 else map(put, places))
         return InputRows(inputs, {place: one for place, one in enumerate(failed) if one is not None})
 
@@ -109,11 +107,6 @@ def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> 
             return decode(stream, mode, reading.steps)
         except UnreadableImage as error:
             return error
-
-
-def _without_warnings() -> Any:
-    """Pillow's own warnings are replaced by checks; they are switched off once for all threads, which share them."""
-    return warnings.catch_warnings(action="ignore")
 
 
 def is_folder_of_classes(path: Path) -> bool:

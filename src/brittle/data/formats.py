@@ -59,9 +59,6 @@ _CORE = (
 FORMATS: Mapping[str, Format] = Registry("format", {known.name: known for known in _CORE})
 """All formats by name; of those that recognise a path the one of the lowest rank reads it."""
 
-SAVED = ("state.json", "dataset_dict.json")
-"""One of these lies in a folder that `save_to_disk` of Hugging Face `datasets` wrote."""
-
 
 InMemory: TypeAlias = (
     "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any] | Maite"
@@ -172,7 +169,7 @@ def _format_of(path: Path, reading: Reading) -> Format:
 
 def _recognised(path: Path) -> Format:
     """The format of the lowest rank that recognises a path."""
-    if any((path / name).is_file() for name in SAVED):
+    if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",
             f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "

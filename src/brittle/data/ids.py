@@ -14,10 +14,7 @@ import numpy as np
 from brittle.data.files import path_text
 from brittle.data.points import ListedPoints, Points, SomePoints
 from brittle.errors import DataError, ParameterError, listed
-from brittle.store.csv_text import text_of
-
-READ_AT_A_TIME = 256
-"""Points that are read at a time where reading them is the only way to their ids."""
+from brittle.store.export import text_of
 
 MOST_BYTES = 1 << 28
 """Bytes of a file of ids at most: more than a hundred for each of two million points."""
@@ -110,7 +107,7 @@ def _ids_of(points: Points) -> Sequence[str]:
         there = _ids_of(points.points)
         return [there[row] for row in points.rows]
     own = points.ids if isinstance(points, ListedPoints | SomePoints) else None
-    return own or tuple(own for batch in points.batches(READ_AT_A_TIME) for own in batch.ids)
+    return own or tuple(own for batch in points.batches(256) for own in batch.ids)
 
 
 def read_ids(path: Path) -> tuple[str, ...]:

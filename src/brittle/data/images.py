@@ -126,7 +126,12 @@ def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int
 def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Tensor:
     """The pixels of an image in a file, `[channels, height, width]`, uint8, converted to a mode, by default its own of
     `CHANNELS`, without transparency."""
-    with _opened(stream) as image, decoding():
+    if not stream.read(1):
+        raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
+    stream.seek(0)
+    with decoding():
+        image = Image.open(stream, formats=FORMATS)
+        check_image(image)
         image.load()
         return pixels_of(image, mode or DECLARED[image.mode], steps)
 
@@ -172,17 +177,6 @@ def _png(pixels: np.ndarray) -> bytes:
     file = BytesIO()
     image.save(file, format="PNG")
     return file.getvalue()
-
-
-@contextmanager
-def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
-    if not stream.read(1):
-        raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
-    stream.seek(0)
-    with decoding():
-        image = Image.open(stream, formats=FORMATS)
-    check_image(image)
-    yield image
 
 
 def check_image(image: Image.Image) -> None:

@@ -13,13 +13,10 @@ import torch
 
 from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, first_line, listed
 
 LARGEST_LABEL = 2.0**31
 """Beyond it a number is no class index."""
-
-WRONG_SHARE = 0.01
-"""Share of labels that may be no classes; such points count as wrong."""
 
 
 def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
@@ -94,8 +91,9 @@ def plain_array(x: Any, where: str) -> np.ndarray:
             x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
         return np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise DataError("dtype", f"{where} is no array of numbers or texts ({reason}); give a NumPy array") from error
+        raise DataError(
+            "dtype", f"{where} is no array of numbers or texts ({first_line(error)}); give a NumPy array"
+        ) from error
 
 
 def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
@@ -152,7 +150,7 @@ def in_classes(
         return points
     places = {value: at for at, value in enumerate(values)}
     wrong = [label for label in points.labels if label not in places]
-    if len(wrong) > max(1.0, WRONG_SHARE * len(points.labels)):
+    if len(wrong) > max(1.0, 0.01 * len(points.labels)):  # of few, these points count as wrong
         raise DataError(
             "labels",
             f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))))}, are "

@@ -20,7 +20,7 @@ from brittle.data.files import choose_split, file_digest, files_digest, path_tex
 from brittle.data.labels import answers_of, check_form
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
-from brittle.errors import DataError
+from brittle.errors import DataError, first_line
 
 KEYS = {
     "inputs": ("x", "images"),
@@ -258,7 +258,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
 
 def _unreadable(where: str, kind: str, error: BaseException) -> DataError:
     """The error for a file that is broken, or whose arrays would have to be unpickled."""
-    reason = str(error).partition("\n")[0] or type(error).__name__
+    reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(
             "dtype",

@@ -21,15 +21,9 @@ from brittle.data.folder import encoded_points
 from brittle.data.labels import answers_of, check_labels
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import IMAGE_OPTIONS, Reading
-from brittle.errors import DataError, ParameterError, listed
+from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
-
-IMAGE_COLUMNS = ("image", "img")
-"""Preferred where several columns hold images."""
-
-ID_NAME = "id"
-"""A column that is called so holds the ids; case does not matter."""
 
 INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """What pandas calls the column of its index."""
@@ -48,9 +42,6 @@ MISSING = frozenset(
 
 MOST_LEVELS = 10_000
 """Different texts that a column of categories may hold."""
-
-IMAGES_READ = 8
-"""Images that are read to see whether a column holds bytes."""
 
 
 class Roles(NamedTuple):
@@ -88,8 +79,9 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     try:
         cells = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError) as error:
-        said = str(error).partition("\n")[0]
-        raise DataError("columns", f"the frame has a column of mixed values, or two of one name: {said}") from error
+        raise DataError(
+            "columns", f"the frame has a column of mixed values, or two of one name: {first_line(error)}"
+        ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
     named = tuple(str(own).strip() for own in frame.index)
@@ -165,7 +157,7 @@ def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarra
 
 def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
-    image = next((name for name in IMAGE_COLUMNS if name in images), images[0] if len(images) == 1 else None)
+    image = next((name for name in ("image", "img") if name in images), images[0] if len(images) == 1 else None)
     if image is None:
         raise DataError("columns", f"{table.where} has {len(images)} columns of images; call one of them image or img")
     roles = find_roles(table, reading)
@@ -174,7 +166,7 @@ def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     if any(field.name == "path" for field in table.schema.field(image).type):
         paths = table.read([f"{image}.path"]).column(0).to_pylist()
     encoded, named = EncodedColumn(table, image), next((name for name in paths if name), None)
-    if named is not None and not any(encoded(row).read(1) for row in range(min(IMAGES_READ, table.rows))):
+    if named is not None and not any(encoded(row).read(1) for row in range(min(8, table.rows))):
         raise DataError(
             "corrupt",
             f"{table.where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the "
@@ -208,7 +200,7 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
                 f"{where} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
                 "(--label-column, label_column=)"
             )
-    ids = [name for name in names if name.lower() == ID_NAME and name not in answers][:1]
+    ids = [name for name in names if name.lower() == "id" and name not in answers][:1]
     others = [name for name in names if name not in (*answers, *ids)]
     return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(others))
 

@@ -1,8 +1,7 @@
 """Decisions of a model: the predicted class, several labels, the best few, a number within a tolerance."""
 
 from brittle.decisions.base import Decision
-from brittle.decisions.by_user import Custom
-from brittle.decisions.kinds import DECISIONS, PredictedClass, SameTop, Within, as_decision
+from brittle.decisions.kinds import DECISIONS, Custom, PredictedClass, SameTop, Within, as_decision
 from brittle.decisions.labels import MultiLabel
 from brittle.registry import find_attribute
 

@@ -13,15 +13,13 @@ import numpy as np
 import scipy
 import torch
 
+from brittle.data.arrays import bytes_of
 from brittle.data.files import changed_error, file_digest
 from brittle.data.points import Batch, Points, check_values
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
-
-NARROW = 0.05
-"""Share of the declared range below which the values are noted."""
 
 GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
@@ -32,15 +30,6 @@ chance."""
 
 GAIN = 0.05
 """Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
-
-PERMUTED = 0.5
-"""Share of the points that are right after renaming the classes, from which on the classes look permuted."""
-
-ENOUGH = 20
-"""Points below which nothing is said of labels that are all alike."""
-
-CODE_ALONE = "python"
-"""Format of a model that code makes; without a file of weights nothing says that it is trained."""
 
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
@@ -53,7 +42,7 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
     bounds, inputs = subject.classifier.bounds, subject.inputs
     check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
-    if bounds.pair is not None and largest - smallest < NARROW * (bounds.pair[1] - bounds.pair[0]):
+    if bounds.pair is not None and largest - smallest < 0.05 * (bounds.pair[1] - bounds.pair[0]):
         yield Finding(
             "value_range",
             f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
@@ -87,7 +76,7 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
 def digest(batch: Batch) -> str:
     """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
     found = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
-    found.update(batch.inputs[:LOOKED_AT].contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    found.update(bytes_of(batch.inputs[:LOOKED_AT]))
     return found.hexdigest()
 
 
@@ -134,7 +123,7 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
             f"has {classes} outputs; give the names of the outputs, one a line, with --class-names FILE "
             f"(class_names=), and labels are mapped by name",
         )
-    if len(labels) >= ENOUGH and len(labels.unique()) == 1 and not subject.chosen:
+    if len(labels) >= 20 and len(labels.unique()) == 1 and not subject.chosen:
         yield Finding(
             "labels",
             f"all {len(labels)} points have the label {int(labels[0])}; data sorted by class begin with one: take "
@@ -205,7 +194,7 @@ def about_accuracy(
     advice = _other_names(confusion, classes) if labelled - correct >= GAIN * labelled else None
     if advice is None and not near:
         return
-    untrained = source.get("format") == CODE_ALONE and source.get("weights") is None
+    untrained = source.get("format") == "python" and source.get("weights") is None
     load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
     yield Finding(
         "accuracy_suspicious",
@@ -249,7 +238,7 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     for advice, before, after, log_tries in ways:
         right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (
-            right >= PERMUTED * total
+            right >= 0.5 * total  # of fewer nobody knows whether the classes are permuted
             and right - unmoved >= GAIN * total
             and surely_more(right - both, right + unmoved - 2 * both, 0.5, math.log(2) + log_tries)
             and surely_more(right, total, commonest / total, math.log(2) + log_tries)

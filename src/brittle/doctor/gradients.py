@@ -17,7 +17,7 @@ from torch import Tensor
 
 from brittle.doctor.rounding import precision_of
 from brittle.doctor.subject import Finding, Subject
-from brittle.errors import BrittleError, ModelError
+from brittle.errors import BrittleError, ModelError, first_line
 
 
 class Tolerance(NamedTuple):
@@ -178,10 +178,10 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
     except ModelError as error:
         if error.code != "model_failed":
             raise
-        reason = str(error.__cause__).strip().partition("\n")[0]
+        cause = error.__cause__ or error
         raise ModelError(
             "not_differentiable",
-            f"the model runs, but not where gradients are recorded: {type(error.__cause__).__name__}: {reason}; "
+            f"the model runs, but not where gradients are recorded: {type(cause).__name__}: {first_line(cause)}; "
             f"{OFFER}, or keep to operations that PyTorch differentiates (no .numpy())",
         ) from error
     first = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices

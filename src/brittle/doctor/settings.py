@@ -38,9 +38,6 @@ PER_FEATURE = (
 MOST_DIMENSIONS = 200
 """Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
 
-TIMED, PROVED = 3, 4
-"""Batches of which the fastest is taken for the time of one, and points whose certificates are timed."""
-
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
     """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
@@ -152,7 +149,7 @@ def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch
 def check_cost(subject: Subject) -> Iterator[str]:
     """About how long the network takes, from timed batches and the passes that the scores need."""
     inputs = subject.inputs.clone().requires_grad_(subject.differentiates)
-    forward, backward = min(_seconds(lambda: subject.logits_of(inputs)) for _ in range(TIMED)), 0.0
+    forward, backward = min(_seconds(lambda: subject.logits_of(inputs)) for _ in range(3)), 0.0  # the fastest
     if subject.differentiates:
         logits = subject.logits_of(inputs)
         try:
@@ -161,7 +158,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
             backward = forward
     count, spent = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
     forward, backward = forward / len(inputs), backward / len(inputs)
-    proofs, first = "", subject.inputs[:PROVED]
+    proofs, first = "", subject.inputs[:4]
     if any(need.certifies for need in subject.needs):
         seconds = _seconds(lambda: torch.cat([one.radius for one in certified(subject, len(first))])) / len(first)
         proofs = f", certificates about {duration(count * seconds)} as {len(first)} points have it"

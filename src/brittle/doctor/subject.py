@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 
 from brittle.data.points import Batch, Points, readable
 from brittle.doctor.rounding import Reference, changed_model, excess
-from brittle.errors import BrittleError, DataError, ModelError, ParameterError
+from brittle.errors import BrittleError, DataError, ModelError, ParameterError, first_line
 from brittle.measure import Clean, Measurement, Passes
 from brittle.measure.base import by_stream
 from brittle.measure.forward import Widest
@@ -37,9 +37,6 @@ KEPT, OTHERS = 8, 3
 
 CURVED_AT = 8
 """Points at which a measurement is tried out, to know what it costs."""
-
-SIGMA_SHARE = 0.1
-"""Noise of the noisy copies, as a share of the range, where no score says what noise."""
 
 
 class Subject:
@@ -278,7 +275,7 @@ class Subject:
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:
             low, high = bounds.closed(inputs).ends(inputs)
-            return bounds.clip(inputs + SIGMA_SHARE * (high - low) * stream.draw(1)[:, 0])
+            return bounds.clip(inputs + 0.1 * (high - low) * stream.draw(1)[:, 0])
         copies = stream.copies(1)[:, 0, 0]
         return copies if any(not getattr(score, "clip", False) for score in drawing) else bounds.clip(copies)
 
@@ -314,4 +311,4 @@ def untouched_copy(model: Callable[[Tensor], Any]) -> nn.Module | str:
     try:
         return deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
     except Exception as error:  # noqa: BLE001 - whatever the model's own __deepcopy__ or state raises
-        return f"the model cannot be copied: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return f"the model cannot be copied: {type(error).__name__}: {first_line(error)}"

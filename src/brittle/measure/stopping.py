@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 from torch import Tensor
 
-from brittle.intervals import decided, sequence_interval
+from brittle.intervals import decided, out_of_reach, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.chunks import MIRRORED, noisy_chunks
 from brittle.measure.forward import Clean
@@ -179,8 +179,8 @@ def _alike(parts: Sequence[Sampled]) -> list[Sampled]:
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Draw until the interval of `p_robust` leaves a limit, or is narrow enough. A limit or precision of None stops
-    nothing; the interval is `brittle.intervals.sequence_interval`."""
+    """Draw until the interval of `p_robust` leaves a limit, or `most` draws will hardly let it, or it is narrow enough.
+    A limit or precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`."""
 
     most: int
     limit: float | None
@@ -192,6 +192,7 @@ class StoppingRule:
         done = np.zeros(np.shape(flips), dtype=bool)
         if self.limit is not None:
             done |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
+            done |= out_of_reach(flips, draws, self.most, self.limit, self.confidence)
         if self.precision is not None:
             counts, of = np.unique(np.stack((flips, flips_without_ties, draws)), axis=1, return_inverse=True)
             low = sequence_interval(counts[1], counts[2], self.confidence)[0]

@@ -31,12 +31,6 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
 
-COMPARED = 64
-"""How many inputs of a call are given to `predict` as well."""
-
-CLEAR = 1e-9
-"""By how much, as a share, the largest score must be larger than the second for `predict` to be held to it."""
-
 _LARGEST = "give the classifier inside it, without a threshold, or ask for the largest probability, outputs='probs'"
 
 
@@ -270,8 +264,8 @@ class Estimator(Fitted):
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
         first, second = np.sort(scores, axis=1)[:, :-3:-1].T
         gap = first - second
-        clear = gap > CLEAR * (1.0 + np.abs(first))
-        closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:COMPARED]  # where a threshold would show
+        clear = gap > 1e-9 * (1.0 + np.abs(first))  # beyond rounding
+        closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:64]  # where a threshold would show
         some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
         differ = clear & (np.ravel(self.estimator.predict(some)) != self.classes[scores.argmax(axis=1)])
@@ -285,28 +279,24 @@ class Estimator(Fitted):
 
     def _of_classes(self, rows: Rows) -> np.ndarray:
         if not self._probabilities:
-            return self._decision(np.asarray(self.estimator.decision_function(rows)))
+            scores = np.asarray(self.estimator.decision_function(rows))
+            if scores.ndim == 1 and len(self.class_names) == 2:
+                return np.stack((np.zeros_like(scores), scores), axis=1)
+            return self._check_shape("decision_function", scores, rows)
         probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
         return np.log(probabilities) if self._logarithms else probabilities
 
     def _predict_proba(self, rows: Rows) -> np.ndarray:
-        probabilities = np.asarray(self.estimator.predict_proba(rows), np.float64)
-        if probabilities.shape == (len(rows), len(self.class_names)):
-            return probabilities
-        raise ModelError(
-            "output_shape",
-            f"predict_proba of {self.__name__} gave shape {list(probabilities.shape)} for {len(rows)} rows and "
-            f"{len(self.class_names)} classes; give one column a class",
-        )
+        return self._check_shape("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
 
-    def _decision(self, scores: np.ndarray) -> np.ndarray:
-        if scores.ndim == 1 and len(self.class_names) == 2:
-            return np.stack((np.zeros_like(scores), scores), axis=1)
-        if scores.ndim == 2 and scores.shape[1] == len(self.class_names) and not self._pairs:
+    def _check_shape(self, method: str, scores: np.ndarray, rows: Rows) -> np.ndarray:
+        """`scores`, if they have a row for each of `rows` and a column for each class."""
+        pairs = self._pairs and method == "decision_function"
+        if scores.shape == (len(rows), len(self.class_names)) and not pairs:
             return scores
         raise ModelError(
             "output_shape",
-            f"decision_function of {self.__name__} gave shape {list(scores.shape)} for {len(scores)} rows and "
+            f"{method} of {self.__name__} gave shape {list(scores.shape)} for {len(rows)} rows and "
             f"{len(self.class_names)} classes; give one column a class (SVC: decision_function_shape='ovr')",
         )
 

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from brittle.decisions import Decision, as_decision
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError, first_line
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
-from brittle.model.passes import NO_GRADIENT, derivative, hessian_product, one_sentence
+from brittle.model.passes import NO_GRADIENT, NO_SECOND, derivative, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -372,7 +372,14 @@ class Classifier:
             ModelError: an operation of the model has no second derivative.
         """
         self.count(0, len(inputs))
-        return hessian_product(gradient, inputs, along, self.device, keep=keep)
+        try:
+            product = derivative((gradient * along).flatten(1).sum(dim=1), inputs, self.device, keep=keep)
+        except ModelError as error:
+            if error.code != "model_failed":
+                raise
+            reason = first_line(error.__cause__ or error)
+            raise ModelError("not_differentiable", NO_SECOND.format(reason=reason)) from error
+        return torch.zeros_like(inputs) if product is None else product
 
     @property
     def forward_only(self) -> str | None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError, first_line
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> 
         try:
             model.to(device)
         except (RuntimeError, AssertionError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ModelError("device", f"the model cannot be moved to {device}: {reason}") from error
+            raise ModelError("device", f"the model cannot be moved to {device}: {first_line(error)}") from error
     weights = [*model.parameters(), *model.buffers()]
     devices = sorted({str(one.device) for one in weights})
     if len(devices) > 1:

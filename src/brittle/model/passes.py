@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from brittle.errors import BrittleError, ModelError
+from brittle.errors import BrittleError, ModelError, first_line
 from brittle.model.evaluation_mode import quiet
 
 FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
@@ -70,18 +70,6 @@ def derivative(
     return gradient
 
 
-def hessian_product(gradient: Tensor, inputs: Tensor, along: Tensor, device: torch.device, *, keep: bool) -> Tensor:
-    """Second derivatives of each row's value along a direction. Arguments as `Classifier.hessian_product`."""
-    try:
-        product = derivative((gradient * along).flatten(1).sum(dim=1), inputs, device, keep=keep)
-    except ModelError as error:
-        if error.code != "model_failed":
-            raise
-        reason = str(error.__cause__).partition("\n")[0].rstrip(".")
-        raise ModelError("not_differentiable", NO_SECOND.format(reason=reason)) from error
-    return torch.zeros_like(inputs) if product is None else product
-
-
 def _differentiates_once(gradient: Tensor) -> bool:
     """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only. Derivatives of
     such a gradient would lack that operation's part without an error."""
@@ -106,7 +94,7 @@ def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[No
     except BrittleError:
         raise
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = first_line(error)
         if ran_out(error):
             fewer = max(1, len(inputs) // 4)  # a quarter is worth a try, because memory was nearly full before
             advice = f"try --batch-size {fewer} (batch_size={fewer})"

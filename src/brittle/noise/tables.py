@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.formats import as_points
-from brittle.data.points import Points, SomePoints
+from brittle.data.points import Points, SomePoints, usable
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.noise.families import DiagonalGaussian
 
@@ -19,9 +19,6 @@ FEW = 10
 
 READ = 1024
 """Rows that are read at a time."""
-
-NAMES_KEPT = 12
-"""Names of features that stay as they are in what a report says."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class PerFeature(DiagonalGaussian):
         stays = stays | mask_of(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
         kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
-        return cls(sigma, scale, listed(kept, NAMES_KEPT) if kept else "")
+        return cls(sigma, scale, listed(kept, 12) if kept else "")
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -117,11 +114,9 @@ def readable_rows(points: Points) -> Iterator[Tensor]:
     """The rows that can be read, `[b, n]` each, float64."""
     empty = True
     for batch in points.batches(READ):
-        inputs = batch.inputs.detach().cpu().double().flatten(1)
-        good = torch.tensor([status.has_value for status in batch.status]) & inputs.isfinite().all(dim=1)
-        if bool(good.any()):
+        if len(rows := usable(batch).detach().cpu().double().flatten(1)):
             empty = False
-            yield inputs[good]
+            yield rows
     if empty:
         raise DataError("shape", "none of the rows could be read, so noise cannot be learned from them")
 

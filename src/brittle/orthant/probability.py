@@ -21,8 +21,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.orthant.lattice import LATTICES, SHIFTS
-from brittle.orthant.separation import factorise, integrate, normal_cdf, rank_tolerance
+from brittle.orthant.separation import LATTICES, SHIFTS, factorise, integrate, normal_cdf, rank_tolerance
 
 _STUDENT = float(special.stdtrit(SHIFTS - 1, 0.99995))  # 99.99% nominal: the spread has heavier tails than a normal one
 _SHARE = 0.01  # of the tolerance: what events too rare to be integrated may use up, and what no spread can promise

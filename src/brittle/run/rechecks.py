@@ -19,17 +19,11 @@ from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
-BATCHES = 8
-"""Batches of a shard, evenly spaced, of which one row of the pass without noise is looked at again."""
-
 FIRST_PASSES = 16
 """Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
 
 ROWS, NOISY_ROWS = 64, 2048
 """One row is looked at of so many rows of a pass without noise, and of one with noise."""
-
-SIZED = 256
-"""Rows of a pass by which it is said how large its logits are."""
 
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
@@ -101,22 +95,17 @@ class Rechecks:
         """The rows that get other logits again, by more than rounding explains, with these."""
         if not self._kept:
             return []
-        with torch.no_grad():
-            found = [row for part in self._given() for row in self._again(part).split(1)]
+        # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.
+        alone = len(self._kept) if self.classifier.forward_only is None else 1
+        parts = [*([kept] for kept in self._kept[:alone]), *filter(None, [self._kept[alone:]])]
+        found: list[Tensor] = []
+        for part in parts:
+            inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
+            with torch.no_grad():
+                found += self.classifier.numbers(inputs, beside).split(1)
         between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(found))
         unlike = between > torch.cat([kept.explained for kept in self._kept])
         return [(self._kept[row], found[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
-
-    def _given(self) -> list[list[PassRow]]:
-        """The rows that are looked at, those that go together: each alone, but where a call costs far more than a row,
-        as of trees, the first alone and the others in one other batch."""
-        if self.classifier.forward_only is None:
-            return [[kept] for kept in self._kept]
-        return list(filter(None, (self._kept[:1], self._kept[1:])))
-
-    def _again(self, part: list[PassRow]) -> Tensor:
-        inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
-        return self.classifier.numbers(inputs, beside)
 
     def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""
@@ -142,7 +131,7 @@ class Rechecks:
             return
         self._passes += 1
         clean, self._fresh = self._fresh, False
-        spaced = clean and self._number % -(-self.batches // BATCHES) == 0
+        spaced = clean and self._number % -(-self.batches // 8) == 0  # of eight batches
         recorded = inputs.requires_grad
         if (len(inputs) < 2 and not recorded) or not (
             spaced or self._passes <= FIRST_PASSES or self._passes & (self._passes - 1) == 0
@@ -152,7 +141,7 @@ class Rechecks:
         chosen = [int(SPACING * (self.shard + len(self._kept) + number) % 1 * len(inputs)) for number in range(count)]
         if count > 1 or self._passes % 2 == 0:
             chosen[-1] = len(inputs) - 1  # a rest of rows at the end may be treated otherwise
-        explained = allowed(torch.cat((logits[:: -(-len(logits) // SIZED)], logits[chosen])), precision_of(classifier))
+        explained = allowed(torch.cat((logits[:: -(-len(logits) // 256)], logits[chosen])), precision_of(classifier))
         for row, own in zip(chosen, explained[-count:].split(1), strict=True):
             kept, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
             beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from brittle import doctor
 from brittle.data import Batch
 from brittle.data.formats import Data
 from brittle.decisions import Decision
-from brittle.errors import ParameterError, ResumeError, warn
+from brittle.errors import ParameterError, warn
 from brittle.estimate import CONFIDENCE, LIMIT
 from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
@@ -27,10 +27,9 @@ from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
 from brittle.scores.choose import NO_LIMIT
-from brittle.store.folder import RunFolder, Shard, check_free
-from brittle.store.mirror import Mirror
+from brittle.store.folder import RunFolder, RunWriter, Shard
 from brittle.store.reading import read_table
-from brittle.store.record import UNDECISIVE, Finding, RunRecord, differences
+from brittle.store.record import Finding, RunRecord
 from brittle.store.schemas import SHARD_KINDS
 from brittle.store.table import Table
 
@@ -42,6 +41,9 @@ class Memory:
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
+
+    def open(self, expected: RunRecord | None = None) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def commit(self, shard: Shard) -> None:
         self.shards[shard.number] = shard
@@ -154,19 +156,19 @@ def score(
     """
     if out is None and mirror is not None:
         raise ParameterError("mirror= is a second place of the run folder out=, and there is none; give both")
-    copy = None if mirror is None else Mirror(mirror)
-    if out is not None and not resume:
-        check_free(out, copy)
+    memory = Memory()
+    folder = None if out is None else RunFolder(out) if mirror is None else load("place", "mirror")(out, mirror)
+    if folder is not None and not resume:
+        folder.check_free()
     model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
     options |= {} if precision is None else {"precision": precision}
     options |= {} if draws is None else {"draws": (draws,) if isinstance(draws, int) else tuple(draws)}
     job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, label_column, options)
-    place = Memory() if out is None else out
     with shown_progress(progress) as advance:
         execute(
             job,
-            place,
+            folder or memory,
             expected_accuracy=expected_accuracy,
             progress=advance,
             command=command,
@@ -174,10 +176,9 @@ def score(
             skip_doctor=skip_doctor,
             workers=None if workers is None else load("workers", "processes")(workers),
             part=part,
-            mirror=copy,
             note=warn,
         )
-    return place.table() if isinstance(place, Memory) else read_table(place)
+    return memory.table() if out is None else read_table(out)
 
 
 def _declared(model: Any, decision: Decision | str | None, name: str | None, noise: str | None) -> Any:
@@ -199,7 +200,7 @@ def _declared(model: Any, decision: Decision | str | None, name: str | None, noi
 
 def execute(
     job: Job,
-    out: str | os.PathLike[str] | Memory,
+    out: RunWriter,
     *,
     expected_accuracy: float | None = None,
     progress: Progress | None = None,
@@ -208,10 +209,10 @@ def execute(
     skip_doctor: bool = False,
     workers: Workers | None = None,
     part: tuple[int, int] | None = None,
-    mirror: Mirror | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
-    """Compute the shards of `job` that are not there yet; gives the record of the run. Arguments are as of `score`.
+    """Compute the shards of `job` that are not in `out` yet; gives the record of the run. Other arguments are as of
+    `score`.
 
     `note` is called with the code and the sentence of every note, once each, those of the examination before anything
     is scored.
@@ -225,44 +226,36 @@ def execute(
 
     record = RunningRecord(describe(job, command, part), most_failures)
 
-    def check_same(before: RunRecord) -> None:
-        if found := differences(before, record.now, ("there", "now"), UNDECISIVE - {"part"}):
-            raise ResumeError(
-                "other_run",
-                f"{out} holds another run: {'; '.join(found)}; repeat its command, or choose another folder",
-            )
-
-    opened = nullcontext(out) if isinstance(out, Memory) else RunFolder.open(out, mirror, check_same)
-    with opened as folder, job.classifier.evaluating():
-        before = folder.record
-        if before is not None and before.finished is not None and folder.shards.keys() == {*share}:
+    with out.open(record.now), job.classifier.evaluating():
+        before = out.record
+        if before is not None and before.finished is not None and out.shards.keys() == {*share}:
             _note(before.warnings, note)
             return before
         subject, reference, digest = _examine(job, expected_accuracy, skip_doctor, record, before and before.created)
         examined = record.now.warnings
         _note(examined, note)
         if before is not None:
-            folder.note(record.now)
-        for number, entry in sorted(folder.shards.items()):
-            record.add(entry.account, folder.points(number))
-        missing = [number for number in share if number not in folder.shards]
+            out.note(record.now)
+        for number, entry in sorted(out.shards.items()):
+            record.add(entry.account, out.points(number))
+        missing = [number for number in share if number not in out.shards]
         if isinstance(progress, ProgressLine):
             points = job.points_in(missing)
             progress.begin(points, points * subject.seconds_per_point, points * subject.seconds_to_read)
         with closing(_computed(missing, job, workers, record, reference, advance)) as shards:
             for shard in shards:
-                if not folder.shards:  # what fails before the first shard leaves no run, so that it can be tried again
-                    folder.note(record.now)
-                folder.commit(shard)
+                if not out.shards:  # what fails before the first shard leaves no run, so that it can be tried again
+                    out.note(record.now)
+                out.commit(shard)
                 job.fit = min(job.fit, shard.fit or job.fit)
                 record.add(shard.account, shard.tables["points"])
-        if not folder.shards.keys() >= {*share}:
-            raise RuntimeError(f"{len(folder.shards)} of {len(share)} shards were computed, and no error was raised")
+        if not out.shards.keys() >= {*share}:
+            raise RuntimeError(f"{len(out.shards)} of {len(share)} shards were computed, and no error was raised")
         doctor.check_unchanged(job.points, digest)
         if job.fit < job.rows:
             record.note_memory(job)
         record.finish(None if before is not None else time.monotonic() - started)
-        folder.note(record.now)
+        out.note(record.now)
     _note([warning for warning in record.now.warnings if warning not in examined], note)
     return record.now
 

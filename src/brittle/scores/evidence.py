@@ -15,7 +15,7 @@ from brittle.estimate import Estimate, Evidence, Status
 from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.measure.noisy_margins import Votes
 from brittle.scores.base import copies_detail, finish, mark
-from brittle.store.votes import pack_votes
+from brittle.store.schemas import pack_votes
 
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""

@@ -119,7 +119,7 @@ class Column(ScoreRecord):
 
     @property
     def votes(self) -> list[bytes | None]:
-        """The classes that the noisy copies of each point became, as cells (`brittle.store.votes`)."""
+        """The classes that the noisy copies of each point became, as cells (`brittle.store.schemas`)."""
         return [cell if isinstance(cell, bytes) else None for cell in self.rows["votes"]]
 
     @property

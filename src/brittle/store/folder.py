@@ -12,26 +12,24 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, SoftFileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
-from brittle.store.mirror import Mirror
 from brittle.store.record import (
     FORMAT,
     UNDECISIVE,
     Account,
     RunRecord,
     differences,
-    parse_object,
     read_object,
     storage_errors,
 )
@@ -117,50 +115,61 @@ class Shard:
     fit: int | None = None
 
 
-class RunFolder:
-    """A run folder, locked for the one who writes it. `shards` has the entry of each that exists, by number; every file
-    is written to the `mirror`, too, after it was written here."""
+class RunWriter(Protocol):
+    """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`.
 
-    def __init__(self, path: Path, mirror: Mirror | None = None) -> None:
-        self.path, self.mirror = path, mirror
+    `record` and `shards`, by number, are those that are there. It is held open while a run is written, which must be
+    `expected` where one is there. `note` writes the record of a run that starts, goes on or is over, and `commit` a
+    shard, whose rows are safe after it returns; `points` has labels and predictions of the points of one.
+    """
+
+    @property
+    def record(self) -> RunRecord | None: ...
+    @property
+    def shards(self) -> Mapping[int, ShardEntry | Shard]: ...
+    def open(self, expected: RunRecord | None = None) -> AbstractContextManager[object]: ...
+    def note(self, record: RunRecord) -> None: ...
+    def commit(self, shard: Shard) -> None: ...
+    def points(self, number: int) -> pa.Table: ...
+
+
+class RunFolder:
+    """A run folder. `shards` has the entry of each that exists, by number, once it is open."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
         self.shards: dict[int, ShardEntry] = {}
 
-    @classmethod
     @contextmanager
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        mirror: Mirror | None = None,
-        check: Callable[[RunRecord], None] = lambda record: None,
-    ) -> Iterator[RunFolder]:
-        """The folder `path`, made if absent, for this process alone while the block runs.
-
-        Of the same run in it and in its `mirror`, each gets the shards that it lacks from the other.
+    def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
+        """The folder, made if absent, for this process alone while the block runs.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing. `path` may be a link to a folder; what lies in it under the names of a run
-        may not be links. `check` is called with the record of the run that is there or in the mirror, before anything
-        is written to either.
+        manifest, so they count as missing. The path may be a link to a folder; what lies in it under the names of a run
+        may not be links.
+
+        Raises:
+            ResumeError: the run that is there is not `expected`; nothing was written.
         """
-        folder = cls(Path(path), mirror)
-        with storage_errors(folder.path):
-            made = not folder.path.exists()
-        make_folder(folder.path)
+        with storage_errors(self.path):
+            made = not self.path.exists()
+        make_folder(self.path)
         try:
-            _check_records(folder.path)
-            with _locked(folder.path):
-                with storage_errors(folder.path):
-                    if (known := folder.record or folder._mirrored) is not None:
-                        check(known)
-                    folder._check_same_run()
-                    folder._recover()
-                    folder._fetch()
-                    folder._send()
-                yield folder
+            _check_records(self.path)
+            with _locked(self.path):
+                with storage_errors(self.path):
+                    self._begin(expected)
+                yield self
         finally:
             if made:
                 with suppress(OSError):
-                    folder.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
+                    self.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
+
+    def check_free(self) -> None:
+        """Raise where the folder holds a run, or cannot be written."""
+        check_writable(self.path)
+        if any((self.path / name).exists() for name in (RECORD, MANIFEST)):
+            raise exists_error(self.path)
 
     @property
     def record(self) -> RunRecord | None:
@@ -168,12 +177,10 @@ class RunFolder:
             return read_object(self.path / RECORD, RunRecord) if (self.path / RECORD).exists() else None
 
     def note(self, record: RunRecord) -> None:
-        """Write the record of a run that starts, goes on or is over."""
         self._commit_manifest()
-        self._commit(RECORD, _json(record))
+        self._commit(RECORD, as_bytes(record))
 
     def commit(self, shard: Shard) -> None:
-        """Write a shard and enter it in the manifest; after this returns its rows are safe."""
         files = {}
         for kind, schema in SHARD_KINDS.items():
             if len(rows := shard.tables[kind]) or kind != "counterexamples":
@@ -186,12 +193,14 @@ class RunFolder:
         self._commit_manifest()
 
     def points(self, number: int) -> pa.Table:
-        """Labels and predictions of the points of a shard that exists."""
         path = self.path / file_name("points", number)
         with storage_errors(path), pq.ParquetFile(path) as file:
             return file.read(columns=["label", "predicted"], use_threads=False)
 
-    def _recover(self) -> None:
+    def _begin(self, expected: RunRecord | None) -> None:
+        """Check which run is there, and find its shards."""
+        check_same(self.path, self.record, expected)
+        self.shards = {}
         if (self.path / MANIFEST).exists():
             manifest = read_object(self.path / MANIFEST, Manifest)
             if self.record is not None:  # without it nobody knows which run they are of
@@ -219,7 +228,7 @@ class RunFolder:
         return Manifest(FORMAT, tuple(self.shards[number] for number in sorted(self.shards)))
 
     def _commit_manifest(self) -> None:
-        self._commit(MANIFEST, _json(self._manifest))
+        self._commit(MANIFEST, as_bytes(self._manifest))
 
     def _commit(self, name: str, content: bytes) -> None:
         write(
@@ -227,58 +236,25 @@ class RunFolder:
             content,
             "what was written before is whole: make room and go on with --resume (resume=True)",
         )
-        if self.mirror is not None:
-            self.mirror.put(name, content)
 
-    def _fetch(self) -> None:
-        """Take over the shards of the mirror that are not here; the manifest comes last."""
-        if self.mirror is None or (content := self.mirror.get(MANIFEST)) is None or self._mirrored is None:
-            return
-        for entry in self._parsed(content).shards:
-            if entry.number not in self.shards:
-                files = {file_name(kind, entry.number): file for kind, file in entry.files.items()}
-                found = {name: self.mirror.get(name) for name in files}
-                if all(found[name] and ShardFile.of(found[name] or b"") == file for name, file in files.items()):
-                    for name, content in found.items():  # what is damaged or lost is computed again
-                        write(self.path / name, content or b"")
-                    self.shards[entry.number] = entry
-        if self.record is None:
-            write(self.path / RECORD, self.mirror.get(RECORD) or b"")
-        write(self.path / MANIFEST, _json(self._manifest))
 
-    def _send(self) -> None:
-        """Send to the mirror what it lacks of the shards that are here, and then the manifest."""
-        if self.mirror is None or not (self.path / RECORD).exists():
-            return
-        there, names = self.mirror.get(MANIFEST), self.mirror.names()
-        known = () if there is None else self._parsed(there).shards
-        for entry in self.shards.values():
-            for name in (file_name(kind, entry.number) for kind in entry.files):
-                if entry not in known or name not in names:
-                    self.mirror.put(name, (self.path / name).read_bytes())
-        self._commit_manifest()
-        self.mirror.put(RECORD, (self.path / RECORD).read_bytes())
+def check_same(
+    place: Path, record: RunRecord | None, expected: RunRecord | None, words: tuple[str, str] = ("there", "now")
+) -> None:
+    """Raise where a place holds another run, which would be written over."""
+    if record is None or expected is None:
+        return
+    if fields := differences(record, expected, words, UNDECISIVE - {"part"}):
+        raise ResumeError(
+            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another place"
+        )
 
-    def _check_same_run(self) -> None:
-        """Raise where the mirror holds another run, which would be written over."""
-        other, own = self._mirrored, self.record
-        if self.mirror is None or other is None or own is None:
-            return
-        if found := differences(own, other, ("here", "in the mirror"), UNDECISIVE - {"part"}):
-            raise ResumeError(
-                "other_run", f"{self.mirror.place} holds another run: {'; '.join(found)}; choose another place"
-            )
 
-    @property
-    def _mirrored(self) -> RunRecord | None:
-        """The record of the run in the mirror, or None."""
-        if self.mirror is None or (text := self.mirror.get(RECORD)) is None:
-            return None
-        return parse_object(text.decode(errors="replace"), self.mirror.place / RECORD, RunRecord)
-
-    def _parsed(self, manifest: bytes) -> Manifest:
-        assert self.mirror is not None
-        return parse_object(manifest.decode(errors="replace"), self.mirror.place / MANIFEST, Manifest)
+def exists_error(place: Path) -> StorageError:
+    """The error for a place that holds a run where a new one is to be written."""
+    return StorageError(
+        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
+    )
 
 
 @contextmanager
@@ -293,7 +269,8 @@ def _locked(folder: Path) -> Iterator[None]:
     check_target(path)
     system = _holder(path) is None and _has_locks(folder)
     try:
-        lock = FileLock(path, blocking=False) if system else SoftFileLock(path, timeout=_PATIENCE)
+        # In half a second the lock of a dead process is taken over.
+        lock = FileLock(path, blocking=False) if system else SoftFileLock(path, timeout=0.5)
         lock.acquire()
     except Timeout as error:
         why = "" if system else f", as {path} says, because there are no locks on this mount"
@@ -313,9 +290,6 @@ def _locked(folder: Path) -> Iterator[None]:
                 path.unlink()
         lock.release()
 
-
-_PATIENCE = 0.5
-"""Seconds in which the lock of a dead process is taken over."""
 
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
 """Error numbers of a mount without locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
@@ -357,20 +331,6 @@ def _holder(path: Path) -> str | None:
     return None if process is None else f"process {process} on {words[1]}"
 
 
-def check_free(folder: str | os.PathLike[str], mirror: Mirror | None = None) -> None:
-    """Raise where `folder` or its mirror holds a run, or `folder` cannot be written."""
-    check_writable(folder)
-    if mirror is not None and mirror.get(MANIFEST) is not None:
-        raise StorageError(
-            "exists",
-            f"{mirror.place} holds a run already; go on with it (--resume, resume=True) or choose another place",
-        )
-    if any((Path(folder) / name).exists() for name in (RECORD, MANIFEST)):
-        raise StorageError(
-            "exists", f"{folder} holds a run already; go on with it (--resume, resume=True) or choose another folder"
-        )
-
-
 def check_writable(folder: str | os.PathLike[str]) -> None:
     """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made. The folder
     may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files."""
@@ -390,5 +350,5 @@ def _check_records(folder: Path) -> None:
         check_target(folder / name)
 
 
-def _json(record: Any) -> bytes:
+def as_bytes(record: Any) -> bytes:
     return (json.dumps(plain(record), indent=1, sort_keys=True) + "\n").encode()

@@ -1,6 +1,6 @@
 """Where files lie: on a disk of this machine, or in a store that an extension reaches, such as `s3://bucket/folder`.
 
-A path in a store has the methods of `pathlib.Path`. What differs between the two is a `Place`.
+A path in a store has the methods of `pathlib.Path`. What differs between the two are methods of `Disk`.
 """
 
 from __future__ import annotations
@@ -9,61 +9,35 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 from brittle.errors import DataError
 from brittle.registry import load, missing
-from brittle.store.writing import write
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,3}(?P<rest>[^/].*)")
 """A place in a store; `pathlib` leaves one slash of several. A drive of Windows has a single letter."""
 
 
-class Place(Protocol):
-    """A disk or a store. Each method raises `OSError` where it fails, `write` on a disk a `StorageError`."""
+class Disk:
+    """A disk of this machine; a store of an extension has methods of its own. Each raises `OSError` where it fails."""
 
     def digest(self, path: Path) -> str:
         """Return the sha256 of a file, in hexadecimal, or one that differs where the content differs."""
-        ...
-
-    def open(self, path: Path) -> BinaryIO:
-        """Open a small file."""
-        ...
-
-    def read_part(self, path: Path, start: int, size: int) -> bytes:
-        """Return some bytes of a file, fewer where it ends."""
-        ...
-
-    def write(self, path: Path, content: bytes) -> None:
-        """Write a file: a reader sees all of it or what was there before."""
-        ...
-
-    def names(self, folder: Path) -> set[str]:
-        """Return the names of what lies in a folder."""
-        ...
-
-
-class _Disk(Place):
-    def digest(self, path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def open(self, path: Path) -> BinaryIO:
+        """Open a small file."""
         return path.open("rb")
 
     def read_part(self, path: Path, start: int, size: int) -> bytes:
+        """Return some bytes of a file, fewer where it ends."""
         with path.open("rb") as stream:
             stream.seek(start)
             return stream.read(size)
 
-    def write(self, path: Path, content: bytes) -> None:
-        write(path, content)
 
-    def names(self, folder: Path) -> set[str]:
-        return {path.name for path in folder.iterdir()}
-
-
-_DISK = _Disk()
+_DISK = Disk()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -90,6 +64,6 @@ def is_stored(path: object) -> bool:
     return hasattr(path, "fs")
 
 
-def place_of(path: Path) -> Place:
+def place_of(path: Path) -> Disk:
     """Return where a path lies."""
     return load("place", "store") if is_stored(path) else _DISK

@@ -77,11 +77,6 @@ class PlainFile(pq.ParquetFile):
             )
 
 
-def reason(error: BaseException) -> str:
-    """The first line of what PyArrow said."""
-    return str(error).partition("\n")[0] or type(error).__name__
-
-
 def _check_plain(schema: pa.Schema, name: str) -> None:
     """Raise `ArtefactError` where a schema has an extension type, also inside of others."""
     waiting = [(one.name, one) for one in schema]

@@ -11,18 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brittle.errors import ArtefactError, StorageError, printable
+from brittle.errors import ArtefactError, StorageError, first_line, printable
 from brittle.intervals import check_share
 from brittle.store.export import CARD, export
 from brittle.store.folder import MANIFEST, RECORD, Manifest, ShardFile, file_name, strays
-from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile, reason
+from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile
 from brittle.store.record import RunRecord, check_inside, read_object, storage_errors
-from brittle.store.schemas import SHARD_KINDS, problem_of
+from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
-from brittle.store.votes import problem_of_votes
-
-_TEXTS = (pa.string(), pa.binary())
-"""Columns that are read so that a value of many rows is held once: a small file may hold a large one for all rows."""
 
 
 @dataclass(frozen=True)
@@ -93,18 +89,16 @@ def read_table(
     return Table(record=record, **parts)
 
 
-def read_shards(folder: str | os.PathLike[str]) -> Iterator[Table]:
-    """The shards of a run folder as tables, one after another; one without points where there are none.
+def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifest] | None = None) -> Iterator[Table]:
+    """The shards of a run folder, perhaps as it was `opened`, as tables, one after another; one without points where
+    there are none.
 
     Raises:
         StorageError: as `read_table`.
         ArtefactError: as `read_table`.
     """
     folder = Path(folder)
-    yield from _shards(folder, *open_run(folder))
-
-
-def _shards(folder: Path, record: RunRecord, manifest: Manifest) -> Iterator[Table]:
+    record, manifest = opened or open_run(folder)
     empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
@@ -130,8 +124,10 @@ def export_run(
     if Path(path).suffix.lower() == CARD:
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
-    run = Path(folder), *open_run(Path(folder))  # once: another process may add to it meanwhile
-    return export(lambda: (one.all_columns(limit, whole=whole) for one in _shards(*run)), Path(path), whole=whole)
+    run = open_run(Path(folder))  # once: another process may add to it meanwhile
+    return export(
+        lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder, run)), Path(path), whole=whole
+    )
 
 
 def _without_images(rows: pa.Table) -> pa.Table:
@@ -225,10 +221,12 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
         with PlainFile(content, str(path)) as parquet:
             if not parquet.schema_arrow.equals(schema):
                 raise ShardError(path, "has other columns than a run writes, or of other types")
-        with PlainFile(content, str(path), [one.name for one in schema if one.type in _TEXTS]) as parquet:
+        # A value of many rows is held once: a small file may hold a large one for all rows.
+        texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
+        with PlainFile(content, str(path), texts) as parquet:
             rows = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED)), parquet.schema_arrow).cast(schema)
     except ERRORS as error:
-        raise ShardError(path, f"cannot be read as Parquet ({reason(error)})") from error
+        raise ShardError(path, f"cannot be read as Parquet ({first_line(error)})") from error
     problem = problem_of(rows, record.data.input_shape) if "input" in rows.column_names else None
     problem = problem_of_votes(rows) if kind == "scores" else problem
     if problem is not None:

@@ -17,10 +17,9 @@ from brittle.intervals import check_share
 from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
 from brittle.store.export import CARD, cells_of, columns_told, export
-from brittle.store.folder import RunFolder, Shard, check_free
+from brittle.store.folder import RunFolder, Shard
 from brittle.store.record import Account, RunRecord
-from brittle.store.schemas import COUNTEREXAMPLES
-from brittle.store.votes import unpack_votes
+from brittle.store.schemas import COUNTEREXAMPLES, unpack_votes
 from brittle.store.writing import check_target, write
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Table:
     def export(self, path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False) -> Path:
         """Write `frame` to a file that ends in .csv, .parquet, .arrow, .json or .jsonl, and give its path.
 
-        Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.csv_text`). JSON
+        Text in a .csv file that a spreadsheet would run gets an apostrophe in front (`brittle.store.export.cell`). JSON
         has no infinite numbers: they are null there. A file that ends in .md is `brittle.analysis.model_card`.
 
         Args:
@@ -240,16 +239,13 @@ class Table:
         Raises:
             StorageError: the folder holds a run, or cannot be written.
         """
-        check_free(folder)
-        with RunFolder.open(folder) as writer:
-            check_free(folder)  # nobody wrote one until the folder was locked
-            self.write(writer)
-
-    def write(self, folder: RunFolder) -> None:
-        """Write the run into an open folder; it is no run before all of it is there."""
-        for shard in self._shards():
-            folder.commit(shard)
-        folder.note(self.record)
+        place = RunFolder(folder)
+        place.check_free()
+        with place.open():
+            place.check_free()  # nobody wrote one until the folder was locked
+            for shard in self._shards():
+                place.commit(shard)
+            place.note(self.record)  # it is no run before all of it is there
 
     def _shards(self) -> Iterator[Shard]:
         """The shards of a run of these points; the account of the first has what no row tells."""

@@ -21,9 +21,6 @@ from brittle.errors import StorageError, listed
 TEMPORARY = ".tmp"
 """What the name of a file ends in while it is written; it begins with a dot."""
 
-_LONGEST = 200
-"""Bytes of the file's own name in that name; file systems take 255 in all."""
-
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NEW |= sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"))
@@ -71,7 +68,7 @@ def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
     """A file to write to, which gets the name `path` where the block ends well and is removed otherwise. A file that is
     replaced hands on its permissions. The advice says what to do where it cannot be written."""
     check_target(path)
-    short = os.fsdecode(os.fsencode(path.name)[:_LONGEST])
+    short = os.fsdecode(os.fsencode(path.name)[:200])  # file systems take 255 bytes, with what stands around
     temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
     try:
         opened = os.fdopen(os.open(temporary, _NEW, 0o666), "wb")
@@ -109,16 +106,12 @@ def _flush(folder: Path) -> None:
         os.close(directory)
 
 
-MOST_LOOKED_AT = 1000
-"""Names in a folder that are compared."""
-
-
 def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
     """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
     `wanted` says whether a path could be meant. Empty, or words that begin with a semicolon."""
     folder = path.parent
     try:
-        names = [one.name for _, one in zip(range(MOST_LOOKED_AT), folder.iterdir(), strict=False) if wanted(one)]
+        names = [one.name for _, one in zip(range(1000), folder.iterdir(), strict=False) if wanted(one)]
     except OSError:
         return f"; there is no folder {folder}" if not folder.exists() else ""
     stems = {Path(name).stem: name for name in names}

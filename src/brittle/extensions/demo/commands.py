@@ -32,11 +32,11 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli.score import score
     from brittle.extensions.demo import digits
     from brittle.scores import CATALOGUE
-    from brittle.store.folder import check_free
+    from brittle.store.folder import RunFolder
     from brittle.store.reading import read_table
 
     run, page = out / "run", out / "report.html"
-    check_free(run)
+    RunFolder(run).check_free()
     if is_installed("report"):
         check_own(page, load("view", "mark"), "report")
     with digits.one_thread():

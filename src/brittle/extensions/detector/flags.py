@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from brittle.errors import ParameterError
-from brittle.store.csv_text import cell
+from brittle.store.export import cell
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 from brittle.store.writing import check_writable_file, replacing
@@ -60,8 +60,8 @@ def check_out(path: str | os.PathLike[str]) -> Path:
 def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write `flags`, with the columns of `FLAGS`, to a `.parquet` or `.csv` file.
 
-    In a CSV file texts are written as `brittle.store.csv_text.cell` says, so that neither a terminal nor a spreadsheet
-    runs any; `brittle.store.csv_text.text_of` is the way back.
+    In a CSV file texts are written as `brittle.store.export.cell` says, so that neither a terminal nor a spreadsheet
+    runs any; `brittle.store.export.text_of` is the way back.
 
     Returns:
         the path.

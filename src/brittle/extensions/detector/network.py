@@ -10,7 +10,7 @@ from torch import Tensor, fx, nn
 from brittle.data.arrays import as_tensor
 from brittle.data.reading import Reading
 from brittle.data.tables import read_frame
-from brittle.errors import DataError, ModelError, ParameterError, listed
+from brittle.errors import DataError, ModelError, ParameterError, first_line, listed
 from brittle.extensions.detector.scoring import oriented
 from brittle.model.arrays import COLUMNS_SHOWN, Estimator
 from brittle.model.bounds import check_bounds
@@ -20,7 +20,6 @@ from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.passes import FAILURES
 from brittle.scores.one_pass import LARGEST_FLOAT, OnePass, OnePassScore
-from brittle.user_code import first_line
 
 
 class DetectorNetwork(nn.Module):

@@ -20,10 +20,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from brittle.errors import ArtefactError, ModelError
+from brittle.errors import ArtefactError, ModelError, first_line
 from brittle.model.loading.load import LoadedModel, Source, read_file
 from brittle.model.loading.weights import check_uncompressed
-from brittle.user_code import first_line
 
 _PROGRAM = "models/model.json"
 _COPIED = re.compile(

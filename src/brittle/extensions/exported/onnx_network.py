@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.errors import ArtefactError, ModelError, listed
+from brittle.errors import ArtefactError, ModelError, first_line, listed
 from brittle.extensions.exported.onnx_operators import OPERATORS, OPSET, as_tensor, compute
 from brittle.model.arrays import ArrayModel
 from brittle.model.loading.load import file_source
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
-from brittle.user_code import first_line, import_package
+from brittle.user_code import import_package
 
 ALLOWED = 1e-4
 """By how much class scores may differ from those of onnxruntime, as a share of their size (`_share`)."""

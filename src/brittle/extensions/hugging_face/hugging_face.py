@@ -13,12 +13,12 @@ import numpy as np
 from PIL import Image
 from torch import nn
 
-from brittle.errors import ModelError, UsageError, listed
+from brittle.errors import ModelError, UsageError, first_line, listed
 from brittle.extensions.hugging_face.description import CONFIG, digest_of, names, numbers, read_description
 from brittle.model.loading.load import Declared
 from brittle.model.texts import TextReader
 from brittle.registry import load
-from brittle.user_code import first_line, import_package
+from brittle.user_code import import_package
 
 PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
 """Files of a folder."""

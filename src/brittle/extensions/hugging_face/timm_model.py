@@ -10,11 +10,11 @@ import numpy as np
 from PIL import Image
 from torch import nn
 
-from brittle.errors import ModelError, UsageError
+from brittle.errors import ModelError, UsageError, first_line
 from brittle.extensions.hugging_face.description import CONFIG, WEIGHTS, digest_of, names, numbers, read_description
 from brittle.model.loading.load import Declared
 from brittle.model.loading.weights import load_weights, rows_of
-from brittle.user_code import first_line, import_package
+from brittle.user_code import import_package
 
 PREFIX = "timm:"
 """What a network is named by: `timm:resnet18`."""

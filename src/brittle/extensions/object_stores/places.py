@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from brittle.errors import DataError
-from brittle.store.places import Place
+from brittle.store.places import Disk
 
 
-class ObjectStore(Place):
+class ObjectStore(Disk):
     """Files in a store, each read and written by one request."""
 
     def locate(self, url: str) -> Path:
@@ -35,7 +35,7 @@ class ObjectStore(Place):
                 f"that of s3://, or the package of fsspec for {scheme}://",
             ) from error
         try:
-            with _reaching():
+            with reaching():
                 path.exists()
         except OSError as error:
             raise DataError("unreadable", f"{url} cannot be reached: {error}") from error
@@ -44,7 +44,7 @@ class ObjectStore(Place):
     def digest(self, path: Path) -> str:
         """Return the sha256 of the entity tag that the store keeps of a file, and of its size: a tag is another where
         the content is. Nothing is read, unless there is no tag."""
-        with _reaching():
+        with reaching():
             facts = _file_system(path).info(_name(path))
             tag = facts.get("ETag") or facts.get("etag")
             if tag is not None:
@@ -53,27 +53,24 @@ class ObjectStore(Place):
                 return hashlib.file_digest(file, "sha256").hexdigest()
 
     def open(self, path: Path) -> BinaryIO:
-        with _reaching():
+        with reaching():
             return BytesIO(path.read_bytes())
 
     def read_part(self, path: Path, start: int, size: int) -> bytes:
-        with _reaching():
+        with reaching():
             return _file_system(path).cat_file(_name(path), start=start, end=start + size)
 
     def write(self, path: Path, content: bytes) -> None:
-        with _reaching():
+        """Write a file: a reader sees all of it or what was there before."""
+        with reaching():
             _file_system(path).pipe_file(_name(path), content)
-
-    def names(self, folder: Path) -> set[str]:
-        with _reaching():
-            return {path.name for path in folder.iterdir()}
 
 
 STORE = ObjectStore()
 
 
 @contextmanager
-def _reaching() -> Iterator[None]:
+def reaching() -> Iterator[None]:
     """Make an `OSError` of the errors that stores have of their own: no credentials, no route, no such bucket."""
     try:
         yield

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from brittle.errors import ModelError
+from brittle.errors import ModelError, first_line
 from brittle.extensions.trees.read_trees import DAMAGED, parse_trees
 from brittle.extensions.trees.trees import Trees
 from brittle.model.loading.load import file_source
-from brittle.user_code import first_line, import_package
+from brittle.user_code import import_package
 
 
 class TreeFile:

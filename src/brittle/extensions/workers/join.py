@@ -86,7 +86,7 @@ def join(
     if parts and len(parts) < len(sources):
         whole = next(source.folder for source in sources if source.record.part is None)
         raise UsageError(f"{parts[0].folder} is part of a run and {whole} is a whole one; join the parts first")
-    with RunFolder.open(out) as folder:
+    with RunFolder(out).open() as folder:
         if parts:
             return _join_parts(folder, sorted(parts, key=lambda part: part.record.part or (0, 0)), most_failures)
         return _grow(folder, sources)

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, listed
+from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, first_line, listed
 from brittle.model.arrays import ArrayModel, is_estimator
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
 from brittle.model.texts import TextReader
@@ -20,7 +20,6 @@ from brittle.registry import Registry, missing
 from brittle.user_code import (
     defined_in,
     digest_of_module,
-    first_line,
     import_module,
     import_package,
     line_of,
@@ -288,15 +287,10 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     return LoadedModel(model, facts)
 
 
-def _check_code(spec: str) -> None:
-    """Raise where the file of a factory is not there."""
-    check_file(spec.rpartition(":")[0])
-
-
 SOURCES: Mapping[str, Source] = Registry(
     "source",
     {
-        "FILE.py:FACTORY": Source(_load_code, _check_code, takes_weights=True),
+        "FILE.py:FACTORY": Source(_load_code, lambda spec: check_file(spec.rpartition(":")[0]), takes_weights=True),
         "PACKAGE.MODULE:FACTORY": Source(_load_code, lambda _: None, takes_weights=True),
         "FILE.skops": file_source(_load_skops),
     },

@@ -25,9 +25,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from brittle.errors import ArtefactError, ModelError, listed
+from brittle.errors import ArtefactError, ModelError, first_line, listed
 from brittle.store.writing import nearby
-from brittle.user_code import first_line
 
 NAMED = 5
 """How many weights a message names, and places in a file."""
@@ -37,9 +36,6 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
 """What the mean and the deviation of a layer that normalises inputs are called."""
-
-MOST_CHANNELS = 4
-"""More numbers than these are no mean of the channels of an image."""
 
 COUNTER = "num_batches_tracked"
 """What no network needs to predict, and old checkpoints do not have."""
@@ -199,13 +195,10 @@ def _mappings(held: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
             continue
         seen.add(id(one))
         by_name = {name: value for name, value in one.items() if isinstance(name, str)}
-        yield place, {name: value for name, value in by_name.items() if isinstance(value, Tensor) and _is_plain(value)}
+        tensors = {name: value for name, value in by_name.items() if isinstance(value, Tensor)}
+        plain = (torch.strided, "cpu", False)  # one with numbers, and one for each place
+        yield place, {k: v for k, v in tensors.items() if (v.layout, v.device.type, v.is_quantized) == plain}
         queue.extend((f"{place}.{name}".removeprefix("."), value) for name, value in by_name.items())
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor has numbers, and one for each place."""
-    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
 
 
 def _tables(place: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Iterator[_Table]:
@@ -273,7 +266,7 @@ def _is_spare(name: str, table: _Table, own: Mapping[str, Tensor]) -> bool:
 def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Numbers] | None, set[str]]:
     """Mean and std of inputs in [0, 1] among tensors, and the names of these; none where there are two that differ."""
     found, names = set[tuple[Numbers, Numbers]](), set[str]()
-    few = {name for name, one in tensors.items() if one.is_floating_point() and 1 <= one.numel() <= MOST_CHANNELS}
+    few = {name for name, one in tensors.items() if one.is_floating_point() and 1 <= one.numel() <= 4}  # channels
     for parent, last in (name.rpartition(".")[::2] for name in few):
         pair = {f"{parent}.{one}".removeprefix(".") for one in (last, NORMALISATIONS.get(last, ""))}
         if len(pair) == 2 and pair <= few:

@@ -11,7 +11,7 @@ import { shown } from "./text.js";
 
 /**
  * Where a spreadsheet would begin a formula, in both widths, or a text looks marked: at the start, and behind a
- * semicolon, at which it splits a line where the comma is in numbers. As in `brittle.store.csv_text`.
+ * semicolon, at which it splits a line where the comma is in numbers. As in `brittle.store.export`.
  */
 const GUARDED = /^(?=[=+\-@＝＋－＠\t\r\n'])|[;\t\r\n](?=[ "]*[=+\-@＝＋－＠'])/g;
 
