@@ -43,8 +43,8 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
 def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) -> int:
     """Draw more noisy copies of the undecided points of RUN, and add to RUN what they show.
 
-    RUN then is the run that as many copies at most would have given: the points that were decided have theirs. Run it
-    where RUN was scored: MODEL, DATA and options are those of its command. A command that is stopped is called again.
+    Points that were decided stay as they are; the others are as in a run with as many copies at most. Run it where RUN
+    was scored: MODEL, DATA and options are those of its command. A command that is stopped is called again.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
