@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -40,6 +41,19 @@ def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     from brittle.extensions.report import figure
 
     monkeypatch.setattr(figure, "draw", lambda one, identity: "")
+
+
+@pytest.fixture(scope="module")
+def short_search() -> Iterator[None]:
+    """The two smaller efforts search a tenth as long: for files of tests that ask no search how near it comes."""
+    from brittle.measure.nearest import EFFORTS
+
+    lengths: dict[str, Any] = {"untargeted": (), "agreeing": 1, "scout_steps": 2, "refine_steps": 2, "queries": 20}
+    lengths |= {"rounds": ((2, 3), (1, 6)), "restart_rounds": ((1, 6),)}
+    with pytest.MonkeyPatch.context() as patch:
+        for effort, starts in (("fast", (0, 2)), ("standard", (0, 8))):
+            patch.setitem(EFFORTS, effort, replace(EFFORTS[effort], starts=starts, **lengths))
+        yield
 
 
 @pytest.fixture

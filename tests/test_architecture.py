@@ -7,8 +7,10 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -39,11 +41,15 @@ short command."""
 USED_BY = {"report": ("chapter",)}
 """Kinds of parts that only one extension asks for: without it nobody imports them."""
 
+CHILDREN = range(7)
+"""Processes that lack several extensions each. Of any two extensions one process lacks the first and has the second:
+each extension is left out of another three of them."""
+
 WITHOUT = """
-import json, os, sys, time, traceback
+import json, os, sys, traceback
 from importlib import import_module
 
-core, extensions, used_by, folder = json.loads(sys.argv[1])
+core, groups, used_by, folder = json.loads(sys.argv[1])
 for name in core:
     import_module(name)
 present = [name for name in sys.modules if name.startswith("brittle.extensions.")]
@@ -52,22 +58,24 @@ for name in ("altair", "jinja2", "pandas", "scipy.stats", "sklearn"):  # once fo
     import_module(name)
 
 class Deleted:
-    def __init__(self, module):
-        self.module = module
+    def __init__(self, extensions):
+        self.modules = tuple("brittle.extensions." + extension + "." for extension in extensions)
     def find_spec(self, name, path=None, target=None):
-        if (name + ".").startswith(self.module + "."):
+        if (name + ".").startswith(self.modules):
             raise ModuleNotFoundError(name)
 
-def check(extension):
-    sys.meta_path.insert(0, Deleted("brittle.extensions." + extension))
+def check(deleted):
+    sys.meta_path.insert(0, Deleted(deleted))
     from brittle import registry
     from brittle.errors import BrittleError
     for function in vars(registry).values():  # what the parent has asked
         getattr(function, "cache_clear", lambda: None)()
+    unused = {kind for extension in deleted for kind in used_by.get(extension, ())}
     for part, place in registry.PARTS.items():
         kind, name = part.split(".", 1)
-        if place.replace(":", ".").split(".")[0] != extension:
-            kind in used_by.get(extension, ()) or registry.load(kind, name)
+        extension = place.replace(":", ".").split(".")[0]
+        if extension not in deleted:
+            kind in unused or registry.load(kind, name)
             continue
         try:
             registry.load(kind, name)
@@ -78,13 +86,14 @@ def check(extension):
     import torch, brittle
     from brittle.cli.commands import main
     assert main(["--help"]) == main(["list"]) == 0
-    x, out = torch.rand(6, 4), folder + "/" + extension
+    x, out = torch.rand(6, 4), folder + "/" + "-".join(deleted)
     names = ["shrinkage", "moments", "taylor", "softmax", "logit_margin", "entropy"]
     scores = [brittle.scores.CATALOGUE[name]() for name in names if name in names[3:]]
     scores += [brittle.scores.CATALOGUE[name](0.1) for name in names[:3]]
     scores += [brittle.scores.MonteCarlo(0.1, draws=20, limit=None), brittle.scores.InputMargin(effort="fast")]
     needed = brittle.scores.InputMargin().needs[1].missing
-    assert (extension in needed) == (extension in ("more_attacks", "trees")), needed
+    searches = [extension for extension in ("more_attacks", "trees") if extension in deleted]
+    assert all((extension in needed) == (extension in searches) for extension in deleted), needed
     table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), scores, out=out)
     assert len(table.scores) == 6 * len(scores)
     assert [bool(score.code) for score in table.record.scores] == [False] * 7 + [bool(needed)]
@@ -92,19 +101,20 @@ def check(extension):
     assert "6 points" in repr(table)
     assert main(["show", out]) == 0
 
-for extension in extensions:
+for deleted in groups:
     child = os.fork()
     if not child:
         try:
-            check(extension)
+            check(deleted)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    print(extension, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.__stderr__, flush=True)
+    print(*deleted, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.__stderr__, flush=True)
 """
-"""Imports the core, which brings in no extension, and forks a process for each extension that cannot import it: parts,
-command words, scores and a table of the core work there, and words of the extension are told by its name."""
+"""Imports the core, which brings in no extension, and forks a process for each group of extensions that cannot import
+them: other parts, command words, scores and a table of the core work there, and each word that is missing is told by
+the name of its extension."""
 
 
 @cache
@@ -143,21 +153,26 @@ def test_nothing_imports_one_another_in_a_circle() -> None:
     TopologicalSorter(rooms).prepare()
 
 
-@pytest.fixture(scope="module")
-def without(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A line with the exit code of the check without each extension, and what was said."""
+def check_without(groups: Sequence[Sequence[str]], folder: Path) -> None:
+    """All else is imported and runs without the extensions of each group, whose words are told to be missing."""
     core = [
         module for module in trees() if is_core(module) and module not in ("brittle.__main__", "brittle.cli.commands")
     ]
-    task = json.dumps([core, EXTENSIONS, USED_BY, str(tmp_path_factory.mktemp("without"))])
+    task = json.dumps([core, groups, USED_BY, str(folder)])
     done = subprocess.run([sys.executable, "-c", WITHOUT, task], timeout=5 * LIMIT, capture_output=True, text=True)
-    return done.stderr
+    assert done.stderr == "".join(f"{' '.join(group)} 0\n" for group in groups), done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("extension", EXTENSIONS)
-def test_an_extension_can_be_deleted(extension: str, without: str) -> None:
-    """All else is imported and runs, and its words are told to be missing, by its name."""
-    assert f"{extension} 0\n" in without, without[-3000:]
+def test_extensions_can_be_deleted(tmp_path: Path) -> None:
+    absences = dict(zip(EXTENSIONS, combinations(CHILDREN, 3), strict=False))
+    assert absences.keys() == {*EXTENSIONS}
+    groups = [[name for name, children in absences.items() if child in children] for child in CHILDREN]
+    check_without(groups, tmp_path)
+
+
+@pytest.mark.slow
+def test_each_extension_can_be_deleted_alone(tmp_path: Path) -> None:
+    check_without([[extension] for extension in EXTENSIONS], tmp_path)
 
 
 @pytest.mark.parametrize("part", PARTS)

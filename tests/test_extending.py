@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -20,11 +18,11 @@ import pytest
 import torch
 from checks.faults import contents
 from helpers.documents import blocks
-from helpers.extending import FILES, PAGE, imported, write_page
+from helpers.extending import FILES, INSTALLED, PAGE, imported, write_page
+from helpers.forks import forked
 from helpers.laws import check_fields, check_identity, check_interval, check_passes, check_probability
 from helpers.pages import Page, assert_inert
 from helpers.problems import inputs, small_classifier
-from helpers.processes import LIMIT
 
 import brittle
 from brittle import registry
@@ -268,7 +266,7 @@ for noise in (["coins", "--sigma", "0.2"], ["tenths:2"]):
 """
 
 
-def test_parts_of_another_package_are_found_by_its_entry_points(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_another_package_are_found_by_its_entry_points(place: Path) -> None:
     """A noise by its class and by a word with levels, and a format, in a process that imports nothing of it itself."""
     metadata = place / "coins-1.0.dist-info"
     metadata.mkdir()
@@ -279,15 +277,15 @@ def test_parts_of_another_package_are_found_by_its_entry_points(place: Path, mon
     (place / "coins_and_lines.py").write_text(PARTS)
     rows = inputs(4).flatten(1).tolist()
     (place / "numbers.lines").write_text("\n".join(" ".join(map(str, row)) for row in rows))
-    monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
-    assert subprocess.run([sys.executable, "-c", COMMANDS], timeout=LIMIT).returncode == 0
+    done = forked(INSTALLED + COMMANDS, str(place))
+    assert done.returncode == 0, done.stderr
     tables = [brittle.read_table(run) for run in ("c", "t")]
     assert tables[0].scores.equals(tables[1].scores)
     assert tables[0].points["point"].to_pylist() == [f"line {number}" for number in range(4)]
     assert [set(score.code or {}) for score in tables[1].record.scores] == [{"coins_and_lines.py"}]
 
 
-def test_the_package_of_the_page_is_an_extension(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_of_the_page_is_an_extension(place: Path) -> None:
     """Its files and entry points, as an installer would leave them: a score, a noise, and a chapter of the report."""
     package, metadata = place / "my_package", place / "my_package-1.0.dist-info"
     package.mkdir()
@@ -308,10 +306,10 @@ def test_the_package_of_the_page_is_an_extension(place: Path, monkeypatch: pytes
     parts = project["entry-points"]["brittle.extensions"].items()
     lines = ["[brittle.extensions]", *(f"{part} = {module}" for part, module in parts), ""]
     (metadata / "entry_points.txt").write_text("\n".join(lines))
-    monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
     commands = [shlex.split(line)[1:] for line in blocks(PAGE, "text")[1].splitlines()]
     code = f"from brittle.cli.commands import main\nfor words in {commands!r}:\n    assert main([*words]) == 0"
-    assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
+    done = forked(INSTALLED + code, str(place))
+    assert done.returncode == 0, done.stderr
     page = Page(Path("theirs/report.html").read_text())
     assert_inert(page)
     assert re.search(r"noise=salt.*: the prediction holds with \d+\.\d% on average", page.text)

@@ -65,6 +65,7 @@ def test_paired_proportion_holds_the_estimate() -> None:
     assert bool(np.all((low <= estimate) & (estimate <= high)))
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("count", "replicates", "most"), [(2, 2000, 26), (10, 2000, 26), (50, 500, 11), (500, 250, 8)])
 @pytest.mark.parametrize("exponent", [0.02, 0.5, 1.0, 10.0, 50.0])
 def test_bounded_mean_covers(exponent: float, count: int, replicates: int, most: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle.errors import ParameterError
 from brittle.text import aligned, by_number, number, parse_epsilon, share_of, verb_of, with_interval
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=6))
 def test_rows_are_of_one_length_and_can_be_read(rows: list[tuple[str, str, str]]) -> None:
     lines = aligned(rows)

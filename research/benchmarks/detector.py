@@ -18,8 +18,7 @@ from timing import interleaved, print_table, set_threads
 from torch import Tensor, nn
 
 import brittle
-from brittle.extensions.detector.network import DetectorNetwork
-from brittle.extensions.detector.scoring import READINGS, score_of
+from brittle.extensions.detector.network import READINGS, DetectorNetwork, score_of
 from brittle.model.loading.load import load_model
 
 BATCH, ROUNDS, AIM = 64, 12, 1.05

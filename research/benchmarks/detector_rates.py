@@ -32,8 +32,8 @@ from brittle.analysis import decide
 from brittle.analysis.detection import auroc
 from brittle.data import open_points
 from brittle.extensions.detector.detector import Detector
+from brittle.extensions.detector.network import READINGS, oriented
 from brittle.extensions.detector.results import Rate
-from brittle.extensions.detector.scoring import READINGS, oriented
 from brittle.model.loading.load import load_model
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, MonteCarlo, ProbabilityMargin, Softmax
 from brittle.store.table import Table

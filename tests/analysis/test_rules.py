@@ -24,6 +24,8 @@ from brittle.extensions.detector.detector import Detector
 from brittle.scores import InputMargin, LogitMargin, MonteCarlo, Softmax
 from brittle.store.table import Table
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SIGMA, LIMIT, RIGHT = 0.1, 0.9, 0.9
 HOLDS = 1.0 - SIGMA * float(special.ndtri(LIMIT))
 """Share of the inputs, uniform in [-1, 1], whose prediction, the sign, is kept with probability `LIMIT`."""

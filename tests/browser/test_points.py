@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("short_search")]
 
 # What is selected.
 
@@ -184,9 +184,8 @@ def test_a_card_names_the_categories_of_a_table(browser: Browser, written: Calla
     encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
     model = make_pipeline(encoder, LogisticRegression()).fit(frame, frame["size"] > 0)
     noise = PerFeature.of(frame, 0.3)
-    table = brittle.score(
-        model, frame, [MonteCarlo(noise=noise, draws=50, limit=None), InputMargin(effort="fast", bounded=False)]
-    )
+    scores = [MonteCarlo(noise=noise, draws=50, limit=None), InputMargin(effort="fast", bounded=False)]
+    table = brittle.score(model, frame.head(6), scores)
     with opened(browser, written(text_of(table, chapters=ALONE))) as found:
         found.open_point()
         own = frame.loc[int(listed(found)[0])]

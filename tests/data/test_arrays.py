@@ -159,7 +159,6 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
         ({"y": np.ma.masked_equal(range(4), 2)}, "dtype", "hides 1 of 4"),
         ({"ids": [(1,), (1, 2), 3, 4]}, "dtype", "ids is no array"),
         ({"x": torch.empty(4, 6, device="meta")}, "dtype", "meta"),
-        ({"x": torch.nested.nested_tensor([torch.rand(3), torch.rand(4)], layout=torch.jagged)}, "dtype", "nested"),
         ({"x": np.ma.masked_less(FLOATS, 0.5)}, "dtype", "hides 12 of 24"),
         ({"extra_inputs": {"o": np.array(list("abcd"))}}, "dtype", r"o \(extra_inputs=\)"),
         ({"extra_inputs": {"o": np.zeros(4, np.longdouble)}}, "dtype", r"o \(extra_inputs=\)"),
@@ -168,6 +167,11 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
 )
 def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, match: str) -> None:
     refused(code, match, array_points, **{"x": FLOATS} | given)
+
+
+def test_rows_of_several_lengths_are_refused() -> None:
+    ragged = torch.nested.nested_tensor([torch.rand(3), torch.rand(4)], layout=torch.jagged)
+    refused("dtype", "nested", array_points, x=ragged)
 
 
 @arrays

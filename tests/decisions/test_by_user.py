@@ -16,6 +16,8 @@ from brittle.errors import ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo
 from brittle.user_code import find_named
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 NEAR = 1.2
 
 

@@ -16,7 +16,7 @@ from brittle.decisions import Decision, MultiLabel, Within
 from brittle.errors import DataError, ModelError, ResumeError
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn", "short_search")  # words are what counts here
 
 X = torch.rand(30, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 NAMES = ("rain", "snow", "fog", "wind")

@@ -21,6 +21,8 @@ from brittle.noise import Gaussian, Stream
 from brittle.scores import CATALOGUE, FirstOrderMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
 from brittle.scores.choose import drawn_until
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SIGMA, DRAWS = 0.4, 40
 POINTS = torch.rand(5, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 

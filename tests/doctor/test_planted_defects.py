@@ -26,6 +26,8 @@ from brittle.data import Batch, array_points
 from brittle.errors import BrittleError
 from brittle.scores import InputMargin, Laplacian, Moments, MonteCarlo, Score, Softmax, Taylor
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 COUNT = 64
 GRADIENTS: list[Score] = [Softmax(), Moments(0.2, draws=4), Taylor(0.2)]
 """Scores of which one differentiates."""

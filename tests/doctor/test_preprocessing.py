@@ -154,6 +154,7 @@ def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> No
     assert better_reading(torch.arange(256) % 8 < 4, both, BRIGHTNESS, labels, 10)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("tries", [1, 7])
 @pytest.mark.parametrize(("count", "classes"), [(20, 10), (64, 10), (64, 2), (64, 1)])
 def test_the_tests_are_those_of_scipy(count: int, classes: int, tries: int) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import DetectorFormatError
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.scoring import READINGS
+from brittle.extensions.detector.network import READINGS
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.store.table import Table
 

@@ -25,6 +25,15 @@ def make():
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
 """
 
+INSTALLED = """
+import sys
+from brittle import registry
+sys.path.insert(0, sys.argv[1])
+for function in vars(registry).values():
+    getattr(function, "cache_clear", lambda: None)()
+"""
+"""What a fork (`helpers.forks`) does first that is to find the packages of a folder, its argument."""
+
 
 def write_page(folder: Path) -> Path:
     """Write the files of the page to a folder, `mynet.py` and `mydata.npz`."""

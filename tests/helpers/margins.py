@@ -18,7 +18,7 @@ import torch
 from scipy import optimize, special, stats
 from torch import Tensor
 
-PLACES = np.linspace(-12.0, 12.0, 40_001)
+PLACES = np.linspace(-12.0, 12.0, 8_001)
 WEIGHTS = stats.norm.pdf(PLACES)
 """Of the integral over one shared number."""
 

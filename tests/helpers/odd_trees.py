@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import brittle
 from brittle.errors import BrittleError
-from brittle.extensions.trees.known_trees import find_trees, place_categories
+from brittle.extensions.trees.boxes import find_trees, place_categories
 from brittle.extensions.trees.read_trees import raw_scores
 from brittle.model.arrays import Estimator
 from brittle.model.loading.load import load_model

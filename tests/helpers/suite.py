@@ -29,6 +29,9 @@ SECONDS, SECONDS_SLOW = 300, 1800
 """Longest time of a test; the slowest takes 20 s on an idle machine."""
 
 
+OBJECTS = 20_000
+"""New objects after which garbage is looked for."""
+
 TOGETHER = 40
 """Tests of a file that one process does at a time."""
 
@@ -41,12 +44,16 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """What the collection makes lives as long as the process: no search for garbage looks at it, now or later."""
+    """What the collection makes lives as long as the process: no search for garbage looks at it, now or later.
+
+    Later searches are rare: at every 700th object they took a fiftieth of the suite.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(OBJECTS)
         gc.enable()
 
 

@@ -77,6 +77,7 @@ def take_alone(classifier: brittle.Classifier, need: Measurement) -> tuple[Clean
     return clean, taken, spent
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("need", NEEDS, ids=str)
 def test_results_say_what_was_spent_and_the_cost_was_declared(need: Measurement, network: str) -> None:

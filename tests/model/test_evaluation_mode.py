@@ -27,6 +27,8 @@ from brittle.measure.forward import look
 from brittle.model.evaluation_mode import quiet
 from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, Moments, MonteCarlo, Taylor
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 VOTES = MonteCarlo(0.2, draws=20, limit=None)
 
 

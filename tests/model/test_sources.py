@@ -25,6 +25,8 @@ from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.load import load_model
 from brittle.scores import CATALOGUE
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SHAPE, CLASSES = (2, 4, 4), 3
 WITH_GRADIENTS = {
     "taylor",

@@ -19,6 +19,8 @@ import brittle
 from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, RareEvent, Score
 from brittle.store.table import Table
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 COUNT, CLASSES = 16, 3
 EXACT, SAMPLED = 1e-4, 0.1
 """Differences that are allowed: of what is not sampled, relative or absolute; and between means over the points of what

@@ -13,6 +13,8 @@ import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
 from brittle.scores import InputMargin, LogitMargin, Moments, MonteCarlo, Shrinkage, Softmax, Taylor
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 
 def without(table: brittle.Table, point: str) -> list[dict]:
     return [row for row in table.scores.to_pylist() if row["point"] != point]

@@ -14,6 +14,8 @@ from brittle.errors import ModelError
 from brittle.scores import InputMargin, Laplacian, LogitMargin, Score, Shrinkage, Taylor
 from brittle.store.table import Table
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 COUNT, SIZE, CLASSES = 12, 5, 3
 SCORES = [
     Shrinkage(draws=50, sigma=0.1, limit=None),

@@ -11,6 +11,8 @@ import brittle
 from brittle.errors import DataError, ParameterError
 from brittle.scores import InputMargin, Laplacian, MonteCarlo, Score, Shrinkage, Taylor
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SIGMA = 0.4
 SCORES: list[Score] = [
     Shrinkage(sigma=SIGMA, draws=40, limit=None),

@@ -59,6 +59,7 @@ def test_a_sample_of_chosen_points_is_not_one_of_all(run: Path, tmp_path: Path) 
     assert (found.chosen_from, found.sample_seed, found.ids_sha256) == (5000, None, "0" * 64)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_by_shards_holds_what_one_of_the_table_holds(

@@ -61,7 +61,7 @@ def score(
     others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
     if others:
         say(running.quiet, f"{out} holds other files, too ({listed(others)}); they stay as they are")
-    job = _open_job(model, data, declared, reading, scoring, running)
+    job = open_job(model, data, declared, reading, scoring, running)
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
     with progress(not running.quiet) as advance:
@@ -90,12 +90,13 @@ def open_again(words: Sequence[str]) -> Job:
     _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     given.apply_defaults()
     model, data, _, declared, reading, scoring, running, *_ = given.arguments.values()
-    return _open_job(model, data, declared, reading, scoring, running)
+    return open_job(model, data, declared, reading, scoring, running)
 
 
-def _open_job(
+def open_job(
     model: str, data: Path, declared: ModelOptions, reading: DataOptions, scoring: ScoreOptions, running: RunOptions
 ) -> Job:
+    """Open what the arguments of `score` name, and return the job that they ask for."""
     from brittle.run import make_job
 
     quiet, rows = running.quiet, running.batch_size

@@ -35,7 +35,7 @@ from brittle.model.outputs import class_scores, scores_of
 from brittle.model.passes import NO_GRADIENT, derivative
 from brittle.noise import Gaussian
 
-__all__ = ["mmse_mvs", "moments", "softmax", "taylor_mvs"]
+__all__ = ["mmse_mvs", "moments", "taylor_mvs"]
 
 SURE = 1e4
 """Standard deviations from 0 at which a margin is held or lost for good."""
@@ -162,35 +162,6 @@ def moments(
     even, odd = margins.mean(1), (margins[:, 0] - margins[:, 1]) / 2
     means = even.mean(0)
     return _sigmoid(means, _length(torch.cat((odd / pairs**0.5, (even - means) / (pairs - 1) ** 0.5)), 0), factor)
-
-
-def softmax(network: Network, x: Tensor, *, target: Tensor | None = None) -> Tensor:
-    """The softmax probability of a class: one minus the score `softmax`, `1 / (1 + sum_i exp(-g_i(x)))`.
-
-    Validity: a poor estimate of `p_robust`, the same at every sigma; to compare with.
-
-    Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
-
-    Args:
-        network: `[B, *shape] -> [B, C]`, logits.
-        x: inputs, `[B, *shape]`.
-        target: classes whose probability is returned, `[B]`; by default the predicted ones.
-
-    Returns:
-        the probability, `[B]`; NaN where logits are NaN.
-
-    Raises:
-        ParameterError: `target` has another shape.
-        ModelError: the network returns no logits of two classes or more.
-
-    Example:
-        >>> import torch
-        >>> bool((softmax(torch.nn.Linear(2, 2), torch.rand(3, 2)) >= 0.5).all())
-        True
-    """
-    logits = _logits(network, x)
-    target = logits.argmax(1) if target is None else _checked(target, len(x))
-    return logits.softmax(1).gather(1, target[:, None])[:, 0]
 
 
 def _at_tangent(

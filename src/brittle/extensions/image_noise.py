@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
@@ -21,11 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.errors import ParameterError, UsageError
+from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.model.bounds import Bounds, check_bounds
 from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.transform import Transforming
+from brittle.user_code import unknown
 
 WHITE = 255.0
 """The level that the upper bound of the values becomes; the lower one is 0."""
@@ -176,9 +176,7 @@ class Corruption(Transforming):
     def __init__(self, kind: str, strength: float, bounds: tuple[float, float] = (0.0, 1.0)) -> None:
         """A corruption of up to `strength`, in the unit of the kind."""
         if kind not in KINDS:
-            near = get_close_matches(str(kind), KINDS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"no corruption is called {kind!r:.60}; {hint}there are {', '.join(KINDS)}")
+            raise unknown("corruption", str(kind), [*KINDS])
         most = KINDS[kind].most
         if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0.0 < strength <= most:
             at_most = f" and at most {most:g}" if most < np.inf else ""

@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from brittle.errors import ModelError, listed
 
-_lock = threading.RLock()
+_lock, _one_thread = threading.RLock(), threading.RLock()
 
 _measured: list[tuple[nn.Module, list[nn.Module]]] = []
 """Networks that are measured by the thread that holds the lock, with their modules that can be switched."""
@@ -55,6 +55,19 @@ def standard_modes(device: torch.device) -> Iterator[None]:
             if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
                 modes.enter_context(torch.autocast(kind, enabled=False))
         yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch computes by one thread inside the block: sums over several depend on how many there are, and in a small
+    network they mostly wait for each other."""
+    with _one_thread:  # the number is the process's: two at once would each put back what the other had set
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @contextmanager

@@ -211,10 +211,11 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
 def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
     """The rows of one score by point; of a long run only these are a frame, beside the table."""
     own = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
-    rows = own.drop_columns(["score", "parameters"]).to_pandas().astype(dict.fromkeys(_NUMBERS, "float64"))
-    rows.loc[rows["status"].isin(list(WITHOUT_VALUE)), _NUMBERS] = math.nan
-    rows = rows.set_index("point")
+    rows = own.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
     _check_once(rows.index, f"the rows of {score}")
+    without_value = rows["status"].isin(WITHOUT_VALUE).to_numpy()
+    for name in _NUMBERS:  # array by array: an assignment to part of a frame takes longer than all else
+        rows[name] = np.where(without_value, math.nan, rows[name].to_numpy("float64", na_value=math.nan))
     return rows
 
 

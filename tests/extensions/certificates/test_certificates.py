@@ -16,6 +16,8 @@ from brittle.errors import BrittleWarning
 from brittle.estimate import Status
 from brittle.scores import InputMargin, LogitMargin
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 COUNT = 5
 CERTIFIED = InputMargin("linf", effort="fast", certify=True, proof="fast")
 

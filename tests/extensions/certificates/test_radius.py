@@ -130,6 +130,7 @@ def test_one_logit_has_the_margin_of_two() -> None:
     torch.testing.assert_close(single.radius, both.radius, rtol=5e-3, atol=0)  # what the search for the radius resolves
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("distance", [1e-4, 3e-4, 1e-3])
 def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) -> None:

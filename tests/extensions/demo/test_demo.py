@@ -14,7 +14,7 @@ import torch
 
 import brittle
 from brittle.cli.commands import main
-from brittle.extensions.demo.digits import one_thread
+from brittle.model.evaluation_mode import one_thread
 
 pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
 

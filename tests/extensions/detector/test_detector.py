@@ -132,7 +132,7 @@ def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:
     assert written["name"].to_pylist() == names
     assert [written[name].null_count for name in ("score", "label", "predicted")] == [1, 8, 0]
     assert written["score"].drop_null().to_pylist() == flags["score"].dropna().tolist()
-    with pytest.raises(ParameterError, match=r"\.parquet or \.csv"):
+    with pytest.raises(ParameterError, match=r"\.csv, \.parquet"):
         write_flags(flags, tmp_path / "flags.xlsx")
     with pytest.raises(StorageError, match="folder must exist"):
         write_flags(flags, tmp_path / "absent" / "flags.csv")

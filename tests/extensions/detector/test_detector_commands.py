@@ -13,7 +13,7 @@ from helpers.problems import inputs
 import brittle
 from brittle.cli.commands import main
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn", "short_search")  # words are what counts here
 
 FACTORY = """
 import sys
@@ -185,7 +185,7 @@ def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     fitted()
     apply = ["detector", "apply", "detector.json", "./absent.py:make", "data.npz", "--quiet", "--out"]
-    for out, code, named in (("flags.txt", 3, ".parquet or .csv"), ("absent/flags.csv", 7, "folder must exist")):
+    for out, code, named in (("flags.txt", 3, ".csv, .parquet"), ("absent/flags.csv", 7, "folder must exist")):
         assert main([*apply, out]) == code
         assert named in capsys.readouterr().err
     assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ModelError, ParameterError
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.scoring import READINGS, oriented
+from brittle.extensions.detector.network import READINGS, oriented
 from brittle.model.head import find_head
 from brittle.model.loading.load import load_model
 from brittle.scores import FeatureMargin, LogitMargin, MonteCarlo

@@ -18,7 +18,7 @@ from brittle.analysis import (
 )
 from brittle.analysis.mean_interval import mean_interval
 from brittle.errors import ParameterError
-from brittle.extensions.expected_change.label_flips import NO_MAX_PROBABILITY
+from brittle.extensions.expected_change.predicted_change import NO_MAX_PROBABILITY
 
 
 def test_an_exact_prediction_is_found_exact() -> None:

@@ -21,7 +21,7 @@ from torch.func import functional_call
 import brittle
 from brittle import functional
 from brittle.errors import ModelError, ParameterError
-from brittle.scores import MMSEMVS, Moments, Softmax, TaylorMVS
+from brittle.scores import MMSEMVS, Moments, Score, TaylorMVS
 
 PAIRS = 4
 NORMAL = 1.702
@@ -33,10 +33,9 @@ FUNCTIONS: dict[str, Function] = {
     "taylor_mvs": lambda net, x, **given: functional.taylor_mvs(net, x, SIGMA, **given),
     "mmse_mvs": lambda net, x, **given: functional.mmse_mvs(net, x, SIGMA, unit_noise(x), **given),
     "moments": lambda net, x, **given: functional.moments(net, x, SIGMA, unit_noise(x), **given),
-    "softmax": functional.softmax,
 }
 every_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
-with_sigma = pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "softmax"])
+by_name = pytest.mark.parametrize("name", [*FUNCTIONS])
 
 
 STEP = 1e-6
@@ -62,11 +61,11 @@ def noise_of(x: Tensor, purpose: str, draws: int) -> Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("classes", [2, 5, 130])
-def test_taylor_mmse_and_softmax_are_the_scores(classes: int, dtype: torch.dtype) -> None:
+def test_taylor_and_mmse_are_the_scores(classes: int, dtype: torch.dtype) -> None:
     """With 130 classes 20 compete, those whose logits are nearest."""
     net, x = small_network(classes=classes, dtype=dtype), inputs(5, dtype=dtype)
     classifier = brittle.Classifier(net)
-    found = {TaylorMVS(SIGMA): FUNCTIONS["taylor_mvs"](net, x), Softmax(): functional.softmax(net, x)}
+    found: dict[Score, Tensor] = {TaylorMVS(SIGMA): FUNCTIONS["taylor_mvs"](net, x)}
     if classes <= 100:
         found[MMSEMVS(SIGMA, draws=6)] = functional.mmse_mvs(net, x, SIGMA, noise_of(x, "linearize", 6))
     for score, p_robust in found.items():
@@ -162,7 +161,7 @@ def test_gradients_are_finite_at_every_scale(scale: float, dtype: torch.dtype, f
             assert all(bool(grad.isfinite().all()) for grad in grads)
 
 
-@with_sigma
+@by_name
 @pytest.mark.parametrize("scale", [1e-20, 1e-15, 1e15, 1e20])
 def test_no_scale_of_the_logits_changes_a_number(scale: float, name: str) -> None:
     """Nor the gradients by the inputs. The score, in double precision, says the same."""
@@ -198,7 +197,7 @@ def test_networks_of_half_precision_have_the_numbers_of_their_weights(
         torch.testing.assert_close(1 - found.double(), flips, rtol=0, atol=exact)
 
 
-@with_sigma
+@by_name
 def test_what_never_changes_is_held_or_lost(name: str) -> None:
     net = linear_network(3, 6)
     with torch.no_grad():
@@ -212,7 +211,7 @@ def test_what_never_changes_is_held_or_lost(name: str) -> None:
         assert not any(bool(grad.any()) for grad in grads)
 
 
-@with_sigma
+@by_name
 def test_a_class_that_stays_behind_takes_no_part(name: str) -> None:
     """Class 2 is class 0 with a smaller bias: what is left is the problem of two classes."""
     two, three, x = linear_network(2, 6), linear_network(3, 6), inputs(4, (6,), dtype=torch.float64)
@@ -301,7 +300,7 @@ def test_what_has_no_derivatives_is_refused(name: str) -> None:
         assert bool(FUNCTIONS[name](lambda x: Once.apply(head(x)), inputs(2, (6,))).isfinite().all())
 
 
-@with_sigma
+@by_name
 def test_what_is_not_finite_has_no_number(name: str) -> None:
     def broken(x: Tensor) -> Tensor:
         return torch.where(x[:, :1] > 2.5, torch.inf, linear_network(3, 6)(x))
@@ -324,5 +323,5 @@ def test_wrong_arguments_are_refused() -> None:
         with pytest.raises(ParameterError):
             call()
     with pytest.raises(ModelError) as caught:
-        functional.softmax(nn.Linear(6, 1), x)
+        functional.taylor_mvs(nn.Linear(6, 1), x, SIGMA)
     assert caught.value.code == "output_shape"

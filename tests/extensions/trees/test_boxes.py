@@ -30,6 +30,7 @@ def measured(model: Any, points: np.ndarray, need: Any, bounds: Any = None) -> A
     return need(classifier, clean_of(classifier, points))
 
 
+@pytest.mark.every_other
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))

@@ -37,7 +37,7 @@ from brittle.data import open_points
 from brittle.decisions import Custom
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.extensions.workers import workers
-from brittle.extensions.workers.workers import MOST_DEATHS, Processes, SentJob, Team
+from brittle.extensions.workers.workers import MOST_DEATHS, Processes, Team, send
 from brittle.run import make_job
 from brittle.scores import LogitMargin, Moments
 
@@ -306,7 +306,7 @@ def test_points_of_files_are_the_same_in_another_process(tmp_path: Path) -> None
     for row, levels in enumerate((255 * inputs()[:5, 0]).byte().numpy()):
         Image.fromarray(levels).save(tmp_path / f"{row}.png")
     points = open_points(tmp_path, limit=5)
-    again = SentJob.of(make_job(network(), points, SCORES, 0, None, 0.99))().points
+    again = send(make_job(network(), points, SCORES, 0, None, 0.99))().points
     for one, other in zip(points.batches(3), again.batches(3), strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert one.ids == other.ids

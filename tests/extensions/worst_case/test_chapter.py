@@ -18,7 +18,7 @@ from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMar
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 
-pytestmark = pytest.mark.usefixtures("figures_drawn_once")
+pytestmark = pytest.mark.usefixtures("figures_drawn_once", "short_search")
 
 UNIT = (0.0, 1.0)
 

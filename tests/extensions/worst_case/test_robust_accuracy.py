@@ -19,6 +19,8 @@ from brittle.extensions.worst_case.run import SampledRobustAccuracy
 from brittle.scores import InputMargin, LogitMargin
 from brittle.text import as_json
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 EPSILON, POINTS = 0.1, 300
 WEIGHT = np.array([0.6, -0.3, 0.1])
 

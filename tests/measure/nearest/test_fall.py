@@ -88,6 +88,7 @@ MASKED = {
 }
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("name", "norm"), list(zip(HEALTHY, itertools.cycle(NORMS), strict=False)))
 def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
     found = run(brittle.Classifier(HEALTHY[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
@@ -95,6 +96,7 @@ def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
     assert not found.masked.any()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("name", "norm"), list(zip(MASKED, itertools.cycle(NORMS), strict=False)))
 @pytest.mark.usefixtures("few_queries")
 def test_gradients_that_are_not_those_of_the_network_are_masked(name: str, norm: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.artefacts import FACTORY, refused
-from helpers.processes import LIMIT
+from helpers.extending import INSTALLED
+from helpers.forks import forked
 from safetensors.torch import save_file
 from torch import nn
 
@@ -99,10 +99,7 @@ def test_another_package_adds_a_source(tmp_path: Path) -> None:
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-package\nVersion: 1\n")
     (facts / "entry_points.txt").write_text("[brittle.extensions]\nsource.lines:NAME = lines_package:LINES\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, *sys.path)))}
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    done = forked(INSTALLED + LOAD, str(tmp_path))
     assert done.stdout.split() == ["7", "lines:7", "lines", "False"], done.stderr
 
 

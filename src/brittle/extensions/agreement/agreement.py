@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +20,6 @@ _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
     "mean_p_robust", "mae", "tau", "shares_draws", "floor",
 )  # fmt: skip
-
-
-class _Reference(NamedTuple):
-    flip: pd.Series
-    draws: int
-    shares_draws: bool
 
 
 def agreement(table: Table) -> pd.DataFrame:
@@ -59,7 +52,7 @@ def agreement(table: Table) -> pd.DataFrame:
     for setting, reference in references.items():
         votes = {one.draws: one for one in counts if (one.variant, one.setting) == (reference.variant, setting)}
         rows += [
-            _compare(column, _held_out(column, reference, votes), setting)
+            _compare(column, *_held_out(column, reference, votes), setting)
             for column in columns
             if column is not reference and column.setting in (setting, NO_NOISE)
         ]
@@ -67,25 +60,25 @@ def agreement(table: Table) -> pd.DataFrame:
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
 
 
-def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> _Reference:
-    """What `column` is compared with: the reference, less the draws that `column` shares. `votes` are the columns that
-    hold the votes of the reference's first draws, by their number."""
+def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> tuple[pd.Series, int, bool]:
+    """What `column` is compared with: the reference less the draws that `column` shares, how many it has then, and
+    whether some are shared yet. `votes` are the columns that hold the votes of its first draws, by their number."""
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:
-        return _Reference(reference.value, total, False)
+        return reference.value, total, False
     shared = max(column.sources[source] for source in common)
     first, left = votes.get(shared), total - shared
     if first is None or left < MIN_SHARE_HELD_OUT * total:
-        return _Reference(reference.value, total, True)
+        return reference.value, total, True
     rest = (total * reference.value - shared * first.value) / left
-    return _Reference(rest.clip(0.0, 1.0), left, False)
+    return rest.clip(0.0, 1.0), left, False
 
 
-def _compare(column: Column, reference: _Reference, setting: Setting) -> Row:
-    pairs = pd.DataFrame({"estimate": column.value, "truth": reference.flip})
+def _compare(column: Column, flips: pd.Series, draws: int, shares_draws: bool, setting: Setting) -> Row:
+    pairs = pd.DataFrame({"estimate": column.value, "truth": flips})
     both = pairs.dropna()
-    spread = np.sqrt(both["truth"] * (1.0 - both["truth"]) / reference.draws)
+    spread = np.sqrt(both["truth"] * (1.0 - both["truth"]) / draws)
     return {
         "sigma": setting.sigma,
         "noise": setting.noise,
@@ -95,10 +88,10 @@ def _compare(column: Column, reference: _Reference, setting: Setting) -> Row:
         "cost": column.cost,
         "points": len(both),
         "left_out": len(pairs) - len(both),
-        "reference_draws": reference.draws,
+        "reference_draws": draws,
         "mean_p_robust": 1.0 - both["truth"].mean(),
         "mae": (both["estimate"] - both["truth"]).abs().mean(),
         "tau": kendall_tau(both["estimate"], both["truth"]),
-        "shares_draws": reference.shares_draws,
+        "shares_draws": shares_draws,
         "floor": np.sqrt(2.0 / np.pi) * spread.mean(),
     }

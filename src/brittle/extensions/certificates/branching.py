@@ -78,25 +78,32 @@ def optimised(
     adam = torch.optim.Adam(moved or [torch.zeros(1)], lr=RATE, betas=(0.7, 0.9), maximize=True)
     for step in range(steps + 1):
         last = step == steps
-        slopes, beside = torch.autograd.grad(
+        gradient, beside = torch.autograd.grad(
             outputs, (walk.inputs, walk.beside), functions, retain_graph=True, create_graph=not last,
             materialize_grads=True,
         )  # fmt: skip
         levels = torch.einsum("bn,bn->b", functions, outputs.detach()) + beside + constants
-        lower = levels + region.least(slopes[None])[0]
+        lower = levels + region.least(gradient[None])[0]
         better = lower.detach() > best
         best = torch.where(better, lower.detach(), best)
         level = torch.where(better, levels.detach(), level)
-        gradients = torch.where(better.view(-1, *[1] * (slopes.dim() - 1)), slopes.detach(), gradients)
+        gradients = torch.where(better.view(-1, *[1] * (gradient.dim() - 1)), gradient.detach(), gradients)
         if last:
             break
         for one, slope in zip(moved, torch.autograd.grad(lower.sum(), moved, allow_unused=True), strict=True):
             one.grad = slope
         adam.param_groups[0]["lr"] = RATE * 0.1 ** (step / steps)
         adam.step()
-        walk.project()
+        with torch.no_grad():  # back to where each choice gives a bound
+            for one in walk.slopes.values():
+                one.clamp_(0, 1)
+            for one in walk.multipliers.values():
+                one.clamp_(min=0)
     reach = region.reach(level[None], gradients[None])[0].where(best > -torch.inf, 0.0)
-    return Chosen(best, reach, walk.choices, walk.coefficients)
+    slopes, multipliers = (
+        {step: one.detach() for step, one in some.items()} for some in (walk.slopes, walk.multipliers)
+    )
+    return Chosen(best, reach, Choices(slopes, walk.begun.signs, multipliers), walk.coefficients)
 
 
 class _FreeWalk(Walk):
@@ -108,13 +115,6 @@ class _FreeWalk(Walk):
         self.slopes: dict[int, Tensor] = {}
         self.multipliers: dict[int, Tensor] = {}
         self.coefficients: dict[int, Tensor] = {}
-
-    @property
-    def choices(self) -> Choices:
-        slopes, multipliers = (
-            {step: one.detach() for step, one in some.items()} for some in (self.slopes, self.multipliers)
-        )
-        return Choices(slopes, self.begun.signs, multipliers)
 
     def keep(self, interval: Enclosure, cut: Any) -> Enclosure:
         found = self.given[len(self.kept)]
@@ -138,14 +138,6 @@ class _FreeWalk(Walk):
             self.multipliers[step] = self.begun.multipliers[step].clone().requires_grad_(True)
         crossing = (interval.lower < 0) & (interval.upper > 0)
         return _FreeBetween.apply(entering, self.beside, values, self, step, lines, crossing, least)
-
-    def project(self) -> None:
-        """Bring the choices back to where each of them gives a bound."""
-        with torch.no_grad():
-            for one in self.slopes.values():
-                one.clamp_(0, 1)
-            for one in self.multipliers.values():
-                one.clamp_(min=0)
 
 
 class _FreeBetween(torch.autograd.Function):
@@ -287,15 +279,9 @@ class _Tree:
 
     def roots(self) -> _Parts:
         """The balls themselves, those that are not proved."""
-        found = []
-        for rows in torch.arange(len(self.margins.point), device=self.margins.point.device).split(self.together):
-            kept = pick(self.margins.kept, rows)
-            chosen = self._optimised(rows, kept, None, ROOT_STEPS)
-            self.steps = tuple(chosen.choices.slopes)
-            signs = {step: torch.zeros_like(one) for step, one in chosen.choices.slopes.items()}
-            choices = replace(chosen.choices, signs=signs, multipliers=signs)
-            found.append(self._noted(rows, kept, chosen, choices))
-        parts = join(found)
+        every = torch.arange(len(self.margins.point), device=self.margins.point.device)
+        kept = self.margins.kept
+        parts = join([self._bound(rows, pick(kept, rows), None, ROOT_STEPS) for rows in every.split(self.together)])
         return pick(parts, parts.reach < self.margins.region.radii[parts.root])
 
     def halves(self, parts: _Parts) -> _Parts:
@@ -303,13 +289,9 @@ class _Tree:
         both = join([parts, parts])
         both.signs[:count].scatter_(1, parts.next[:, None], 1)
         both.signs[count:].scatter_(1, parts.next[:, None], -1)
-        found = []
-        for rows in torch.arange(2 * count, device=parts.root.device).split(self.together):
-            some = pick(both, rows)
-            kept, choices = self._assumed(some)
-            chosen = self._optimised(some.root, kept, choices, LEAF_STEPS)
-            found.append(self._noted(some.root, kept, chosen, chosen.choices))
-        halves = join(found)
+        every = torch.arange(2 * count, device=parts.root.device).split(self.together)
+        some = (pick(both, rows) for rows in every)
+        halves = join([self._bound(one.root, *self._assumed(one), LEAF_STEPS) for one in some])
         # What holds in the whole holds in its halves.
         return replace(halves, reach=halves.reach.maximum(both.reach))
 
@@ -330,18 +312,16 @@ class _Tree:
             )
         return kept, choices
 
-    def _optimised(self, roots: Tensor, kept: Sequence[Enclosure], choices: Choices | None, steps: int) -> Chosen:
-        network, region = self.margins.network, pick(self.margins.region, roots)
-        return optimised(
-            network, region, kept, self.margins.weights[roots], self.margins.constants[roots], steps, choices
-        )
-
-    def _noted(self, roots: Tensor, kept: Sequence[Enclosure], chosen: Chosen, choices: Choices) -> _Parts:
-        """The parts with what was found for them, and where to split them next.
+    def _bound(self, roots: Tensor, kept: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
+        """The parts with what is found for them, and where to split them next.
 
         An unstable number whose coefficient is negative costs its bound up to that times `-l u / (u - l)`, the height
         of the chord above the kink. Where none is negative, the others count, too.
         """
+        margins, region = self.margins, pick(self.margins.region, roots)
+        weights, constants = margins.weights[roots], margins.constants[roots]
+        chosen = optimised(margins.network, region, kept, weights, constants, steps, choices)
+        self.steps = tuple(chosen.choices.slopes)
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
             low, high, coefficients = (
@@ -354,10 +334,12 @@ class _Tree:
         cost, place = torch.cat([*costs, costs[0].new_zeros(len(roots), 1)], dim=1).max(dim=1)
 
         def flat(some: Mapping[int, Tensor]) -> Tensor:
-            return torch.cat([some[step].reshape(len(roots), -1) for step in self.steps] or [costs[0]], dim=1)
+            begun = [some.get(step, torch.zeros_like(chosen.choices.slopes[step])) for step in self.steps]
+            return torch.cat([one.reshape(len(roots), -1) for one in begun] or [costs[0]], dim=1)
 
-        signs, slopes, multipliers = flat(choices.signs), flat(choices.slopes), flat(choices.multipliers)
+        signs, slopes, multipliers = map(
+            flat, (chosen.choices.signs, chosen.choices.slopes, chosen.choices.multipliers)
+        )
         nearer = place.where(cost > 0, -1)
-        radii = self.margins.region.radii[roots]
-        reach = chosen.reach.minimum(radii)
+        reach = chosen.reach.minimum(region.radii)
         return _Parts(roots, reach, signs.to(torch.int8), slopes.float(), multipliers.float(), nearer)

@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils._pytree import tree_leaves, tree_map
 
+from brittle.extensions.certificates.curves import NARROW
 from brittle.extensions.certificates.graph import Layer, Network, run_layer
 from brittle.extensions.certificates.intervals import propagate
 from brittle.extensions.certificates.operators import ACTIVATIONS, BILINEAR, EACH, FUNCTIONS, MAXIMA, MOVES
 from brittle.extensions.certificates.region import Bounded, Enclosure, Region
-from brittle.extensions.certificates.relaxations import NARROW, Line, Lines, relax, relaxed
+from brittle.extensions.certificates.relaxations import Line, Lines, relax, relaxed
 from brittle.extensions.certificates.softmax import planes, seen_places
 from brittle.extensions.certificates.steps import BetweenPlanes, candidates
 from brittle.measure.rows import join
@@ -171,7 +172,7 @@ class Walk:
         radius, straight = of(first.radius, second.radius), torch.ones_like(plane)
         values = of(one.value.detach(), other.value.detach())
         lines = Lines(Line(straight, -radius), Line(straight, radius))
-        found = self.between(plane, values, lines)
+        found = _Between.apply(plane, self.beside, values, lines)
         self.widest = max(self.widest, values.numel() // len(self.inputs))
         return Bounded(found, propagate(layer, (first, second, *rest)))
 
@@ -198,7 +199,9 @@ class Walk:
         value, lower, upper = (candidates(layer, part, args[1:], shape, least) for part in parts)
         best = Bounded(value, Enclosure(lower, upper))
         while (count := best.value.shape[1]) > 1:
-            first, second, left = (_part(best, *ends) for ends in _halves(count))
+            half = count // 2
+            ends = (0, half), (half, 2 * half), (2 * half, count)
+            first, second, left = (_part(best, *pair) for pair in ends)
             best = _beside(self._larger(layer, first, second), left)
         return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
 
@@ -252,10 +255,6 @@ class Walk:
         self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
     ) -> Tensor:
         """`values` of a function, an operator with its constants, of what enters in `interval`, between two lines."""
-        return self.between(entering, values, lines)
-
-    def between(self, entering: Tensor, values: Tensor, lines: Lines) -> Tensor:
-        """`values` of a function of what enters, with two lines around it as the way back."""
         return _Between.apply(entering, self.beside, values, lines)
 
     def _tightened(self, entering: Bounded, chosen: Tensor) -> Enclosure:
@@ -288,11 +287,6 @@ class Walk:
             upper.scatter_(1, some, -self.lower(value, -functions).T)
         found = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
         return entering.interval & found
-
-
-def _halves(count: int) -> tuple[tuple[int, int], ...]:
-    half = count // 2
-    return (0, half), (half, 2 * half), (2 * half, count)
 
 
 def _part(value: Bounded, begin: int, end: int) -> Bounded:

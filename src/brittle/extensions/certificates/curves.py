@@ -22,7 +22,7 @@ POINTS = 8
 """Points of an interval, on each side of its middle, from which slopes are chosen."""
 
 NARROW = 1e-9
-"""Width below which an interval is taken as one point when a slope is chosen."""
+"""Width below which an interval is taken as one point: its slope is that of a tangent, and of no chord."""
 
 
 @dataclass(frozen=True)

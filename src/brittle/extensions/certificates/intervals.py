@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from operator import attrgetter
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
@@ -59,14 +61,14 @@ def _sum(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     factor = args[2] if len(args) > 2 else 1
     signs = {"add": (1, factor), "sub": (1, -factor), "rsub": (-factor, 1)}[layer.operator]
 
-    def end(parts: tuple[Callable[[Enclosure], Tensor], Callable[[Enclosure], Tensor]]) -> Tensor:
+    def end(upper: bool) -> Tensor:
         chosen = [
-            parts[0 if sign >= 0 else 1](one) if isinstance(one, Enclosure) else one
+            (one.upper if upper == (sign >= 0) else one.lower) if isinstance(one, Enclosure) else one
             for one, sign in zip(args, signs, strict=False)
         ]
         return run_layer(layer, (*chosen, *args[2:]))
 
-    return Enclosure(end((_lower, _upper)), end((_upper, _lower)))
+    return Enclosure(end(upper=False), end(upper=True))
 
 
 def _product(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
@@ -74,10 +76,7 @@ def _product(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     one, other, *rest = args
     if layer.operator == "mul":
         corners = [run_layer(layer, (x, y)) for x in (one.lower, one.upper) for y in (other.lower, other.upper)]
-        least, most = corners[0], corners[0]
-        for corner in corners[1:]:
-            least, most = least.minimum(corner), most.maximum(corner)
-        return Enclosure(least, most)
+        return Enclosure(reduce(torch.minimum, corners), reduce(torch.maximum, corners))
 
     def of(left: Tensor, right: Tensor) -> Tensor:
         return run_layer(layer, (left, right, *rest))

@@ -270,10 +270,6 @@ def _div(build: Build, one: Any, other: Any, *mode: Any) -> Any:
     return build("mul", build("reciprocal", other), one) if isinstance(other, Edge) else build("div", one, other)
 
 
-def _product_sum(build: Build, value: Any, one: Any, other: Any, beta: float = 1, alpha: float = 1) -> Any:
-    return build("add", _times(build, value, beta), _times(build, build("matmul", one, other), alpha))
-
-
 def _times(build: Build, value: Any, factor: float) -> Any:
     if factor == 1:
         return value
@@ -309,7 +305,9 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
     "div": _div,
     "minimum": lambda build, one, other: build("neg", build("maximum", build("neg", one), build("neg", other))),
     "amin": lambda build, value, axes=(), keep=False: build("neg", build("amax", build("neg", value), axes, keep)),
-    "addmm": _product_sum,
+    "addmm": lambda build, value, one, other, beta=1, alpha=1: build(
+        "add", _times(build, value, beta), _times(build, build("matmul", one, other), alpha)
+    ),
     "var.correction": _variance,
     "std.correction": lambda build, *args: build("sqrt", _variance(build, *args)),
     "linalg_vector_norm": _vector_norm,

@@ -276,19 +276,19 @@ class Proof:
         """The largest radius proved around each point, `[K]`."""
         quick = Brackets.around(self.margin)
         scale = self.diameter, self.bounded
-        by_intervals = partial(self._bounds, tighten=False)
+        by_intervals, by_relaxation = (partial(self._bounds, tighten=tighten) for tighten in (False, True))
         first = quick.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
             return first
         full = Brackets.around(self.margin, quick.low)
         if proof == "middle":
-            return full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * first)
+            return full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * first)
         operators = {layer.operator for layer in self.network.layers}
         branching = not self.network.alone and bool(operators & KINKED) and not operators & MAXIMA
         if branching:
-            full.run(self.by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
+            full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
         dear = self.trial > (MOST_TRIAL if branching else -1)
-        full.run(self.by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
+        full.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
         if branching:
             self._branch(full.low, (TRIALS * self.trial).clamp(min=PASSES).where(~dear, 0))
         return full.proved
@@ -329,16 +329,13 @@ class Proof:
         better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(better)
 
-    def by_relaxation(self, rows: Tensor, radii: Tensor, wanted: Tensor) -> MarginBounds:
-        """Proofs for balls of `radii` around `rows`, where linear relaxation bounds what enters each layer."""
-        found = self._bounds(rows, radii, wanted, tighten=True)
-        self.trial[rows] = found.functions + 1
-        return found
-
     def _bounds(self, rows: Tensor, radii: Tensor, wanted: Tensor, tighten: bool) -> MarginBounds:
+        """Proofs for balls of `radii` around `rows`; to `tighten`, linear relaxation bounds what enters each layer."""
         region = Region.around(self.points[rows], radii, self.norm, self.bounds)
         found = margin_bounds(self.network, region, self.weights[rows], self.constants[rows], wanted, tighten)
         self._count(rows, torch.ones_like(rows), found.functions)
+        if tighten:
+            self.trial[rows] = found.functions + 1
         lower = found.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf)
         return replace(found, lower=lower, reach=found.reach.nan_to_num(0.0, torch.inf))
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.extensions.certificates.curves import CURVES, Curve
+from brittle.extensions.certificates.curves import CURVES, NARROW, Curve, Function
 from brittle.extensions.certificates.operators import KINKED
 from brittle.extensions.certificates.region import Enclosure
 
 HALVINGS = 20
 """Of the interval in which a tangent point is sought; the tangent is a bound after any number of them."""
-
-NARROW = 1e-9
-"""Width below which a tangent in the middle stands for a chord."""
-
-Function = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)

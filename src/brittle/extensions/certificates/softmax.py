@@ -8,11 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from brittle.extensions.certificates.curves import NARROW
 from brittle.extensions.certificates.operators import causal
 from brittle.extensions.certificates.region import Enclosure
-
-NARROW = 1e-9
-"""Width of a difference below which a tangent stands for a chord."""
 
 
 @dataclass(frozen=True)

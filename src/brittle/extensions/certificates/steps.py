@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,9 +10,6 @@ from torch.nn.functional import pad
 
 from brittle.extensions.certificates.graph import Layer, UnsupportedLayer
 from brittle.extensions.certificates.softmax import Planes
-
-if TYPE_CHECKING:
-    pass
 
 
 class BetweenPlanes(torch.autograd.Function):

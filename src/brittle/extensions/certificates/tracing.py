@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -85,9 +84,8 @@ def _needed(layers: list[Layer], output: Edge) -> tuple[Layer, ...]:
 
 def _rows_first(network: Network, inputs: Tensor) -> bool:
     """Whether the first axis of every value counts the rows, and nothing else does."""
-    shapes: list[list[torch.Size]] = []
-    for rows in (2, 3):
-        seen: list[torch.Size] = []
+    shapes: dict[int, list[torch.Size]] = {2: [], 3: []}
+    for rows, seen in shapes.items():
 
         def noted(layer: Layer, args: tuple[Any, ...], seen: list[torch.Size] = seen) -> Tensor:
             value = run_layer(layer, args)
@@ -98,10 +96,8 @@ def _rows_first(network: Network, inputs: Tensor) -> bool:
             network.interpret(inputs[:1].double().expand(rows, *inputs.shape[1:]), noted)
         except UnsupportedLayer:
             return False
-        if any(shape[:1] != (rows,) for shape in seen):
-            return False
-        shapes.append([shape[1:] for shape in seen])
-    return shapes[0] == shapes[1]
+    pairs = zip(*shapes.values(), strict=True)
+    return all(two == (2, *two[1:]) and three == (3, *two[1:]) for two, three in pairs)
 
 
 def _normalisation(classifier: Classifier, inputs: Tensor, edge: Edge) -> Iterator[Layer]:
@@ -149,11 +145,8 @@ def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bo
 
 def _decompositions() -> dict[Any, Any]:
     """Those of the operators that are not known as they are."""
-    table = torch.export.default_decompositions()
-    known = [operator for operator in table if str(operator).split(".")[1] in _KNOWN]
-    for operator in known:
-        table.pop(operator)
-    return dict(table)
+    table = dict(torch.export.default_decompositions())
+    return {operator: made for operator, made in table.items() if str(operator).split(".")[1] not in _KNOWN}
 
 
 def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.export.ExportedProgram:
@@ -165,23 +158,15 @@ def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.expo
     rows = 1 if alone else 2
     example = inputs[:1].to(classifier.dtype or inputs.dtype).expand(rows, *inputs.shape[1:]).clone()
     dynamic = None if alone else ({0: torch.export.Dim.AUTO},)
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)  # what it tells its developers is not for the user
     try:
-        with _quiet():
+        with traced():
             return torch.export.export(model, (example,), dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise UnsupportedLayer(f"a model that torch.export cannot trace ({type(error).__name__}: {reason})") from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What `torch.export` tells its developers is not for the user."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with traced():
-            yield
     finally:
         logger.setLevel(level)
 
@@ -240,13 +225,6 @@ def _check_writes(graph: fx.Graph) -> None:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
 
-class _Several:
-    """A value of several tensors, which `getitem` takes apart."""
-
-    def __init__(self, part: Callable[[int], Any]) -> None:
-        self.part = part
-
-
 def _called(target: Any, *args: Any) -> Any:
     schema = target._schema.arguments
     named = {one.name: value for one, value in zip(schema, args, strict=True) if one.kwarg_only}
@@ -272,12 +250,12 @@ class _Builder:
         return Edge(name)
 
     def value(self, operator: str, args: tuple[Any, ...]) -> Any:
-        """The edge of the node's value, or what `getitem` takes its parts from."""
+        """The edge of the node's value; of several, the function from a part's number to its edge."""
         if operator in PAIRS:  # of values and their places
-            return _Several(lambda number: self._values_only(number, operator, args))
+            return lambda number: self._values_only(number, operator, args)
         if operator in SEVERAL:
             target = self.node.target
-            return _Several(lambda number: self.add(operator, lambda *given: _called(target, *given)[number], args))
+            return lambda number: self.add(operator, lambda *given: _called(target, *given)[number], args)
         if operator in COMPOSITES:
             return COMPOSITES[operator](self, *args)
         return self.add(operator, FUNCTIONS.get(operator) or partial(_called, self.node.target), args)
@@ -297,8 +275,8 @@ def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) ->
     if operator == "sym_size":
         return -1  # the number of rows is free
     args = _positional(node, values)
-    if operator == "getitem" and isinstance(args[0], _Several):
-        return args[0].part(args[1])
+    if operator == "getitem" and callable(args[0]):
+        return args[0](args[1])
     if not any(isinstance(one, Edge) for one in tree_leaves(args)):
         return _folded(node, operator, values)
     return _Builder(node, layers).value(_canonical(node), args)

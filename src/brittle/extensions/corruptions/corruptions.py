@@ -25,11 +25,6 @@ CHANNELS = (1, 3, 4)
 LABELS, TEST_IMAGES, TEST_LABELS = "labels.npy", "test_images.npy", "test_labels.npy"
 
 
-def is_corruptions(path: Path) -> bool:
-    """Whether `path` is a folder with a `.npy` file, or a folder with one of test images, for each kind."""
-    return path.is_dir() and bool(_images(path))
-
-
 def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
     """Points of the split `KIND:SEVERITY` in `KIND.npy`, `[5 N, H, W, C]`, and `labels.npy`, `[5 N]`; or of the split
     `KIND` in `KIND/test_images.npy`, `[N, H, W, C]`, and `KIND/test_labels.npy`, `[N]`.
@@ -85,4 +80,7 @@ def _images(path: Path) -> dict[str, Path]:
     return {path_text(kind): one for kind, one in named.items() if not kind.startswith(".")}
 
 
-CORRUPTIONS = Format("corruptions", "a folder with KIND.npy and labels.npy", is_corruptions, read_corruptions, rank=3)
+CORRUPTIONS = Format(
+    "corruptions", "a folder with KIND.npy and labels.npy", lambda path: path.is_dir() and bool(_images(path)),
+    read_corruptions, rank=3,
+)  # fmt: skip

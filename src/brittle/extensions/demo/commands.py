@@ -31,6 +31,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli.runs import show as show_run
     from brittle.cli.score import score
     from brittle.extensions.demo import digits
+    from brittle.model.evaluation_mode import one_thread
     from brittle.scores import CATALOGUE
     from brittle.store.folder import RunFolder
     from brittle.store.reading import read_table
@@ -39,7 +40,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     RunFolder(run).check_free()
     if is_installed("report"):
         check_own(page, load("view", "mark"), "report")
-    with digits.one_thread():
+    with one_thread():
         say(quiet, "training a small network on scikit-learn's digits")
         model, data = digits.prepare(out)
         scores = [name for name in SCORES if name in CATALOGUE]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -56,17 +54,6 @@ def train(x: Tensor, y: Tensor, seed: int = 0) -> nn.Module:
                 loss.backward()
                 optimiser.step()
     return network.eval()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch computes by one thread meanwhile: for a network this small, more of them mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def prepare(folder: Path) -> tuple[Path, Path]:

@@ -23,10 +23,9 @@ from brittle.extensions.detector.calibration import calibrate, flagged, left_out
 from brittle.extensions.detector.criterion import LEFT_OUT, Criterion, check_table, known_points
 from brittle.extensions.detector.flags import flag_frame
 from brittle.extensions.detector.identity import Identity, Source
-from brittle.extensions.detector.network import DetectorNetwork
+from brittle.extensions.detector.network import PSEUDO_MARGIN, DetectorNetwork, kind_of, oriented, score_of
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.extensions.detector.results import Counts, Judgement, Rate
-from brittle.extensions.detector.scoring import PSEUDO_MARGIN, kind_of, oriented, score_of
 from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
 from brittle.model.head import find_head

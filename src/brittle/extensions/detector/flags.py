@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from brittle.errors import ParameterError
-from brittle.store.export import cell
+from brittle.store.export import FORMS
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 from brittle.store.writing import check_writable_file, replacing
@@ -47,18 +45,18 @@ def check_out(path: str | os.PathLike[str]) -> Path:
     """The path of a file that `write_flags` can write.
 
     Raises:
-        ParameterError: the file name does not end in `.parquet` or `.csv`.
+        ParameterError: the file name ends in none of `brittle.store.export.FORMS`.
         StorageError: there is no such folder, it is not writable, or there is a link, a pipe, a device or a folder.
     """
     path = Path(path)
-    if path.suffix not in (".parquet", ".csv"):
-        raise ParameterError(f"the file must end in .parquet or .csv; found {path.name!r}")
+    if path.suffix not in FORMS:
+        raise ParameterError(f"the file must end in {', '.join(FORMS)}; found {path.name!r}")
     check_writable_file(path)
     return path
 
 
 def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
-    """Write `flags`, with the columns of `FLAGS`, to a `.parquet` or `.csv` file.
+    """Write `flags`, with the columns of `FLAGS`, in the form that the end of the file's name says.
 
     In a CSV file texts are written as `brittle.store.export.cell` says, so that neither a terminal nor a spreadsheet
     runs any; `brittle.store.export.text_of` is the way back.
@@ -71,13 +69,7 @@ def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
         StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = check_out(path)
-    if path.suffix == ".csv":
-        texts = flags[["point", "name", "status"]].map(cell, na_action="ignore").astype(object)
-        flags = flags.assign(**texts)
     table = pa.Table.from_pandas(flags, FLAGS, preserve_index=False).replace_schema_metadata()
     with replacing(path) as file:
-        if path.suffix == ".csv":
-            csv.write_csv(table, file)
-        else:
-            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        FORMS[path.suffix]([table], FLAGS, file)
     return path

@@ -1,8 +1,10 @@
-"""A network with the detector built in: logits, score and flag from one forward pass."""
+"""The score that a detector reads, by name, and a network with the detector built in."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, fx, nn
@@ -10,8 +12,8 @@ from torch import Tensor, fx, nn
 from brittle.data.arrays import as_tensor
 from brittle.data.reading import Reading
 from brittle.data.tables import read_frame
-from brittle.errors import DataError, ModelError, ParameterError, first_line, listed
-from brittle.extensions.detector.scoring import oriented
+from brittle.errors import DataError, ModelError, ParameterError, UnknownNameError, first_line, listed
+from brittle.extensions.detector.pseudo_margin import PseudoMargin, PseudoMarginScore
 from brittle.model.arrays import COLUMNS_SHOWN, Estimator
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
@@ -19,7 +21,62 @@ from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.passes import FAILURES
+from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import LARGEST_FLOAT, OnePass, OnePassScore
+
+PSEUDO_MARGIN = PseudoMarginScore.name
+"""The score that is learned rather than computed."""
+
+Numbers = TypeVar("Numbers", bound=Any)
+
+
+def _readable(kind: type[Score]) -> TypeGuard[type[OnePassScore]]:
+    """Whether a score has a formula of one pass, and says which way is safer."""
+    return issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
+
+
+READINGS = {kind.name: kind for kind in (*CATALOGUE.values(), PseudoMarginScore) if _readable(kind)}
+"""What a detector may read of brittle's own scores."""
+
+
+def kind_of(score: str) -> type[OnePassScore]:
+    """The score of this name that a detector can read, one of `READINGS`.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    kind = READINGS.get(str(score))
+    if kind is not None:
+        return kind
+    near = get_close_matches(str(score), READINGS, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UnknownNameError(
+        f"a detector reads a score of one pass that says which way is safer, one of {', '.join(READINGS)}; found "
+        f"{score!r:.60}{hint}"
+    )
+
+
+def oriented(kind: type[OnePassScore], values: Numbers) -> Numbers:
+    """`values` of a score, larger where safer."""
+    return -values if kind.safer == "lower" else values
+
+
+def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
+    """What `brittle.score` computes the score by, and a network with the detector built in. A norm of None is the
+    default of the score."""
+    if not isinstance(pseudo_margin, PseudoMargin | None):
+        kind = type(pseudo_margin).__name__
+        raise ParameterError(
+            f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
+        )
+    if (score == PSEUDO_MARGIN) != (pseudo_margin is not None):
+        said = "needs the file of the one that computed it" if pseudo_margin is None else "reads no pseudo-margin"
+        raise ParameterError(f"a detector of the score {score} {said}: --pseudo-margin FILE (pseudo_margin=)")
+    if pseudo_margin is not None:
+        return pseudo_margin.score
+    kind = kind_of(score)
+    normed = norm is not None and "norm" in {field.name for field in fields(kind)}
+    return kind(**({"norm": norm} if normed else {}))
 
 
 class DetectorNetwork(nn.Module):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated
@@ -19,7 +16,7 @@ from torch import Tensor, nn
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import DUAL_ORDER, check_norm
 from brittle.extensions.detector.identity import Source
-from brittle.model.evaluation_mode import standard_modes
+from brittle.model.evaluation_mode import one_thread, standard_modes
 from brittle.model.head import Head
 from brittle.scores.one_pass import row_distances
 from brittle.store.strict_json import Count, Digest
@@ -42,8 +39,6 @@ PATIENCE = 20
 
 TINY = 1e-12
 """Distance between the rows of two classes below which they count as equal."""
-
-_one_training = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ def train(
     margins beyond the scale count as the scale.
     """
     scale = scale_of(margins)
-    with standard_modes(torch.device("cpu")), _one_thread():
+    with standard_modes(torch.device("cpu")), one_thread():
         generator = torch.Generator().manual_seed(recipe.seed)
         regressor = MarginRegressor.blank(recipe).to_empty(device="cpu")
         if head is not None:
@@ -195,15 +190,3 @@ def _initialise(regressor: MarginRegressor, features: Tensor, scale: float, gene
         std = features.std(dim=0, correction=0)
         regressor.mean.copy_(features.mean(dim=0))
         regressor.std.copy_(torch.where(std > 0, std, 1.0))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread inside the block, because sums over several depend on how many there are."""
-    with _one_training:  # the number is the process's: two at once would each put back what the other had set
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)

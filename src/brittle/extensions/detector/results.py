@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from brittle.analysis.detection import GOOD_AUROC
-from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count
 
@@ -44,25 +43,19 @@ class Rate:
     @property
     def low(self) -> float:
         """Lower end of the interval."""
-        return float(clopper_pearson(*self._fewest, self.confidence)[0]) if self._fewest[1] else 0.0
+        points = self.points + self.undecided - self.undecided_flagged
+        return float(clopper_pearson(self.flagged, points, self.confidence)[0]) if points else 0.0
 
     @property
     def high(self) -> float:
         """Upper end of the interval."""
-        return float(clopper_pearson(*self._most, self.confidence)[1]) if self._most[1] else 1.0
+        flagged, points = self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
+        return float(clopper_pearson(flagged, points, self.confidence)[1]) if points else 1.0
 
     @property
     def without_undecided(self) -> Rate:
         """The rate of the decided points alone."""
         return replace(self, undecided=0, undecided_flagged=0)
-
-    @property
-    def _fewest(self) -> tuple[int, int]:
-        return self.flagged, self.points + self.undecided - self.undecided_flagged
-
-    @property
-    def _most(self) -> tuple[int, int]:
-        return self.flagged + self.undecided_flagged, self.points + self.undecided_flagged
 
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.1%}"
@@ -102,17 +95,6 @@ class Counts:
     flagged_undecided: Count
     flagged_undecided_held_out: Count
 
-    def __post_init__(self) -> None:
-        for part, whole in (
-            ("without_score", self.used),
-            ("flagged_brittle", self.held_out),
-            ("flagged_robust", self.robust),
-            ("flagged_undecided", self.undecided),
-            ("flagged_undecided_held_out", min(self.flagged_undecided, self.undecided // 2)),
-        ):
-            if getattr(self, part) > whole:
-                raise ParameterError(f"{part} is more than there are: {getattr(self, part)} of {whole}")
-
     @property
     def used(self) -> int:
         """Points that were calibrated on: those of the three kinds."""
@@ -149,13 +131,6 @@ class Judgement:
     auroc: float | None
     auroc_low: float
     auroc_high: float
-
-    def __post_init__(self) -> None:
-        for name, least in (("tau", -1.0), ("auroc", 0.0)):
-            value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
-            if not least <= low <= (low if value is None else value) <= high <= 1.0:
-                raise ParameterError(f"{name} must lie in its interval, within [{least:g}, 1]; found {value!r} in "
-                                     f"[{low!r}, {high!r}]")  # fmt: skip
 
     @property
     def trusted(self) -> bool:

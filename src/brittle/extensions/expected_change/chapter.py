@@ -11,8 +11,12 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
-from brittle.extensions.expected_change.label_flips import label_flips, mean_absolute
-from brittle.extensions.expected_change.predicted_change import expected_change_points, expected_change_table
+from brittle.extensions.expected_change.predicted_change import (
+    expected_change_points,
+    expected_change_table,
+    label_flips,
+    mean_absolute,
+)
 from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.contents import Contents, decided_signs
@@ -32,9 +36,6 @@ from brittle.extensions.report.wording import (
 )
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
-
-CONFIDENT, GROUP = 0.8, 50
-"""The smallest probability of a confident prediction, and the points in each of the two groups at most."""
 
 SURE = 0.01
 """A p-value below which chance alone hardly explains a difference."""
@@ -157,7 +158,8 @@ def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
         }
     )
     known = np.isfinite(frame[["predicted", "sampled"]]).all(axis=1)
-    return charts.thinned(frame.loc[known].reset_index(drop=True))
+    frame = frame.loc[known].reset_index(drop=True)
+    return frame.iloc[:: max(-(-len(frame) // charts.MAX_DOTS), 1)]
 
 
 def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
@@ -239,7 +241,7 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
 
 def _flips(contents: Contents) -> dict[str, Any]:
     """Flips of the confident predictions with the lowest and with the highest Laplacian."""
-    frame = label_flips(contents, CONFIDENT, GROUP)
+    frame = label_flips(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."

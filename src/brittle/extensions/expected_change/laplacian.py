@@ -11,8 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.estimate import Direction, Estimate, Status
-from brittle.extensions.expected_change.curvature import PROBES, Curvature, Curved
-from brittle.extensions.expected_change.derivatives import derivatives
+from brittle.extensions.expected_change.curvature import PROBES, Curvature, Curved, derivatives
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_enough, check_rank
 from brittle.measure.forward import class_of_rank

@@ -11,8 +11,7 @@ import torch
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Status
-from brittle.extensions.expected_change.curvature import COLUMNS, Columns, HessianColumns
-from brittle.extensions.expected_change.derivatives import derivatives
+from brittle.extensions.expected_change.curvature import COLUMNS, Columns, HessianColumns, derivatives
 from brittle.extensions.expected_change.probability_change import PROBABILITY_CHANGE
 from brittle.intervals import student
 from brittle.measure import Linearization, Linearize, Measurement

@@ -80,7 +80,10 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     records = _read_records(content, name)
     try:
         program = _emptied(json.loads(records[_PROGRAM]))
-        _check_texts(program, name)
+        for key, text in _texts(program):
+            fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
+            if not fits:
+                raise ArtefactError("file_refused", f"{text!r:.80} ({key or 'a name'}) in {name} could run code")
         for kind in ("weights", "constants"):
             _check_tensors(records, kind, name)
         fixed_batch = _fixed_batch(program, name)
@@ -136,14 +139,6 @@ def _check_tensors(records: dict[str, bytes], kind: str, name: str) -> None:
             raise ArtefactError(
                 "file_refused", f"{tensor!r} in {name} is no plain tensor, or has no bytes; export the network again"
             )
-
-
-def _check_texts(program: Any, name: str) -> None:
-    """Raise unless every text in a program has the form of its key."""
-    for key, text in _texts(program):
-        fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
-        if not fits:
-            raise ArtefactError("file_refused", f"{text!r:.80} ({key or 'a name'}) in {name} could run code")
 
 
 def _emptied(value: Any) -> Any:

@@ -38,8 +38,6 @@ _TYPES = {"tensor(float)": torch.float32, "tensor(double)": torch.float64, "tens
 _OTHER_FILE = re.compile(rb"[\x00\x08]location")
 """A weight that lies in another file names it under this key; before it stands the last byte of its length."""
 
-_FATAL_ONLY = 4
-
 
 class _NotConverted(Exception):
     """Why a graph has no counterpart in PyTorch, in words that follow "because"."""
@@ -141,7 +139,7 @@ def _open(content: bytes, name: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.use_deterministic_compute = True
-    options.log_severity_level = _FATAL_ONLY
+    options.log_severity_level = 4  # fatal errors alone
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # where it prints errors that it also raises
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -150,15 +150,6 @@ def _divide(a: Any, b: Any) -> Any:
     return a // b if a.dtype.kind in "iuO" and b.dtype.kind in "iuO" else a / b
 
 
-def _power(x: Tensor, exponent: Tensor) -> Tensor:
-    return x.pow(float(exponent)) if exponent.numel() == 1 and exponent.dim() <= x.dim() else x.pow(exponent)
-
-
-def _clip(x: Tensor, low: list[float] | None = None, high: list[float] | None = None) -> Tensor:
-    least, most = (None if one is None else one[0] for one in (low, high))
-    return x if least is None and most is None else x.clamp(least, most)
-
-
 _TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
     10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
@@ -245,10 +236,6 @@ def _pad(x: Tensor, pads: list[int], value: Any = None, axes: Any = None, mode: 
     return functional.pad(x, _ends(before[2:], after[2:]), mode=known.get(mode, mode))
 
 
-def _split(x: Tensor, sizes: list[int] | None = None, axis: int = 0, num_outputs: int = 0) -> tuple[Tensor, ...]:
-    return x.split(sizes or -(-x.shape[axis] // num_outputs), dim=axis)
-
-
 def _module_of(value: Any) -> Any:
     return torch if isinstance(value, Tensor) else np
 
@@ -292,12 +279,12 @@ OPERATORS: dict[str, Operator] = {
     "Mul": operator.mul,
     "Div": _divide,
     "Mod": lambda a, b, fmod=0: torch.fmod(a, b) if fmod else torch.remainder(a, b),
-    "Pow": _power,
+    "Pow": lambda x, power: x.pow(float(power)) if power.numel() == 1 and power.dim() <= x.dim() else x.pow(power),
     "Neg": operator.neg,
     "Min": lambda *values: reduce(torch.minimum, values),
     "Max": lambda *values: reduce(torch.maximum, values),
     "Sum": lambda *values: reduce(torch.add, values),
-    "Clip": _clip,
+    "Clip": lambda x, low=None, high=None: x.clamp(low and low[0], high and high[0]) if low or high else x,
     "Equal": operator.eq,
     "Less": operator.lt,
     "LessOrEqual": operator.le,
@@ -331,7 +318,7 @@ OPERATORS: dict[str, Operator] = {
     "Expand": _expand,
     "Tile": lambda x, repeats: x.repeat(*repeats),
     "Pad": _pad,
-    "Split": _split,
+    "Split": lambda x, sizes=None, axis=0, num_outputs=0: x.split(sizes or -(-x.shape[axis] // num_outputs), dim=axis),
     "Range": lambda *ends: np.arange(*(end.item() for end in ends)),
     # What changes nothing
     "Identity": lambda x: x,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from brittle.estimate import Estimate
-from brittle.extensions.mmse.sigmoid import check_factor, sigmoid_flips
+from brittle.extensions.mmse.taylor_mvs import check_factor, sigmoid_flips
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
 from brittle.scores.base import NoiseScore

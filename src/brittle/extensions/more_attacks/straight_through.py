@@ -37,7 +37,10 @@ def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor)
     section 4 (straight-through estimator); Athalye, Carlini and Wagner, Obfuscated gradients give a false sense of
     security (ICML 2018), section 4.1 (backward pass differentiable approximation).
     """
-    if not len(rows) or not _replaces(search, rows[:1]):
+    mode, first = StandIns(1.0), rows[:1]
+    if len(first):
+        search.differentiated(lambda: mode).differentiate(first, search.origin[first], search.own[first])
+    if not mode.replaced:
         return
     for number in range(effort.smooth_rounds):
         width = WIDTHS[number % len(WIDTHS)]
@@ -47,13 +50,6 @@ def straight_through(search: Search, found: Found, effort: Effort, rows: Tensor)
         start = torch.where(known.isfinite()[:, None], search.best.points[several], search.origin[several])
         _descend(smooth, effort.smooth_steps, several, targets, start)
         search.bisect(found, effort.halvings)
-
-
-def _replaces(search: Search, rows: Tensor) -> bool:
-    mode = StandIns(1.0)
-    smooth = search.differentiated(lambda: mode)
-    smooth.differentiate(rows, search.origin[rows], search.own[rows])
-    return mode.replaced > 0
 
 
 def _targets(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor]:

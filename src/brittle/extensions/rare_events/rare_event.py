@@ -136,7 +136,7 @@ class _Way:
     @classmethod
     def of(cls, product: ByLevels, confidence: float) -> _Way:
         """Its interval on the scale of the logarithm; 0 where the product of levels came to nothing."""
-        variance = (1.0 + UNSEEN * product.levels.double()).square() * product.variance.nan_to_num(nan=0.0)
+        variance = (1.0 + UNSEEN * product.levels).square() * product.variance.nan_to_num(nan=0.0)
         log = product.log.nan_to_num(nan=-torch.inf) + variance / 2.0
         width = _quantile(confidence) * variance.sqrt()
         return cls(log, variance, torch.exp(log - width), torch.exp(log + width))

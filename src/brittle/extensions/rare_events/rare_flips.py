@@ -39,11 +39,12 @@ class ByLevels:
     def of(cls, products: Sequence[LevelProduct | None], device: torch.device) -> ByLevels:
         """The products of all points."""
         each = [LevelProduct(math.nan, math.nan, 0) if one is None else one for one in products]
-        log, variance = (
-            torch.tensor(numbers, dtype=torch.float64, device=device)
-            for numbers in ([one.log for one in each], [one.variance for one in each])
+        return cls(
+            *(
+                torch.tensor([getattr(one, name) for one in each], dtype=torch.float64, device=device)
+                for name in ("log", "variance", "levels")
+            )
         )
-        return cls(log, variance, torch.tensor([one.levels for one in each], device=device))
 
 
 @dataclass(frozen=True)

@@ -95,14 +95,10 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
     share, variance = first.share_below(0.0)
     level, number = Level(first, factor, math.log(share), variance, FIRST_STEP), 1
     level = yield from _moved(level, draw, copies // CHAIN)
-    while level.factor > 1.0 and number <= MOST_LEVELS:
-        after = yield from _next(level, draw)
-        if after is None:
-            break
+    while level.factor > 1.0 and number <= MOST_LEVELS and (after := (yield from _next(level, draw))):
         level, number = after, number + 1
-    if level.factor > 1.0:
-        return Stretched(LevelProduct(-math.inf, 0.0, number), shrunk)
-    return Stretched(LevelProduct(level.log, level.variance, number), shrunk)
+    log, variance = (-math.inf, 0.0) if level.factor > 1.0 else (level.log, level.variance)
+    return Stretched(LevelProduct(log, variance, number), shrunk)
 
 
 def shrunk_copies(copies: int) -> int:

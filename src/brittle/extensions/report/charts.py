@@ -40,7 +40,7 @@ NARROW = 336
 """Width of a drawing for small screens, in pixels: a phone's column."""
 
 MAX_DOTS = 1200
-"""Points in one scatter plot."""
+"""Points in one scatter plot; of more, a regular selection is drawn."""
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 """The curves of `nearest_chart`, with their colours."""
@@ -66,11 +66,6 @@ def score_colours(columns: Iterable[Column]) -> dict[str, str]:
     free = itertools.chain((place for place in order if place not in taken), itertools.count(len(PALETTE)))
     places = {score: next(free) if place is None else place for score, place in named.items()}
     return {score: PALETTE[place % len(PALETTE)] for score, place in places.items()}
-
-
-def thinned(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame`, or of more than `MAX_DOTS` rows a regular selection."""
-    return frame.iloc[:: max(-(-len(frame) // MAX_DOTS), 1)]
 
 
 def legend(columns: int, **options: Any) -> alt.Legend:
@@ -105,17 +100,13 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     return alt.layer(*chosen, band, *ends, line).properties(width=width - 64, height=min(260, width - 96))
 
 
-def ordered() -> alt.EncodingSortField:
-    return alt.EncodingSortField("order", op="min")
-
-
 def dashed(place: Any, **encoding: Any) -> Any:
     return place.mark_rule(stroke=MUTED, strokeDash=[4, 3]).encode(**encoding)
 
 
-def few_ticks(count: int = 4, **options: Any) -> alt.Axis:
+def few_ticks(count: int = 4) -> alt.Axis:
     """An axis of few ticks, wherever they fall."""
-    return alt.Axis(tickCount=count, grid=True, **options)
+    return alt.Axis(tickCount=count, grid=True)
 
 
 def names_axis(limit: int = LABEL_LIMIT) -> alt.Axis:

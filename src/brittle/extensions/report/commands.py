@@ -26,7 +26,8 @@ def report(
     """
     from brittle.analysis.columns import margin_columns
     from brittle.analysis.overview_text import how_brittle
-    from brittle.extensions.report.render import MARK, open_contents, write_page
+    from brittle.extensions.report.notebook import ReportPage
+    from brittle.extensions.report.render import MARK, open_contents, render
 
     page = out or run_folder / "report.html"
     check_own(page, MARK, "report")
@@ -35,7 +36,7 @@ def report(
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
     others = {str(folder): open_run(folder, run_folder, *against, images=True) for folder in against}
     contents = open_contents(table, epsilon, others)
-    path = write_page(contents, page)
+    path = ReportPage(render(contents)).save(page)
     if contents.tells_robustness:
         show(how_brittle(contents.overview))
     print(path)

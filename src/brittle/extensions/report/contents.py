@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -103,9 +102,6 @@ class Contents(Table):
     @cached_property
     def bias(self) -> ClassBias | None:
         """Robustness by class under the setting that speaks for the run."""
-        whole = self.overview.bias
-        if whole is not None and self.overview.numbers is self.chosen:
-            return whole
         return None if self.chosen is None else class_bias(self, self.chosen)
 
     @cached_property
@@ -121,10 +117,6 @@ class Contents(Table):
         """A label or a prediction as the page shows it: the name of its class, or the words for what is no class."""
         known = number is not None and not pd.isna(number)
         return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
-
-    def point_name(self, row: Mapping[Any, Any]) -> str:
-        """What the data call a point, or its row."""
-        return show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}"
 
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
         """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""

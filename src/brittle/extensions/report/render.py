@@ -24,7 +24,6 @@ from brittle.extensions.report.script_data import inert_json, page_data
 from brittle.extensions.report.wording import plural, show
 from brittle.registry import Registry
 from brittle.store.table import Table
-from brittle.store.writing import check_target, write
 from brittle.text import parse_epsilon
 from brittle.user_code import failing
 
@@ -66,18 +65,6 @@ def open_contents(
         epsilon_text=show(epsilon.strip(), 24) if isinstance(epsilon, str) else "",
         others={name: open_contents(other) for name, other in (against or {}).items()},
     )
-
-
-def write_page(contents: Contents, path: Path) -> Path:
-    """Write the page of `contents` to the file `path`, and return the path.
-
-    Raises:
-        StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-        DataError: the points of another run cannot be paired with those of this one.
-    """
-    check_target(path)
-    write(path, render(contents).encode("utf-8"))
-    return path
 
 
 def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> str:

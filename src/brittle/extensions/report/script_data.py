@@ -84,12 +84,13 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     safe = safety(by)
     order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
     limit = LIMIT if judge is None or judge.limit is None else judge.limit
-    words = words_of(contents.record.model.decision)
+    words, record = words_of(contents.record.model.decision), contents.record
     return {
         **_points(contents, answers),
         "limit": limit,
-        "chosen": chosen_sentence(contents.points.num_rows, contents.record.data),
-        "identity": _identity(contents),
+        "chosen": chosen_sentence(contents.points.num_rows, record.data),
+        # What tells the notes on these points from those on others: runs over as many of the same data share theirs
+        "identity": f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200],
         "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
@@ -259,12 +260,6 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
 
 
-def _identity(contents: Contents) -> str:
-    """What tells the notes on these points from those on others: runs over as many of the same data share theirs."""
-    record = contents.record
-    return f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200]
-
-
 def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
     pngs = contents.points["image"].to_pylist()
     if all(png is None for png in pngs):
@@ -273,14 +268,11 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     if not made.images:
         return None
     told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
-    grey = (contents.record.data.input_shape or (1,))[0] == 1
-    return {**told, "steps": _steps(contents), "grey": grey}
-
-
-def _steps(contents: Contents) -> float | None:
-    """Steps of brightness that one unit of the input is in an image; None where a pixel of it is none of the input."""
-    bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or ()
-    return None if bounds is None or max(sides[1:], default=TILE + 1) > TILE else 255.0 / (bounds[1] - bounds[0])
+    bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or (1,)
+    # Steps of brightness that one unit of the input is; None where a pixel of an image is none of the input
+    reduced = max(sides[1:], default=TILE + 1) > TILE
+    steps = None if bounds is None or reduced else 255.0 / (bounds[1] - bounds[0])
+    return {**told, "steps": steps, "grey": sides[0] == 1}
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:

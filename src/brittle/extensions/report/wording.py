@@ -86,11 +86,6 @@ def p_value(value: float) -> str:
     return MISSING if math.isnan(value) else "below 1e-16" if value < 1e-16 else short(value)
 
 
-def draws_text(most: int | None, stops: bool) -> str:
-    """The draws of a score, such as `200 draws`, or `at most 200 draws` where points stop; nothing without draws."""
-    return "" if most is None else f"{'at most ' if stops else ''}{plural(most, 'draw')}"
-
-
 def range_text(texts: Sequence[str]) -> str:
     """The first and the last of `texts`, or the one if they are alike."""
     if not texts:

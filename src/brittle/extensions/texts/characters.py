@@ -8,7 +8,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +19,7 @@ from brittle.estimate import Parameters
 from brittle.extensions.texts.forms import codes_of, text_of
 from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.tables import READ
-from brittle.noise.transform import Transforming
+from brittle.noise.transform import Transforming, check_share
 
 KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 """The rows of a keyboard, each half a key to the right of the one above."""
@@ -29,17 +28,11 @@ ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІК�
 """Latin letters, and Cyrillic ones that look the same."""
 
 
-def _neighbours() -> dict[str, str]:
-    places = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
-    return {
-        one: "".join(
-            other for other, (x, y) in places.items() if other != one and abs(x - at) <= 1.0 and abs(y - row) <= 1
-        )
-        for one, (at, row) in places.items()
-    }
-
-
-NEIGHBOURS = _neighbours()
+_PLACES = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
+NEIGHBOURS = {
+    one: "".join(key for key, (x, y) in _PLACES.items() if key != one and abs(x - at) <= 1.0 and abs(y - row) <= 1)
+    for one, (at, row) in _PLACES.items()
+}
 """The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]
@@ -58,18 +51,6 @@ def _slip(text: str, place: int, chance: float) -> tuple[int, str]:
     return 1, own * 2 if kind == 3 else ""
 
 
-def _case(text: str, place: int, chance: float) -> tuple[int, str]:
-    return 1, text[place].swapcase()[:1]
-
-
-def _space(text: str, place: int, chance: float) -> tuple[int, str]:
-    return 1, "" if text[place].isspace() else f"{text[place]} "
-
-
-def _look_alike(text: str, place: int, chance: float) -> tuple[int, str]:
-    return 1, ALIKE.get(text[place], text[place])
-
-
 class Kind(NamedTuple):
     """A way to change a character."""
 
@@ -79,9 +60,17 @@ class Kind(NamedTuple):
 
 EDITS = {
     "typos": Kind(_slip, "A random share of the characters is mistyped: a key beside, swapped, left out or twice"),
-    "case": Kind(_case, "A random share of the letters is written in the other case"),
-    "spaces": Kind(_space, "A random share of the characters gets a space behind it; of the spaces, is left out"),
-    "homoglyphs": Kind(_look_alike, "A random share of the letters becomes Cyrillic ones that look the same"),
+    "case": Kind(
+        lambda text, at, _: (1, text[at].swapcase()[:1]), "A random share of the letters is written in the other case"
+    ),
+    "spaces": Kind(
+        lambda text, at, _: (1, "" if text[at].isspace() else f"{text[at]} "),
+        "A random share of the characters gets a space behind it; of the spaces, is left out",
+    ),
+    "homoglyphs": Kind(
+        lambda text, at, _: (1, ALIKE.get(text[at], text[at])),
+        "A random share of the letters becomes Cyrillic ones that look the same",
+    ),
 }
 """The kinds of edits by their names on the command line."""
 
@@ -134,8 +123,7 @@ class Edits(_OfTexts):
         """Change a character with the probability `share`."""
         if kind not in EDITS:
             raise ParameterError(f"edits are {', '.join(EDITS)}; found {kind!r:.40}")
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
-            raise ParameterError(f"the share of characters to change is above 0 and at most 1; found {share!r:.40}")
+        check_share(share)
         self._set(kind=kind, sigma=float(share))
 
     @property
@@ -221,10 +209,6 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _edits(kind: str, shares: Sequence[float], data: NoiseData) -> list[Edits]:
-    return [Edits(kind, share) for share in shares]
-
-
 def _paraphrases(levels: Sequence[float], data: NoiseData) -> list[Paraphrases]:
     noise = Paraphrases(data.text)
     for batch in () if data.points is None else data.points.batches(READ):
@@ -234,6 +218,7 @@ def _paraphrases(levels: Sequence[float], data: NoiseData) -> list[Paraphrases]:
 
 
 TYPOS, CASE, SPACES, HOMOGLYPHS = (
-    NamedNoise(partial(_edits, kind), example=0.05, changes="characters") for kind in EDITS
+    NamedNoise(lambda shares, data, kind=kind: [Edits(kind, one) for one in shares], example=0.05, changes="characters")
+    for kind in EDITS
 )
 PARAPHRASES = NamedNoise(_paraphrases, example="FILE.json", changes="characters")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.extensions.trees.known_trees import agrees, find_trees, place_categories, predict
+from brittle.estimate import ORDER
+from brittle.extensions.trees.read_trees import raw_scores, trees_of
 from brittle.extensions.trees.trees import Trees
 from brittle.measure.forward import Clean
 from brittle.model.arrays import Estimator
@@ -26,13 +28,11 @@ DEMANDING, CONFLICT = 48, 4.0
 """Trees at most whose best leaves choose a split; and what one that divides these counts beside one that takes them
 from the point (chosen on forests and boosted trees of census data)."""
 
-LENGTHS: dict[str, Callable[[np.ndarray], float]] = {
-    "l2": lambda offset: float(np.sqrt(offset @ offset)),
-    "linf": lambda offset: float(np.abs(offset).max()),
-    "l1": lambda offset: float(np.abs(offset).sum()),
-    "l0": lambda offset: float(np.count_nonzero(offset)),
-}
-"""The norms of an offset, `[n]`."""
+ODD_ROWS = 256
+"""Inputs at which trees as they were read are compared with their library."""
+
+_TREES: WeakKeyDictionary[Estimator, Trees | None] = WeakKeyDictionary()
+"""The trees of each classifier, which are read and compared once."""
 
 
 def search_boxes(
@@ -58,7 +58,8 @@ def search_boxes(
     usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
     if len(usable) and not agrees(model, trees, given[usable]):
         return None
-    trees = trees.of_whole(rules.whole)
+    if rules.whole.any():
+        trees = replace(trees, cut=np.where(rules.whole[trees.feature], np.floor(trees.cut), trees.cut))
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
         return None
@@ -126,7 +127,8 @@ class BoxSearch:
     ) -> None:
         self.distance, self.proved = np.inf, 0.0
         self.found: np.ndarray | None = None
-        self._point, self._own, self._length, self._rules, self._predicted = point, own, LENGTHS[norm], rules, predicted
+        self._point, self._own, self._rules, self._predicted = point, own, rules, predicted
+        self._order = ORDER.get(norm, 0)  # NumPy's of the number that change
         self._slack, self._ends, self._count = trees.slack, trees.ends, count()
         self._tree = np.searchsorted(trees.roots, trees.leaves, side="right")
         values, margins = trees.value[trees.leaves], trees.base - trees.base[own]
@@ -148,9 +150,13 @@ class BoxSearch:
             heapq.heappush(self._waiting, deeper)
         self.proved = min(self._waiting[0].distance if self._waiting else np.inf, self.distance)
 
+    def _length(self, at: np.ndarray) -> float:
+        """The distance of an input, `[n]`."""
+        return float(np.linalg.norm(at - self._point, self._order))
+
     def _kept(self, box: Box) -> list[Box]:
         """The box as it waits; nothing where no other class can win in it, or only farther away than what was found."""
-        distance = self._length(box.nearest - self._point)
+        distance = self._length(box.nearest)
         if distance >= self.distance:
             return []
         leaves, margins = box.leaves, box.margins
@@ -171,7 +177,7 @@ class BoxSearch:
     def _keep(self, at: np.ndarray, margin: float) -> bool:
         """Whether another class wins at an input of this margin, which is kept then where it is the nearest."""
         wins = margin > self._slack or (margin >= -self._slack and self._predicted(at) != self._own)
-        if wins and (distance := self._length(at - self._point)) < self.distance:
+        if wins and (distance := self._length(at)) < self.distance:
             self.distance, self.found = distance, at
         return wins
 
@@ -192,7 +198,7 @@ class BoxSearch:
         low, high = narrow(self._rules, np.maximum(box.low, lows.max(axis=0)), np.minimum(box.high, highs.min(axis=0)))
         if (low < high).all():  # where the best leaves of all trees meet
             at = find_nearest(self._rules, self._point, low, high)
-            if self._length(at - self._point) < self.distance:
+            if self._length(at) < self.distance:
                 self._keep(at, box.margins[rival] + most[:, rival].sum())
         return self._halves(box, *self._split(box, lows, highs, gain))
 
@@ -252,3 +258,54 @@ def find_nearest(rules: Rules, point: np.ndarray, low: np.ndarray, high: np.ndar
     for group in rules.groups:
         at[group[high[group].argmax()]] += at[group].sum() == 0.0
     return at
+
+
+def find_trees(model: Estimator) -> Trees | None:
+    """Return the trees that a classifier adds up, where it is an ensemble of them that was read right; else None.
+
+    The library's own scores and classes are compared with these at inputs on the cuts of the trees and beside them.
+    """
+    if model not in _TREES:
+        _TREES[model] = _read(model)
+    return _TREES[model]
+
+
+def _read(model: Estimator) -> Trees | None:
+    trees = trees_of(model.estimator)
+    if trees is None or len(trees.base) != len(model.classes):
+        return None
+    rows, names = trees.odd_rows(ODD_ROWS), dict(enumerate(model.feature_names or ()))
+    for place, levels in trees.levels.items():
+        coded = model.categories.get(names.get(place))
+        if coded is not None or all(isinstance(level, int | float) for level in levels):
+            rows[:, place] = np.resize(levels if coded is None else range(len(coded.levels)), len(rows))
+    return trees if agrees(model, trees, rows) else None
+
+
+def agrees(model: Estimator, trees: Trees, rows: np.ndarray) -> bool:
+    """Tell whether the library gives those of rows `[B, n]` whose categories it knows, some at least, the sums and
+    classes of these trees."""
+    rows = model.rules(rows.shape[1]).kept(rows)
+    places = place_categories(model, trees, rows)
+    have_levels = ~np.isnan(places).any(axis=1)
+    if not have_levels.any():
+        return False
+    rows = rows[have_levels]
+    raw = raw_scores(model.estimator, model.as_rows(rows))
+    return trees.agree(places[have_levels], raw, predict(model, rows))
+
+
+def place_categories(model: Estimator, trees: Trees, rows: np.ndarray) -> np.ndarray:
+    """Return rows `[B, n]` with the places that categories have in trees."""
+    rows, names = rows.copy(), dict(enumerate(model.feature_names or ()))
+    for place in trees.levels:
+        coded = model.categories.get(names.get(place))
+        values = rows[:, place].tolist() if coded is None else [coded.levels[int(code)] for code in rows[:, place]]
+        rows[:, place] = trees.places(place, values)
+    return rows
+
+
+def predict(model: Estimator, rows: np.ndarray) -> np.ndarray:
+    """Return the positions in `classes` of what the library predicts for rows `[B, n]`; `[B]`."""
+    classes = np.ravel(model.estimator.predict(model.as_rows(rows)))
+    return (classes[:, None] == model.classes).argmax(axis=1)

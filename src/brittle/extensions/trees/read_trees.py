@@ -121,7 +121,8 @@ def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Tr
         _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
         number = np.array(own["split_conditions"], np.float32).astype(np.float64)
         left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
-        sizes = {len(one) for key, one in own.items() if key in PER_NODE} | {int(own["tree_param"]["num_nodes"])}
+        per_node = ("right_children", "split_indices", "split_conditions", "split_type", "default_left")
+        sizes = {len(own[key]) for key in per_node if key in own} | {int(own["tree_param"]["num_nodes"])}
         _check(sizes == {len(left)} and at in range(groups), "its header claims other nodes, or another class")
         starts, sizes, codes = (own.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
         sets = {
@@ -138,13 +139,6 @@ def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Tr
     enc = model.get("cats", {}).get("enc", ())
     levels = {place: _texts(one) for place, one in zip(range(features), enc, strict=False) if one["values"]}
     return Trees.of(of_numbers(parts), base, features, cut, SINGLE, levels)
-
-
-PER_NODE = (
-    *("left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type"),
-    *("default_left", "base_weights", "loss_changes", "sum_hessian"),
-)
-"""Arrays of XGBoost with an entry a node."""
 
 
 def _ends(codes: Any) -> list[float]:
@@ -205,17 +199,14 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) 
         value = of_class(np.append(np.zeros(count - 1), value), at % groups, groups)
         parts.append(((leaf, feature.astype(int), cut, left, right, value), sets))
     coded = [place for place, info in enumerate(feature_infos) if kept and info[0] not in "[n"]
+    plain = any(all(isinstance(level, int | float) for level in levels) for levels in kept)
     # Of columns of categories that are ordered, or constant, it says no more than of numbers.
-    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if any(map(_are_numbers, kept)) else set()
+    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if plain else set()
     _check(
         len(coded) == len(kept) and not alike & {*feature_infos}, "it does not say which columns hold its categories"
     )
     levels = dict(zip(coded, kept, strict=True))
     return Trees.of(of_numbers(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
-
-
-def _are_numbers(levels: list[Any]) -> bool:
-    return all(isinstance(one, int | float) for one in levels)
 
 
 def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:
@@ -318,7 +309,7 @@ _READERS = {
     ("xgboost", "XGBClassifier"): _xgboost,
     ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(*_lightgbm_lines(one.booster_.model_to_string())),
     ("catboost", "CatBoostClassifier"): _catboost,
-    **{("brittle", f"{kind}File"): lambda one: one.trees for kind in ("XGBoost", "LightGBM", "CatBoost")},
+    ("brittle", "TreeFile"): lambda one: one.trees,
 }
 """Who reads which classifier, by its package and name."""
 
@@ -326,15 +317,11 @@ _READERS = {
 def raw_scores(estimator: Any, rows: Any) -> np.ndarray:
     """Ask the library itself for what its trees add up to, `[B, C]`; of two classes that may be one number, `[B]`."""
     package = type(estimator).__module__.partition(".")[0]
-    if package in _RAW:
-        return np.asarray(estimator.predict(rows, **_RAW[package]))
+    options = {"xgboost": "output_margin", "lightgbm": "raw_score"}
+    if package in options:
+        return np.asarray(estimator.predict(rows, **{options[package]: True}))
+    if package == "catboost":
+        return np.asarray(estimator.predict(rows, prediction_type="RawFormulaVal"))
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(rows))
     return estimator.predict_proba(rows) * len(getattr(estimator, "estimators_", [estimator]))
-
-
-_RAW = {
-    "xgboost": {"output_margin": True},
-    "lightgbm": {"raw_score": True},
-    "catboost": {"prediction_type": "RawFormulaVal"},
-}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from brittle.extensions.trees.read_trees import DAMAGED, parse_trees
 from brittle.extensions.trees.trees import Trees
 from brittle.model.loading.load import file_source
 from brittle.user_code import import_package
+
+Function = Callable[[np.ndarray], Any]
+"""What a library computes of rows `[B, n]`."""
 
 
 class TreeFile:
@@ -32,14 +36,12 @@ class TreeFile:
     """
 
     feature_names_in_: np.ndarray | None = None
+    _chosen: Function | None = None
 
-    def __init__(self, content: bytes, ending: str, library: Any, data: Any, trees: Trees) -> None:
+    def __init__(self, content: bytes, ending: str, library: str, package: Any, data: Any, trees: Trees) -> None:
         self._content, self._ending, self.trees = content, ending, trees
         self.classes_: np.ndarray = np.arange(len(trees.base))
-        self._open(library, data)
-
-    def _open(self, library: Any, data: Any) -> None:
-        raise NotImplementedError
+        self._sums, self._shares = getattr(self, f"_open_{library}")(package, data)
 
     def __reduce__(self) -> Any:
         return read_tree_file, (self._content, self._ending)
@@ -71,37 +73,32 @@ class TreeFile:
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Sums over the trees, `[B, C]`, or `[B]` of two classes."""
-        raise NotImplementedError
+        return np.asarray(self._sums(self._numbers(rows)))
 
     def predict_proba(self, rows: Any) -> np.ndarray:
-        """Probabilities of the classes, `[B, C]`."""
-        raise NotImplementedError
+        """Probabilities of the classes, `[B, C]`; that of the second stands for both where the library gives one."""
+        shares = np.asarray(self._shares(self._numbers(rows)))
+        return shares if shares.ndim == 2 else np.stack((1 - shares, shares), axis=1)
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Classes, `[B]`."""
+        """Classes, `[B]`, of the largest probability, or by the threshold of CatBoost's."""
+        if self._chosen is not None:
+            return np.ravel(self._chosen(self._numbers(rows)))
         return self.classes_[self.predict_proba(rows).argmax(axis=1)]
 
+    def _open_xgboost(self, library: Any, data: Any) -> tuple[Function, Function]:
+        booster = library.Booster()
+        booster.load_model(bytearray(json.dumps(_xgboost_anew(data)).encode()))
+        self._take_names(booster.feature_names, "")
+        named = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
 
-class XGBoostFile(TreeFile):
-    def _open(self, library: Any, data: Any) -> None:
-        self._booster, self._matrix = library.Booster(), library.DMatrix
-        self._booster.load_model(bytearray(json.dumps(_xgboost_anew(data)).encode()))
-        self._take_names(self._booster.feature_names, "")
+        def compute(margins: bool, numbers: np.ndarray) -> np.ndarray:
+            matrix = library.DMatrix(numbers, enable_categorical=True, **named)
+            return booster.predict(matrix, output_margin=margins)
 
-    def _predict(self, rows: Any, margins: bool) -> np.ndarray:
-        types = {"feature_names": self._booster.feature_names, "feature_types": self._booster.feature_types}
-        matrix = self._matrix(self._numbers(rows), enable_categorical=True, **types)
-        return self._booster.predict(matrix, output_margin=margins)
+        return partial(compute, True), partial(compute, False)
 
-    def decision_function(self, rows: Any) -> np.ndarray:
-        return self._predict(rows, True)
-
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        return _of_classes(self._predict(rows, False))
-
-
-class LightGBMFile(TreeFile):
-    def _open(self, library: Any, data: Any) -> None:
+    def _open_lightgbm(self, library: Any, data: Any) -> tuple[Function, Function]:
         header, blocks, _ = data
         if header["version"] not in LIGHTGBM_VERSIONS:  # it may keep what is not known here
             raise ValueError(f"its version is {header['version']:.10}, and {', '.join(LIGHTGBM_VERSIONS)} are read")
@@ -109,41 +106,25 @@ class LightGBMFile(TreeFile):
         for number, block in enumerate(blocks):
             text += f"\nTree={number}\n{_written({key: value for key, value in block.items() if not key.isdigit()})}\n"
         with warnings.catch_warnings(action="ignore"):  # that parameters other than this one are those of the file
-            self._booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
-        self._take_names(self._booster.feature_name(), "Column_{}")
+            booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
+        self._take_names(booster.feature_name(), "Column_{}")
+        return partial(booster.predict, raw_score=True), booster.predict
 
-    def decision_function(self, rows: Any) -> np.ndarray:
-        return self._booster.predict(self._numbers(rows), raw_score=True)
-
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        return _of_classes(self._booster.predict(self._numbers(rows)))
-
-
-class CatBoostFile(TreeFile):
-    def _open(self, library: Any, data: Any) -> None:
-        self._model = library.CatBoostClassifier()
+    def _open_catboost(self, library: Any, data: Any) -> tuple[Function, Function]:
+        model = library.CatBoostClassifier()
         with tempfile.TemporaryDirectory() as folder:  # it reads JSON from files alone
             file = Path(folder) / "model.json"
             file.write_text(json.dumps(_catboost_anew(data)))
-            self._model.load_model(str(file), format="json")
-        self.classes_ = np.asarray(self._model.classes_)
-        self._take_names(self._model.feature_names_, "{}")
-        share = self._model.get_probability_threshold() if len(data["scale_and_bias"][1]) == 1 else 0.5
+            model.load_model(str(file), format="json")
+        self.classes_, self._chosen = np.asarray(model.classes_), model.predict
+        self._take_names(model.feature_names_, "{}")
+        share = model.get_probability_threshold() if len(data["scale_and_bias"][1]) == 1 else 0.5
         if not 0 < share < 1:
             raise ValueError(f"its probability threshold is {share:.4g}, which predicts one class")
-        # What a sum over the trees exceeds where the second class is predicted
-        self._threshold = float(np.log(share / (1 - share)))
+        threshold = float(np.log(share / (1 - share)))  # what a sum exceeds where the second class is predicted
         if share != 0.5:
-            self.trees = replace(self.trees, base=self.trees.base - [0.0, self._threshold])
-
-    def decision_function(self, rows: Any) -> np.ndarray:
-        return np.asarray(self._model.predict(self._numbers(rows), prediction_type="RawFormulaVal")) - self._threshold
-
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        return np.asarray(self._model.predict_proba(self._numbers(rows)))
-
-    def predict(self, rows: Any) -> np.ndarray:
-        return np.ravel(self._model.predict(self._numbers(rows)))
+            self.trees = replace(self.trees, base=self.trees.base - [0.0, threshold])
+        return lambda rows: model.predict(rows, prediction_type="RawFormulaVal") - threshold, model.predict_proba
 
 
 LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
@@ -151,8 +132,6 @@ LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
 
 WORDS = ("tree", "average_output")
 """Lines of LightGBM's header without a value."""
-
-_LIBRARIES = {"xgboost": XGBoostFile, "lightgbm": LightGBMFile, "catboost": CatBoostFile}
 
 
 def _xgboost_anew(data: Any) -> dict[str, Any]:
@@ -164,28 +143,28 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
     features, groups = int(parameters["num_feature"]), int(parameters["num_class"])
     grown = model["trees"]
     written: dict[str, Any] = {
-        "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
-        "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
-        "tree_info": list(map(int, model["tree_info"])),
-        "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
+        "model": {
+            "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
+            "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
+            "tree_info": list(map(int, model["tree_info"])),
+            "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
+        },
+        "name": "gbtree",
     }
-    written = {"model": written, "name": "gbtree"}
     if dart:
         written = {"gbtree": written, "name": "dart", "weight_drop": list(map(float, booster["weight_drop"]))}
     base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), float)).tolist()
     numbers = _texts(num_class=groups, num_feature=features, num_target=1, boost_from_average=1)
+    # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
+    objective: dict[str, Any] = {"name": name.replace("multi:softmax", "multi:softprob")}
+    objective["reg_loss_param"] = _texts(scale_pos_weight=1)
     learner_anew = {
         "attributes": {},
         "feature_names": list(map(str, learner.get("feature_names", ()))),
         "feature_types": list(map(str, learner.get("feature_types", ()))),
         "gradient_booster": written,
         "learner_model_param": numbers | {"base_score": json.dumps(base if len(base) > 1 else base[0])},
-        # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
-        "objective": {
-            "name": name.replace("multi:softmax", "multi:softprob"),
-            "reg_loss_param": _texts(scale_pos_weight=1),
-        }
-        | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
+        "objective": objective | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
     }
     version = list(map(int, data["version"]))[:3]
     if version[0] > LATEST_XGBOOST:  # it may keep what is not written anew here
@@ -236,55 +215,55 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
 
 def _catboost_anew(data: Any) -> dict[str, Any]:
     """Write a model of CatBoost with what its predictions need, each number cast and each place in range."""
-    (scale, bias), info, features, places = data["scale_and_bias"], data["model_info"], [], {}
+    (scale, bias), info, features = data["scale_and_bias"], data["model_info"], []
     for at, feature in enumerate(data["features_info"]["float_features"]):
-        borders = sorted({float(border) for border in feature["borders"] or ()})
         if int(feature["flat_feature_index"]) != at:
             raise ValueError("its columns are not in order")
-        places |= {(at, border): len(places) + place for place, border in enumerate(borders)}
         features.append(
-            {"borders": borders, "feature_id": str(feature["feature_id"]), "feature_index": at}
-            | {"flat_feature_index": at, "has_nans": bool(feature["has_nans"])}
-            | {"nan_value_treatment": str(feature["nan_value_treatment"])}
-        )
-    trees = []
-    for tree in data["oblivious_trees"]:
-        splits = [(int(split["float_feature_index"]), float(split["border"])) for split in tree["splits"] or ()]
-        written = [
             {
-                "border": border,
-                "float_feature_index": at,
-                "split_index": places[at, border],
-                "split_type": "FloatFeature",
+                "borders": sorted({float(border) for border in feature["borders"] or ()}),
+                "feature_id": str(feature["feature_id"]),
+                "feature_index": at,
+                "flat_feature_index": at,
+                "has_nans": bool(feature["has_nans"]),
+                "nan_value_treatment": str(feature["nan_value_treatment"]),
             }
-            for at, border in splits
-        ]
-        trees.append({"leaf_values": list(map(float, tree["leaf_values"])), "splits": written})
+        )
+    order = [(at, border) for at, feature in enumerate(features) for border in feature["borders"]]
+    places = {split: place for place, split in enumerate(order)}
+
+    def write_split(split: Any) -> dict[str, Any]:
+        at, border = int(split["float_feature_index"]), float(split["border"])
+        written = {"border": border, "float_feature_index": at, "split_index": places[at, border]}
+        return written | {"split_type": "FloatFeature"}
+
     loss, classes = info["params"]["loss_function"]["type"], info["class_params"]["class_names"]
     kinds = {*map(type, classes)} or {int}  # CrossEntropy names none
     if len(kinds) > 1 or len({*classes}) != (max(2, len(bias)) if classes else 0):
         raise ValueError("its classes are not those of its trees")
     kind = {int: "Integer", float: "Float", str: "String", bool: "Boolean"}[kinds.pop()]
-    class_params = {"class_label_type": kind, "class_names": classes, "class_to_label": [*range(max(2, len(bias)))]}
-    loss_params = {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}}
-    written_info: dict[str, Any] = {"params": loss_params}
-    written_info["class_params"] = class_params | {"classes_count": 0}
-    if "binclass_probability_threshold" in info:
-        written_info["binclass_probability_threshold"] = str(float(info["binclass_probability_threshold"]))
+    labels = {"class_names": classes, "class_to_label": [*range(max(2, len(bias)))], "classes_count": 0}
+    threshold = "binclass_probability_threshold"
     return {
         "features_info": {"float_features": features},
-        "model_info": written_info,
-        "oblivious_trees": trees,
+        "model_info": {
+            "params": {"loss_function": {"type": loss, "params": {}}, "flat_params": {"loss_function": loss}},
+            "class_params": {"class_label_type": kind, **labels},
+            **({threshold: str(float(info[threshold]))} if threshold in info else {}),
+        },
+        "oblivious_trees": [
+            {
+                "leaf_values": list(map(float, tree["leaf_values"])),
+                "splits": [write_split(split) for split in tree["splits"] or ()],
+            }
+            for tree in data["oblivious_trees"]
+        ],
         "scale_and_bias": [float(scale), list(map(float, bias))],
     }
 
 
 def _texts(**numbers: int) -> dict[str, str]:
     return {key: str(number) for key, number in numbers.items()}
-
-
-def _of_classes(numbers: np.ndarray) -> np.ndarray:
-    return numbers if numbers.ndim == 2 else np.stack((1 - numbers, numbers), axis=1)
 
 
 def _written(lines: Mapping[str, str]) -> str:
@@ -311,7 +290,7 @@ def read_tree_file(content: bytes, name: str) -> TreeFile:
         ) from error
     package = import_package(library, name, "pip install 'brittle[trees]'")
     try:
-        return _LIBRARIES[library](content, ending, package, data, trees)
+        return TreeFile(content, ending, library, package, data, trees)
     except Exception as error:
         raise ModelError("model_file", f"{library} cannot open {name}: {first_line(error)}; {advice}") from error
 

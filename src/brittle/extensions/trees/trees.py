@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -119,11 +119,6 @@ class Trees:
                 low[side], high[side] = low[nodes], high[nodes]
             high[left, of], low[right, of] = np.minimum(high[left, of], cut), np.maximum(low[right, of], cut)
         return low[self.leaves], high[self.leaves]
-
-    def of_whole(self, columns: np.ndarray) -> Trees:
-        """The same for inputs that are whole numbers in some columns, `[n]`."""
-        cut = np.where(columns[self.feature], np.floor(self.cut), self.cut)
-        return replace(self, cut=cut) if columns.any() else self
 
     @cached_property
     def _levels(self) -> list[np.ndarray]:

@@ -38,11 +38,6 @@ class _Member(NamedTuple):
     size: int
 
 
-def is_webdataset(path: Path) -> bool:
-    """Whether `path` is a `.tar` file, or a folder with `.tar` files."""
-    return path.suffix == ".tar" if path.is_file() else any(file.is_file() for file in path.glob("*.tar"))
-
-
 def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.tar` file, or in those of one split in a folder (`test-000000.tar`), in their order.
 
@@ -128,6 +123,7 @@ def _content(one: _Member, data: str) -> bytes:
 
 
 WEBDATASET = Format(
-    "webdataset", "WebDataset shards, .tar, or a folder of them", is_webdataset, read_webdataset, IMAGE_OPTIONS,
-    rank=1, in_parts=True,
+    "webdataset", "WebDataset shards, .tar, or a folder of them",
+    lambda path: path.suffix == ".tar" if path.is_file() else any(file.is_file() for file in path.glob("*.tar")),
+    read_webdataset, IMAGE_OPTIONS, rank=1, in_parts=True,
 )  # fmt: skip

@@ -31,9 +31,8 @@ JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times by default, a quarter of an
 hour of silence."""
 
-WATCH_SECONDS, LOST_SECONDS = 3.0, 15.0
-"""How often the run looks whether the head of the cluster is there, and after how long without it is lost: Ray ends the
-whole process after a minute."""
+LOST_SECONDS = 15.0
+"""After how long without the head of the cluster it is lost: Ray ends the whole process after a minute."""
 
 
 @dataclass
@@ -50,7 +49,6 @@ class Cluster:
     size: int | None = None
     gpus: int = 0
     _answered: float = field(default=0.0, init=False)
-    _looked: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         if self.address != AUTO and _host_and_port(self.address) is None:
@@ -100,28 +98,23 @@ class Cluster:
                     f"one of its nodes (ray status) and has the same token",
                 ) from error
         try:
-            self._answered = self._looked = time.monotonic()
+            self._answered = time.monotonic()
             yield ray
         finally:
             ray.shutdown()
 
     def _look(self, ray: Any) -> None:
         """Raise where the head of the cluster has not listened for long."""
-        now = time.monotonic()
-        if now - self._looked < WATCH_SECONDS:
-            return
-        self._looked = now
         try:
             _check_listens(ray.get_runtime_context().gcs_address)
+            self._answered = time.monotonic()
         except OSError as error:
-            if now - self._answered > LOST_SECONDS:
+            if time.monotonic() - self._answered > LOST_SECONDS:
                 raise ClusterLostError(
                     "cluster_lost",
                     f"the cluster at {self.address} is lost ({error}); what is done is in the folder, go on with "
                     f"--resume",
                 ) from error
-        else:
-            self._answered = now
 
     def _variables(self) -> dict[str, str | None]:
         """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from brittle.analysis.decisions import MORE_DRAWS
 from brittle.cli.common import Quiet, Run, program, say
 from brittle.errors import UsageError
-from brittle.store.columns import UNDECIDED
-from brittle.store.reading import open_run, read_shards
-from brittle.store.writing import write
 
-EARLIER, LATER, JOINED = ".before", ".more", ".joined"
-"""Endings of the folders beside a run to which copies are added: the run before, the copies, and both together."""
+if TYPE_CHECKING:
+    from brittle.store.record import RunRecord
 
 
 def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
@@ -43,65 +41,84 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
 def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) -> int:
     """Draw more noisy copies of the undecided points of RUN, and add to RUN what they show.
 
-    Points that were decided stay as they are; the others are as in a run with as many copies at most. Run it where RUN
-    was scored: MODEL, DATA and options are those of its command. A command that is stopped is called again.
+    Points that were decided stay as they are; the others are as in a run with as many copies at most. Call it where RUN
+    was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
         draws: Noisy copies of a point at most; ten times those of RUN by default.
     """
-    from brittle.cli.score import score
+    from brittle.analysis.decisions import MORE_DRAWS
+    from brittle.cli.score import open_job
     from brittle.extensions.workers.join import join as join_runs
+    from brittle.run import execute
+    from brittle.run.progress import progress
+    from brittle.store.folder import RunFolder
+    from brittle.store.reading import open_run
+    from brittle.store.writing import write
 
-    earlier, later, joined = (Path(f"{run_folder}{ending}") for ending in (EARLIER, LATER, JOINED))
-    if earlier.exists() and not run_folder.exists():
-        earlier.rename(run_folder)
-    record, _ = open_run(run_folder)
-    names = {one.score: one.parameters.get("draws") for one in record.scores if one.parameters.get("limit")}
-    if not names:
-        raise UsageError(f"{run_folder} has no score that counts copies for a limit; score it by shrinkage first")
+    run = run_folder.resolve()
+    work = run.with_name(f".{run.name}.more")
+    later, joined, before = (work / name for name in ("later", "joined", "before"))
+    if before.exists() and not run.exists():  # stopped between the two renames below
+        before.rename(run)
+    record, _ = open_run(run)
+    most, names = _counts(run_folder, record)
+    draws = MORE_DRAWS * most if draws is None else draws
+    if draws <= most:
+        raise UsageError(f"{run_folder} has up to {most:,} copies of a point; give --draws a larger number than that")
     if record.command is None or record.command[:2] != ("brittle", "score"):
         raise UsageError(
             f"{run_folder} was scored from Python, whose arguments are not recorded; call brittle.score again with "
-            f"draws={MORE_DRAWS * max(names.values())}, which counts on for the undecided points alone"
+            f"draws={draws}, which draws more for its undecided points alone"
         )
-    most = MORE_DRAWS * max(names.values()) if draws is None else draws
-    ids = [*dict.fromkeys(_undecided(run_folder))]
+    ids = [*dict.fromkeys(_undecided(run))]
     if not ids:
         say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
         return 0
-    say(quiet, f"{len(ids):,} points are undecided; drawing up to {most:,} copies of each")
+    say(quiet, f"{len(ids):,} points are undecided; drawing up to {draws:,} copies of each")
+    work.mkdir(exist_ok=True)
+    write(work / "ids.txt", "".join(f"{name}\n" for name in ids).encode())
     app = import_module("brittle.cli.commands").app
     _, given, _ = app.parse_args([*record.command[1:]], exit_on_error=False, print_error=False)
     given.apply_defaults()
     model, data, _, declared, reading, scoring, running, sharing, *_ = given.arguments.values()
-    chosen = Path(f"{later}.ids")
-    write(chosen, "".join(f"{name}\n" for name in ids).encode())
-    reading = replace(reading, points=None, sample=None, ids=chosen)
-    others = {one.score for one in record.scores} - names.keys()
+    reading = replace(reading, points=None, sample=None, ids=work / "ids.txt")
+    others = {one.score for one in record.scores} - names
     settings = tuple(one for one in scoring.settings if one.partition(".")[0] not in others)
-    scoring = replace(scoring, scores=(*names,), draws=(most,), settings=settings)
+    scoring = replace(scoring, scores=(*names,), draws=(draws,), settings=settings)
     scoring = replace(scoring, norm=(), effort=None, pseudo_margin=None)
-    running = replace(running, mirror=None, expected_accuracy=None, skip_doctor=True, resume=later.exists(), quiet=True)
-    score(
-        model, data, out=later, declared=declared, reading=reading, scoring=scoring, running=running,
-        sharing=replace(sharing, part=None), inside=("more", str(run_folder)),
-    )  # fmt: skip
+    opening = partial(open_job, model, data, declared, reading, scoring, replace(running, quiet=True))
+    with progress(not quiet) as advance:
+        workers = sharing.processes(opening, declared.device)
+        words = ("brittle", "more", str(run_folder))
+        execute(opening(), RunFolder(later), progress=advance, command=words, skip_doctor=True, workers=workers)
     shutil.rmtree(joined, ignore_errors=True)
-    join_runs(joined, [run_folder, later])
-    run_folder.rename(earlier)
-    joined.rename(run_folder)
-    for folder in (earlier, later):
-        shutil.rmtree(folder)
-    chosen.unlink()
-    show_run = import_module("brittle.cli.runs").show
-    return 0 if quiet else show_run(run_folder)
+    join_runs(joined, [run, later])
+    shutil.rmtree(before, ignore_errors=True)
+    run.rename(before)
+    joined.rename(run)
+    shutil.rmtree(work)
+    return 0 if quiet else import_module("brittle.cli.runs").show(run_folder)
+
+
+def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
+    """Return the most copies of a point, and the names of the scores of brittle that count them for a limit."""
+    from brittle.scores import CATALOGUE
+
+    counts = [one for one in record.scores if "limit" in one.parameters and one.score in CATALOGUE]
+    most = max((one.parameters["draws"] for one in counts), default=None)
+    if not isinstance(most, int):
+        raise UsageError(f"{folder} has no score that counts copies for a limit; score it by shrinkage")
+    return most, {one.score for one in counts}
 
 
 def _undecided(run: Path) -> Iterator[str]:
     """Yield the ids of the points that a score drew for and left undecided, a shard at a time."""
+    from brittle.store.columns import UNDECIDED
+    from brittle.store.reading import read_shards
+
     for table in read_shards(run):
         for column in table.columns:
             if column.limit is not None:
-                states = column.states(column.limit)
-                yield from states.index[states == UNDECIDED]
+                yield from (name for name, state in column.states(column.limit).items() if state == UNDECIDED)

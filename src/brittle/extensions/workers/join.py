@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,24 +168,17 @@ class _Shards:
 
     def __init__(self, run: JoinedRun) -> None:
         self.run = run
-        self.last: tuple[int, Rows] | None = None
-        points = (self.read(place)["points"] for place in range(len(run.manifest.shards)))
-        self.ends = [_ends(one) for one in points]
-
-    def read(self, place: int) -> Rows:
-        if self.last is None or self.last[0] != place:
-            self.last = place, self.run.read(self.run.manifest.shards[place])
-        return self.last[1]
+        self.read = lru_cache(maxsize=1)(lambda place: run.read(run.manifest.shards[place]))
+        self.ends = [_ends(self.read(place)["points"]) for place in range(len(run.manifest.shards))]
 
     def rows_of(self, points: pa.Table) -> Rows:
         """The rows of those of some points that the run holds."""
         first, last = _ends(points)
         wanted = pc.field("point").isin(points["point"].combine_chunks())
-        parts = [{kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}]
-        for place, (low, high) in enumerate(self.ends):
-            if low <= last and first <= high:
-                parts.append({kind: rows.filter(wanted) for kind, rows in self.read(place).items()})
-        return {kind: pa.concat_tables([part[kind] for part in parts]) for kind in SHARD_KINDS}
+        within = (place for place, (low, high) in enumerate(self.ends) if low <= last and first <= high)
+        parts = [{kind: rows.filter(wanted) for kind, rows in self.read(place).items()} for place in within]
+        empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
+        return {kind: pa.concat_tables([empty[kind], *(part[kind] for part in parts)]) for kind in SHARD_KINDS}
 
     def check_within(self, first: _Shards) -> None:
         """Raise where the run holds a point that the first lacks."""
@@ -297,7 +291,7 @@ def _scores_of(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
             best = most.get(_question(score), score)
             most[_question(score)] = max(best, score, key=lambda one: one.parameters.get("draws") or 0)
     for run in runs[1:]:
-        common = _questions(runs[0]) & _questions(run)
+        common = {*map(_question, runs[0].record.scores)} & {*map(_question, run.record.scores)}
         _check_same(_about(runs[0], common), _about(run, common), UNDECISIVE | OF_POINTS)
     return {_key(score): most[_question(score)] for run in runs for score in run.record.scores}
 
@@ -306,10 +300,6 @@ def _about(run: JoinedRun, questions: Set[ScoreKey]) -> JoinedRun:
     """The run as if it had those scores alone that ask one of these questions, with any draws."""
     asking = (_without_draws(score) for score in run.record.scores if _question(score) in questions)
     return run._replace(record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
-
-
-def _questions(run: JoinedRun) -> set[ScoreKey]:
-    return {_question(score) for score in run.record.scores}
 
 
 def _question(score: ScoreRecord) -> ScoreKey:

@@ -195,7 +195,7 @@ class Processes:
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
         workers_on = Counter(dict.fromkeys(cards_of(job.classifier.device), 0))
-        team = Team(partial(Process, workers_on), self.opening or SentJob.of(job), (BrokenProcessPool,))
+        team = Team(partial(Process, workers_on), self.opening or send(job), (BrokenProcessPool,))
         yield from team.shards(numbers, self.size, job, expected)
 
 
@@ -221,8 +221,13 @@ class Process:
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
         if self._children:
             return self._pool.submit(_call, method, *arguments)
-        before = multiprocessing.active_children()
-        with environment(_own_environment(self._card)), _without_program():
+        before, tokens = (
+            multiprocessing.active_children(),
+            (name for name in os.environ if name.startswith("RAY_AUTH_TOKEN")),
+        )
+        # So many threads for any number of processes, no current folder on its path, no token of Ray, a card
+        variables = dict.fromkeys(tokens) | {"OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
+        with environment(variables | ({} if self._card is None else {CARDS: self._card})), _without_program():
             future = self._pool.submit(_call, method, *arguments)
         self._children = [one for one in multiprocessing.active_children() if one not in before]
         return future
@@ -234,26 +239,21 @@ class Process:
         self._pool.shutdown(cancel_futures=True)
 
 
-@dataclass(frozen=True)
-class SentJob:
+def send(job: Job) -> Opening:
     """A job from Python, pickled by the process that starts a run and read by those that it starts."""
+    sink = BytesIO()
+    try:
+        _Pickler(sink).dump(job)
+    except Exception as error:  # objects say in many ways that they cannot be pickled
+        raise _not_sent(error) from error
+    return partial(_receive, sink.getvalue())
 
-    content: bytes
 
-    @classmethod
-    def of(cls, job: Job) -> SentJob:
-        sink = BytesIO()
-        try:
-            _Pickler(sink).dump(job)
-        except Exception as error:  # objects say in many ways that they cannot be pickled
-            raise _not_sent(error) from error
-        return cls(sink.getvalue())
-
-    def __call__(self) -> Job:
-        try:
-            return pickle.loads(self.content)
-        except (ImportError, AttributeError) as error:
-            raise _not_sent(error) from error
+def _receive(content: bytes) -> Job:
+    try:
+        return pickle.loads(content)
+    except (ImportError, AttributeError) as error:
+        raise _not_sent(error) from error
 
 
 class _Pickler(pickle.Pickler):
@@ -294,13 +294,6 @@ def _set(variables: Mapping[str, str | None]) -> None:
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
-
-
-def _own_environment(card: str | None) -> dict[str, str | None]:
-    """Of a process: so many threads for any number of them, no current folder on its path, no token of Ray, a card."""
-    tokens = dict.fromkeys(name for name in os.environ if name.startswith("RAY_AUTH_TOKEN"))
-    seen = {} if card is None else {CARDS: card}
-    return {**tokens, **seen, "OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
 
 
 @contextmanager

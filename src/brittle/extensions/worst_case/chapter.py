@@ -27,9 +27,6 @@ from brittle.extensions.worst_case.robust_accuracy import (
 from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
 
-MAX_CASES = 4
-"""Norms that get a section."""
-
 USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
 """The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
 
@@ -118,7 +115,7 @@ def open_cases(contents: Contents) -> list[MarginCase]:
     """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
     bounds, size = contents.record.model.bounds, contents.epsilon
     cases = []
-    for norm, column in list(contents.margins.items())[:MAX_CASES]:
+    for norm, column in contents.margins.items():
         epsilon = choose_epsilon(column.value, norm, bounds)
         if size is not None:
             epsilon = Epsilon(size, contents.epsilon_text or f"{size:.3g}", "the size that was asked for")
@@ -232,28 +229,26 @@ def _curves(case: MarginCase) -> pd.DataFrame:
 
 
 def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
-    """Whether a score can stand in for the distance, point by point."""
+    """Whether a score can stand in for the distance, point by point: the logit margin, or else the most consistent."""
     known = {column.label: column for column in case.contents.columns}
-    main = _main_score(case, compared)
-    if main is None:
+    rows = compared.to_dict("records")
+    columns = [known[row["score"]] for row in rows]
+    if not columns:
         return {"conclusion": "This run holds no score beside the input margin.", "grid": None}
-    row = next(row for row in compared.to_dict("records") if row["score"] == main.label)
-    conclusion = _verdict(row, main.shown)
+    place = next((place for place, column in enumerate(columns) if column.score == PREFERRED), 0)
+    cells = [
+        (
+            show(column.shown, 60),
+            f"{column.cost:,.0f}",
+            *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
+            f"{row['points']:,}",
+        )
+        for column, row in zip(columns, rows, strict=True)
+    ]
+    header = ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
     return {
-        "conclusion": conclusion,
-        "grid": Grid(
-            ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points"),
-            [
-                (
-                    show(known[row["score"]].shown, 60),
-                    f"{known[row['score']].cost:,.0f}",
-                    *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
-                    f"{row['points']:,}",
-                )
-                for row in compared.to_dict("records")
-            ],
-            colours=[case.contents.colours[known[label].score] for label in compared["score"]],
-        ),
+        "conclusion": _verdict(rows[place], columns[place].shown),
+        "grid": Grid(header, cells, colours=[case.contents.colours[column.score] for column in columns]),
     }
 
 
@@ -274,13 +269,6 @@ def _conditions(case: MarginCase) -> Grid | None:
             rows.append((title, *map(short, (middle, low, high, high / low)), f"{len(ratio):,}"))
     head = ("Would explain it", "Median multiple", "Lower quartile", "Upper quartile", "Upper over lower", "Points")
     return Grid(head, rows) if rows else None
-
-
-def _main_score(case: MarginCase, compared: pd.DataFrame) -> Column | None:
-    """The score that the page speaks of: the logit margin, or else the most consistent."""
-    known = {column.label: column for column in case.contents.columns}
-    columns = [known[label] for label in compared["score"]]
-    return next((column for column in columns if column.score == PREFERRED), columns[0] if columns else None)
 
 
 def _measured(row: Row, name: str) -> str:
@@ -329,7 +317,7 @@ def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
         (row["difference"], f"what changed between {predicted} and {other}"),
     )
     return {
-        "name": case.contents.point_name(row),
+        "name": show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         "predicted": predicted,
         "other": other,
         "distance": distance,

@@ -19,8 +19,6 @@ from brittle.text import check_epsilon
 MIN_TPR = 0.80
 """Share of the subset's non-robust points that a threshold must find, as in the paper."""
 
-_EMPTY = "No point of the subset has a margin, a score and a label."
-
 
 @dataclass(frozen=True)
 class RobustAccuracy:
@@ -200,7 +198,7 @@ def estimate_robust_accuracy(
         ends = _interval(truth, taken[chosen], taken[~chosen], confidence)
         numbers = (threshold, tpr, float(truth.mean()), estimate, rectified, *ends)
     counts = (scores.size, int((~known).sum()), int(chosen.sum()))
-    reason = None if chosen.any() else _EMPTY
+    reason = None if chosen.any() else "No point of the subset has a margin, a score and a label."
     return EstimatedRobustAccuracy(float(epsilon), *counts, *numbers, confidence, reason)
 
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from brittle.analysis.correlation import kendall_tau
 from brittle.errors import DataError, ParameterError
-from brittle.extensions.detector import regressor
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.model.evaluation_mode import one_thread
 
 
 def test_the_size_of_the_paper_learns() -> None:
@@ -90,7 +90,7 @@ def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
 
     before = set_from_a_new_thread(2)
     try:
-        blocks = [regressor._one_thread(), regressor._one_thread()]
+        blocks = [one_thread(), one_thread()]
         workers[0](blocks[0].__enter__)
         second = workers[1].submit(blocks[1].__enter__)
         with pytest.raises(TimeoutError):

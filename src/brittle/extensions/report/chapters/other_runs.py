@@ -19,7 +19,6 @@ from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import (
     MISSING,
-    draws_text,
     fixed,
     interval,
     p_value,
@@ -90,7 +89,10 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     name += " *" if row["statistic"] == MEDIAN else ""
     if column.setting.sigma is None:
         return name, "", ""
-    return name, contents.noise_text(column.setting), draws_text(column.most_draws, column.stops)
+    most = (
+        "" if column.most_draws is None else f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
+    )
+    return name, contents.noise_text(column.setting), most
 
 
 def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
@@ -175,7 +177,7 @@ def difference_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Mean paired differences with intervals, one row per score, each turned so that right is safer in this run."""
     names = min(LONGEST, width // 2 - 20)
     zero = charts.dashed(alt.Chart(pd.DataFrame({"zero": [0.0]})), x="zero:Q")
-    rows = alt.Y("name:N", sort=charts.ordered(), title=None, axis=charts.names_axis(names))
+    rows = alt.Y("name:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=charts.names_axis(names))
     place = alt.Chart(frame).encode(y=rows, color=alt.value(charts.ACCENT))
     title = ["this run minus the other,", "right of 0 this run is safer"]
     x = {"title": title, "axis": charts.few_ticks(max(width // 150, 3))}

@@ -28,7 +28,11 @@ FRAGILE = 0.01
 def summarize(contents: Contents) -> dict[str, Any]:
     """The record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
-    lost, remarks = (_outcomes([row for row in rows if row["has_value"] == valued]) for valued in (False, True))
+    header = ("What", "Status", "Meaning", "Points", "The first of them")
+    lost, remarks = (
+        Grid(header, [_outcome_row(row) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
+        for valued in (False, True)
+    )
     return {
         "entries": _entries(contents),
         "scores": _scores(contents),
@@ -44,7 +48,8 @@ CHAPTER = Chapter("scored", "What was scored, and how to repeat it", summarize, 
 
 
 def _entries(contents: Contents) -> list[Entry]:
-    settings = _noise_settings(contents)
+    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
+    settings = contents.settings or tuple(sorted(leveled, key=str))
     return [
         Entry("Model", _model_text(contents)),
         Entry("Data", _data_text(contents)),
@@ -82,12 +87,6 @@ def _points_text(contents: Contents) -> str:
     chosen = chosen_text(count, contents.record.data)
     lost = contents.overview.without_number if contents.chosen is not None else 0
     return f"{plural(count, 'point')}{chosen and f', {chosen}'}{f', {lost:,} without a number' if lost else ''}."
-
-
-def _noise_settings(contents: Contents) -> tuple[Setting, ...]:
-    """The noise of the robustness, or else of the scores that know any; empty for a run of margins alone."""
-    leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
-    return contents.settings or tuple(sorted(leveled, key=str))
 
 
 def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
@@ -156,11 +155,6 @@ def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
         range_text([f"{'at most ' if stops else ''}{count:,}" for count, stops in draws]),
         range_text([f"{cost:,.0f}" for cost in costs]),
     )
-
-
-def _outcomes(rows: Sequence[Row]) -> Grid:
-    header = ("What", "Status", "Meaning", "Points", "The first of them")
-    return Grid(header, [_outcome_row(row) for row in rows], frozenset({0, 1, 2, 4}))
 
 
 def _outcome_row(row: Row) -> tuple[str, ...]:
