@@ -34,8 +34,8 @@ MARGINS_UP_TO = 240
 """Draws of which the margins are kept; those of more are counted alone, as their share then says what margins would."""
 
 MIRRORED_UP_TO, NEAR = 120, 2**0.5
-"""Draws up to which a point near the boundary gets the mirror images of its copies, and how near, in deviations of its
-nearest margin: of linear margins further away, single copies know the tail better than half as many pairs."""
+"""Draws up to which a point near the boundary gets the mirror images of its first copies, and how near, in deviations
+of its nearest margin: of linear margins further away, single copies know the tail better than half as many pairs."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class SampleUntil(Measurement):
     `clip` copies are clipped to the classifier's bounds.
 
     The votes of the result are those of the independent copies. A point that stops within `MIRRORED_UP_TO` of them, and
-    whose nearest margin has a mean within `NEAR` of its deviations from 0, gets the mirror image of each copy as well,
-    where the noise is symmetric: the margins of such pairs say most of the value, whose error they halve, and take no
-    part in the counts. With `votes_only` there are none, and no margins.
+    whose nearest margin has a mean within `NEAR` of its deviations from 0, gets the mirror images of its first copies
+    as well, where the noise is symmetric: the margins of such pairs err half as much, and take no part in the counts.
+    With `votes_only` there are none, and no margins.
     """
 
     noise: Noise
@@ -93,14 +93,13 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
     usable = clean.finite if clean.wanted is None else clean.finite & clean.wanted
     rows, places, parts = torch.arange(len(clean.ids), device=clean.inputs.device), [], []
     sums: SampleSums | FurtherVotes = SampleSums.start(clean, 1, need.votes_only)
-    mirrors = need.noise.is_symmetric and not need.votes_only
-    first_logits: list[Tensor] = []
+    first: list[Tensor] = []
     for look in looks(need.draws):
         while drawn < look:
             copies = min(look - drawn, max(1, together // len(rows)))
             logits = _logits(need, classifier, sums.clean, stream.copies(copies))
             sums.add(logits)
-            first_logits += [logits] if mirrors and look <= MIRRORED_UP_TO else []
+            first += [logits] if look <= FIRST_LOOK and not need.votes_only else []
             drawn += copies
         flips, without_ties = (each[:, 1].cpu().numpy() for each in (sums.votes.flips, sums.votes.flips_without_ties))
         answered = rule.answered(flips, without_ties, np.full(len(rows), look)) | (look == need.draws)
@@ -108,16 +107,14 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
         if bool(stops.any()):
             places.append(rows[stops])
             parts.append(pick(sums, stops).read(look))
-            if mirrors and look <= MIRRORED_UP_TO:
-                singles = torch.cat([each[stops] for each in first_logits], dim=1)
-                parts[-1] = _mirrored(need, classifier, pick(sums.clean, stops), parts[-1], singles)
-            rows, sums, first_logits = rows[~stops], pick(sums, ~stops), [each[~stops] for each in first_logits]
+            rows, sums = rows[~stops], pick(sums, ~stops)
             if not len(rows):
                 break
             stream.keep((~stops).nonzero().flatten().tolist())
         if look >= MARGINS_UP_TO and isinstance(sums, SampleSums):
             sums = FurtherVotes(sums.clean, sums.read(look), sums.votes)
-    return pick(join(_alike(parts)), torch.cat(places).argsort())
+    found = pick(join(_alike(parts)), torch.cat(places).argsort())
+    return _mirrored(need, classifier, clean, found, torch.cat(first, dim=1)) if first else found
 
 
 @dataclass
@@ -146,21 +143,24 @@ def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Ten
     return logits.double().view(len(copies), count, 1, -1)
 
 
-def _mirrored(need: SampleUntil, classifier: Classifier, clean: Clean, found: Sampled, singles: Tensor) -> Sampled:
-    """Return `found`; of points near the boundary its margins are over pairs of the copies with their mirror images.
-    `singles` are the logits of the copies, `[B, units, 1, C]`."""
+def _mirrored(need: SampleUntil, classifier: Classifier, clean: Clean, found: Sampled, first: Tensor) -> Sampled:
+    """Return `found`; of points near the boundary that stopped early the margins are over pairs of their first copies
+    with the mirror images of these. `first` are the logits of these copies, `[B, units, 1, C]`."""
     assert found.nearest is not None
-    near = found.nearest.mean(dim=1).abs() < NEAR * found.nearest.std(dim=1)
-    if not bool(near.any()):
+    mean = found.nearest.nanmean(dim=1)
+    deviation = (found.nearest - mean[:, None]).square().nanmean(dim=1).sqrt()
+    near = (mean.abs() < NEAR * deviation) & (found.draws <= MIRRORED_UP_TO)
+    if not need.noise.is_symmetric or not bool(near.any()):
         return found
-    nearby, singles = clean.only(near.nonzero().flatten()), singles[near]
-    pairs, count = SampleSums.start(nearby, 2), singles.shape[1]
+    place = near.nonzero().flatten()
+    nearby, count = clean.only(place), first.shape[1]
+    pairs = SampleSums.start(nearby, 2)
     for chunk in noisy_chunks(nearby, need.noise, "until", [count], MIRRORED, passes=passes_together(nearby)):
         images = _logits(need, classifier, nearby, chunk.unfold(chunk.inputs))
-        pairs.add(torch.cat((singles[:, chunk.first : chunk.end], images), dim=2))
-    both = pairs.read(count)
-    both = replace(both, votes=pick(found.votes, near))
-    places = torch.cat((near.nonzero().flatten(), (~near).nonzero().flatten()))
+        pairs.add(torch.cat((first[place, chunk.first : chunk.end], images), dim=2))
+    both, before = pairs.read(count), pick(found, near)
+    both = replace(both, votes=before.votes, passes=before.passes + count)
+    places = torch.cat((place, (~near).nonzero().flatten()))
     return pick(join(_alike([both, pick(found, ~near)])), places.argsort())
 
 
