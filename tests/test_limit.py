@@ -15,7 +15,7 @@ from brittle.analysis import decide, overview, point_list
 from brittle.cli.commands import main
 from brittle.errors import ParameterError
 from brittle.extensions.detector.detector import Detector
-from brittle.scores import Moments, MonteCarlo
+from brittle.scores import MonteCarlo
 
 NONE = (0.0, 1.0, 90, float("nan"))
 RUN = made([HOLD, BREAK])
@@ -24,8 +24,7 @@ GIVEN: dict[str, Callable[[float], object]] = {
     "overview": lambda limit: overview(RUN, limit),
     "point_list": lambda limit: point_list(RUN, limit=limit),
     "decide": lambda limit: decide(RUN, limit),
-    "score": lambda limit: brittle.score(small_classifier(), inputs(2), [Moments(0.1)], until="decided", limit=limit),
-    "score without until": lambda limit: brittle.score(small_classifier(), inputs(2), [Moments(0.1)], limit=limit),
+    "score": lambda limit: brittle.score(small_classifier(), inputs(2), "shrinkage", sigma=0.1, limit=limit),
     "MonteCarlo": lambda limit: MonteCarlo(0.1, limit=limit),
     "Detector.fit": lambda limit: Detector.fit(RUN, limit=limit),
 }
@@ -34,7 +33,6 @@ GIVEN: dict[str, Callable[[float], object]] = {
 TYPED = (
     ["show", "run"],
     ["show", "run", "--state", "holds"],
-    ["score", "absent.pt2", "absent.npz", "--out", "new", "--until", "decided"],
     ["score", "absent.pt2", "absent.npz", "--out", "new"],
     ["detector", "fit", "run"],
 )

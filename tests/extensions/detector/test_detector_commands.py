@@ -144,8 +144,8 @@ def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
     """The same commands: what is kept with a smaller probability than the limit is flagged, by one pass."""
-    scores = ["--scores", "monte_carlo", "logit_margin", "entropy", "--sigma", "0.3", "--until", "decided"]
-    run = ["score", "./net.py:make", "data.npz", "--out", "noisy", *scores, "--limit", "0.8", "--most-draws", "60"]
+    scores = ["--scores", "monte_carlo", "logit_margin", "entropy", "--sigma", "0.3"]
+    run = ["score", "./net.py:make", "data.npz", "--out", "noisy", *scores, "--limit", "0.8", "--draws", "60"]
     assert main([*run, "--skip-doctor", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["detector", "fit", "noisy", "--limit", "0.8", "--tpr", "0.8", "--out", "noisy.json"]) == 0

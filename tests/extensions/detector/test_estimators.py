@@ -209,7 +209,9 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("forest.py").write_text(FOREST, encoding="utf-8")
     np.save("data.npy", np.random.default_rng(2).random((200, 2)))
-    run = "score forest.py:make data.npy --scores monte_carlo logit_margin --sigma 0.1 --draws 100 --out run"
+    run = (
+        "score forest.py:make data.npy --scores monte_carlo logit_margin --sigma 0.1 --draws 100 --limit 0.7 --out run"
+    )
     assert main(run.split()) == 0
     assert main(["detector", "fit", "run", "--limit", "0.7", "--tpr", "0.8"]) == 0
     apply = "detector apply detector.json {}.py:make data.npy --out {}.parquet"

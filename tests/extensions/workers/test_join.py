@@ -161,17 +161,14 @@ def scored(place: Path, scores: list[Score], ids: list[str] | None = None, seed:
     return brittle.score(small_classifier(), points, scores, out=place, seed=seed, **options)
 
 
-RULE: dict[str, Any] = {"until": "decided", "limit": 0.9}
-
-
 def test_a_run_grows_by_a_later_one_over_its_open_points(tmp_path: Path) -> None:
     """Their rows are those of a run that had as many draws from the first, and all others stay."""
-    scores: list[Score] = [MonteCarlo(0.5, draws=4, limit=None), LogitMargin()]
-    first = scored(tmp_path / "first", scores, **RULE, most_draws=20)
+    scores: list[Score] = [MonteCarlo(0.5, draws=20), LogitMargin()]
+    first = scored(tmp_path / "first", scores)
     stopped = next(column for column in first.columns if column.limit is not None)
     ids = [str(point) for point, state in stopped.states(0.9).items() if state == "undecided"]
     assert 0 < len(ids) < COUNT
-    later = scored(tmp_path / "later", [MonteCarlo(0.5, draws=4, limit=None)], ids, **RULE, most_draws=200)
+    later = scored(tmp_path / "later", [MonteCarlo(0.5, draws=200)], ids)
     join(tmp_path / "grown", [tmp_path / "first", tmp_path / "later"])
     found = brittle.read_table(tmp_path / "grown")
     assert verify(tmp_path / "grown") == []
@@ -193,7 +190,7 @@ def test_a_run_grows_by_a_later_one_over_its_open_points(tmp_path: Path) -> None
 def test_a_shorter_count_takes_no_longer_ones_place(tmp_path: Path) -> None:
     runs = {"first": (None, 200), "shorter": (["3", "4", "5"], 20), "longer": (["4", "5"], 400)}
     for name, (ids, most) in runs.items():
-        scored(tmp_path / name, [MonteCarlo(0.9, draws=4, limit=None)], ids, **RULE, most_draws=most)
+        scored(tmp_path / name, [MonteCarlo(0.9, draws=most)], ids)
     orders = (["first", "longer"], ["first", "shorter", "longer"], ["first", "longer", "shorter"])
     for number, order in enumerate(orders):
         join(tmp_path / str(number), [tmp_path / name for name in order])
