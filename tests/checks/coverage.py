@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 
 import numpy as np
 import torch
@@ -29,13 +28,10 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import Estimate, Evidence, Status
 from brittle.extensions.expected_change.probability_change import STATISTICS
-from brittle.measure import Clean, Sample
+from brittle.measure import Clean, SampleUntil
 from brittle.measure.chunks import NoiseChunk
 from brittle.measure.linearize import LinearSums
-from brittle.measure.rows import pick
 from brittle.measure.sample_sums import SampleSums
-from brittle.measure.sampling import SampledInStages, needs_more
-from brittle.noise import Gaussian
 from brittle.scores import MMSE, Moments, ProbabilityChange, Shrinkage
 from brittle.scores.evaluate import estimate_of
 
@@ -100,32 +96,24 @@ def noises(case: Case, pairs: int, replicates: int, generator: torch.Generator) 
 
 
 def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
-    """What scores of the flip probability say of many replicates of the point, from the same noise."""
+    """What scores of the flip probability say of many replicates of the point, all but one from the same noise."""
     generator = torch.Generator().manual_seed(SEED)
     classifier, clean = brittle.Classifier(OfCase(case), bounds=(-1, 1)), clean_of(case, replicates)
-    pairs, single = SampleSums.start(clean), SampleSums.start(clean, members=1)
+    pairs, done = SampleSums.start(clean), 0
     kept = torch.arange(case.competitors + 1).expand(replicates, -1)
     linear = LinearSums.start(classifier, clean, kept, None, 2)
-    first, done = Sample(Gaussian(1.0), draws, adaptive=True).first_stage, 0
-    stages = (noises(case, count, replicates, generator) for count in (first, max(0, draws // 2 - first)))
-    for noise in chain.from_iterable(stages):
-        units, logits = noise.shape[1], case.logits(noise)
-        pairs.add(logits)
-        if done < first:
-            single.add(logits[:, :, :1])
+    for noise in noises(case, draws // 2, replicates, generator):
+        units = noise.shape[1]
+        pairs.add(case.logits(noise))
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
-    whole, begun = pairs.read(draws // 2), single.read(first)
-    more = needs_more(begun)
-    parts = [(some.nonzero().flatten(), part) for some, part in ((~more, begun), (more, whole)) if some.any()]
-    staged = SampledInStages(
-        tuple((some, pick(part, some)) for some, part in parts), torch.where(more, whole.passes, begun.passes)
-    )
+    whole, by_need = pairs.read(draws // 2), Shrinkage(1.0, draws=draws)
+    (stopped,) = SampleUntil.measure(by_need.needs, classifier, clean)
     every = {
         "moments": (Moments(1.0, draws=draws), whole),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
         "shrinkage": (Shrinkage(1.0, draws=draws, limit=None), whole),
-        "shrinkage in stages": (Shrinkage(1.0, draws=draws, limit=None), staged),
+        "shrinkage by need": (by_need, stopped),
     }
     return {
         name: estimate_of(score, {score.needs[0]: found}, CONFIDENCE, replicates)

@@ -58,7 +58,7 @@ class Plan:
         probes: inputs whose truth is found out, of all that are scored.
         copies: noisy copies of each.
         draws: of scores that count or take moments.
-        most_draws: of counts that stop once it is decided whether a point holds, and of draws by need.
+        most_draws: of counts that stop once it is decided whether a point holds.
         gradient_draws: of scores by gradients.
         shares: of the network's own sigma.
         thorough: whether moments, mixtures of as many draws for each point and counts that stop are scored, too.

@@ -89,7 +89,7 @@ def too_many(misses: int, comparisons: int) -> bool:
 
 def _stops(parameters: dict[str, Any]) -> str:
     """How points come to have fewer draws than others, in words; nothing where they do not."""
-    return " by need" if parameters.get("adaptive") else " until decided" if "limit" in parameters else ""
+    return " until decided" if "limit" in parameters else ""
 
 
 def _kind(scored: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
     run = made([*zip(low, high, strict=True)])
     (score,) = run.record.scores
     alike: dict[str, Parameter] = {"draws": max(copies), "sigma": 0.1}
-    parameters = alike if len(set(copies)) == 1 else {"adaptive": True, **alike}
+    parameters = alike if len(set(copies)) == 1 else {"limit": 0.9, **alike}
     changed = {"counted_low": low, "counted_high": high, "passes": [n + 1 for n in copies]}
     frame = run.long().assign(parameters=parameters_json(parameters), **changed)
     return with_scores(with_rows(run, frame), [replace(score, parameters=parameters)])
