@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import struct
+import sys
 import tarfile
 from contextlib import redirect_stdout
 from io import StringIO
@@ -100,6 +101,7 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "brittle"
+        monkeypatch.setattr(sys, "argv", ["brittle", *arguments])
         assert main(arguments) == 0
     assert Path("myrun/report.html").is_file()
     assert Path("flags.csv").is_file()
@@ -304,6 +306,7 @@ def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
         "check",
         "export",
         "doctor",
+        "more",
     )
     commands += ("detector fit", "detector apply", "pseudo-margin fit", "robust-accuracy")
     for command in commands:

@@ -9,7 +9,8 @@ on the order of the copies; theirs are means over 1,000 simulated points. Printe
 - the fewest copies in the mean, `log(2 / a) / KL(p, limit)` (Wald), by probability of keeping;
 - for each rule the ratio to the fewest (or, where these are above the cap, the mean in brackets), the largest ratio and
   the shares that are undecided at the cap, of the ten probabilities that are hardest to tell from the limit;
-- the same of the package and of Jeffreys' prior where they look more seldom: first look, growth, number of looks;
+- the same of the package and of Jeffreys' prior where they look more seldom: first look, growth, number of looks; and
+  of `shrinkage` and `monte_carlo`, which also stop where the cap will hardly decide;
 - for counts of 50, 200 and 1,000 copies the widths of the intervals.
 
 `known` knows the probability, so no prior, pilot or logit margin does better while the interval holds at any stop;
@@ -25,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from brittle.intervals import clopper_pearson, log_evidence_below
+from brittle.intervals import clopper_pearson, decided, log_evidence_below
+from brittle.measure.stopping import StoppingRule, looks
 
 FAR = (0.5, 0.6, 0.7, 0.8, 0.85, 0.87)
 KEEP = np.array([*FAR, 0.88, 0.89, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.999, 1.0])
@@ -180,6 +182,22 @@ def known(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
     return mean, undecided
 
 
+def drawn(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
+    """The copies that `shrinkage` and `monte_carlo` draw."""
+    rule, before, shares = StoppingRule(cap, limit, None, confidence), 0, np.ones((len(KEEP), 1))
+    mean, undecided = np.zeros((2, len(KEEP)))
+    for look in looks(cap):
+        more = stats.binom.pmf(np.arange(look - before + 1), look - before, 1 - KEEP[:, None])
+        shares = np.stack([np.convolve(*pair) for pair in zip(shares, more, strict=True)])
+        flips, before = np.arange(look + 1), look
+        counts = flips, flips, np.full_like(flips, look)
+        stops, decides = rule.answered(*counts) | (look == cap), decided(*counts, limit, confidence)
+        mean += look * shares[:, stops].sum(axis=1)
+        undecided += shares[:, stops & ~decides].sum(axis=1)
+        shares[:, stops] = 0
+    return mean, undecided
+
+
 def fixed(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
     """An interval of Clopper and Pearson after as many copies as there may be."""
     flips = np.arange(cap + 1)
@@ -297,6 +315,7 @@ def main() -> None:
         for name, spent in SPENDING.items():
             table.add(name, Counts.spending(spent, *setting).walk(KEEP))
         table.add("fixed", fixed(*setting))
+        table.add("shrinkage and monte_carlo", drawn(*setting))
         for kind in ("GRAPA", "aGRAPA", "ONS") if limit == given.limits[0] else ():
             table.add(f"bets, {kind} (simulated)", bets(kind, *setting))
         for first, part in ((1, 32), (1, 16), (2, 16), (4, 8), (8, 8)):

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brittle.intervals import clopper_pearson, decided, log_evidence_below
-from brittle.measure.stopping import looks
+from brittle.measure.stopping import StoppingRule, looks
+from brittle.scores.monte_carlo import DRAWS
 
 LIMITS, CONFIDENCE, REPLICATES, MOST_DRAWS = (0.5, 0.9, 0.99), 0.99, 4000, 10_000
 
@@ -33,20 +34,20 @@ def stopped(flips: NDArray[np.float64], limit: float, seed: int) -> tuple[NDArra
     """What the rule says of points with these flip probabilities: 1 holds, -1 breaks, 0 undecided; and the draws."""
     rng = np.random.default_rng(seed)
     said, draws, counts = (np.zeros(len(flips), dtype=np.int64) for _ in range(3))
-    active, before = np.arange(len(flips)), 0
-    for look in looks(MOST_DRAWS):
+    active, before, rule = np.arange(len(flips)), 0, StoppingRule(DRAWS, limit, None, CONFIDENCE)
+    for look in looks(DRAWS):
         counts[active] += rng.binomial(look - before, flips[active])
         draws[active], before = look, look
         done = decided(counts[active], counts[active], look, limit, CONFIDENCE)
         below = log_evidence_below(counts[active], look, 1.0 - limit) > 0
         said[active[done]] = np.where(below[done], 1, -1)
-        active = active[~done]
+        active = active[~rule.answered(counts[active], counts[active], np.full(len(active), look))]
     return said, draws
 
 
 def as_good(flips: NDArray[np.float64], limit: float, share: float) -> int:
     """The smallest number of draws, the same for every point, that decides this share of the points."""
-    low, high = 1, 2 * MOST_DRAWS
+    low, high = 1, 2 * DRAWS
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         counts = np.random.default_rng(1).binomial(middle, flips)

@@ -59,7 +59,7 @@ def test_a_shell_completes_commands_and_options(
         monkeypatch.delenv(name, raising=False)
     assert main(["--install-completion", "--shell", shell]) == 0
     written = tmp_path / script
-    assert {"detector", "--most-draws"} <= {*re.findall(r"[\w-]+", written.read_text())}
+    assert {"detector", "--precision"} <= {*re.findall(r"[\w-]+", written.read_text())}
     assert str(written if shell == "bash" else written.parent) in (tmp_path / loads).read_text()
     if program := shutil.which(shell):
         assert subprocess.run([program, "-n", written], check=False).returncode == 0

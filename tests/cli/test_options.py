@@ -57,7 +57,7 @@ def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None
 
 def test_a_fraction_is_no_whole_number(capsys: pytest.CaptureFixture[str]) -> None:
     found = whole_number_options()
-    assert {("score", "--draws"), ("show", "--top"), ("detector", "apply", "--batch-size")} <= {*found}
+    assert {("more", "--draws"), ("show", "--top"), ("detector", "apply", "--batch-size")} <= {*found}
     for option in found:
         assert main([*option, "1.5"]) == 2
         assert f"{option[-1]} takes a whole number; found '1.5'" in capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_help_has_ten_options_and_names_the_others(capsys: pytest.CaptureFixture
 
 
 def test_a_file_holds_options_and_the_command_line_goes_before(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["sigma = [0.1, 0.2]", 'scores = ["monte_carlo"]', "most-draws = 20", "precision = 0.1", "quiet = true"]
+    lines = ["sigma = [0.1, 0.2]", 'scores = ["monte_carlo"]', "draws = 20", "precision = 0.1", "quiet = true"]
     (place / "run.toml").write_text("\n".join([*lines, "resume = 'yes'", "bounds = [0, 1]", "batch_size = 2"]))
     assert score("--config", "run.toml", "--sigma", "0.3") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]

@@ -24,7 +24,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     few = ("--draws", "20", "--effort", "fast", "--set", "mmse.draws=6")
     assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", *few) == 0
     said = capsys.readouterr()
-    assert said.out == ""
+    assert said.out == f"{how_brittle(overview(brittle.read_table('run')))}\n"
     assert "8 points" in said.err
     assert main(["report", "run"]) == 0
     said = capsys.readouterr()
@@ -37,7 +37,7 @@ def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_defaults(place: Path) -> None:
     assert score("--quiet", "--bounds", "0", "2") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
-    assert labels == ["shrinkage(adaptive=True, draws=200, sigma=0.2)", "softmax", "logit_margin"]
+    assert labels == ["shrinkage(draws=1000, limit=0.9, sigma=0.2)", "softmax", "logit_margin"]
 
 
 def test_some_points_by_their_ids(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,9 +77,7 @@ def test_some_points_by_chance(place: Path, capsys: pytest.CaptureFixture[str]) 
         (["--scores", "lucky_guess"], 2, "no score is called 'lucky_guess'"),
         (["--draws", "50", "--scores", "softmax"], 2, "--draws changes none of these scores; it is for monte_carlo"),
         (["--no-such-option"], 2, "no-such-option"),
-        (["--most-draws", "100"], 2, "--most-draws is for --until decided and --precision"),
-        (["--limit", "0.9"], 3, "a limit draws for each point only together with --until decided"),
-        (["--until", "decided", "--limit", "0.9", "--scores", "softmax"], 3, "add one, such as moments"),
+        (["--limit", "0.8", "--scores", "softmax"], 2, "--limit changes none of these scores; it is for monte_carlo"),
         (["--outputs", "scores"], 2, "scores"),
         (["--sigma", "0"], 3, "sigma must be a positive finite number in pixel units; found 0"),
         (["--draws", "1"], 3, "draws must be a whole number between 2 and 10000000"),
@@ -137,12 +135,19 @@ def test_a_zero_is_chosen_and_not_the_default(place: Path) -> None:
     assert not Path("run").exists()
 
 
-def test_until_decided(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score("--sigma", "0.5", "--until", "decided", "--limit", "0.9", "--most-draws", "200") == 0
-    said = capsys.readouterr()
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--limit", "0.8"), {"draws": 200, "limit": 0.8}),
+        (("--precision", "0.3"), {"draws": 200, "precision": 0.3}),
+        (("--limit", "none"), {"draws": 200}),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_how_long_copies_are_drawn(words: tuple[str, ...], asked: dict[str, float]) -> None:
+    assert score("--sigma", "0.5", "--draws", "200", *words) == 0
     table = brittle.read_table("run")
-    assert table["monte_carlo"].parameters == {"draws": 200, "limit": 0.9, "sigma": 0.5}
-    assert how_brittle(overview(table)) in said.out
+    assert table["shrinkage"].parameters == {"sigma": 0.5, **asked}
 
 
 @pytest.mark.parametrize(

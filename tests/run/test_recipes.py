@@ -152,7 +152,7 @@ def expected(points: pd.DataFrame) -> pd.DataFrame:
     import torch
 
     x = brittle.data.array_points(torch.tensor(np.stack(points["x"].to_list())), ids=list(points["id"]))
-    return brittle.score(module()["network"](), x, [Shrinkage(sigma=0.1, limit=None)]).frame().set_index("point")
+    return brittle.score(module()["network"](), x, [Shrinkage(sigma=0.1)]).frame().set_index("point")
 
 
 @pytest.mark.slow

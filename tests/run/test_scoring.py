@@ -73,7 +73,7 @@ def test_options_are_called_and_set_as_on_the_command_line() -> None:
     groups = (ModelOptions, DataOptions, ScoreOptions, RunOptions, WorkerOptions)
     typed = {one.name: one.default for group in groups for one in fields(group)} | {"out": None}
     own = {"classifier", "data", "progress", "command", "most_failures", "name"}
-    ways = {"scores": BY_DEFAULT, "noise": "gaussian", "decision": "class", "most_draws": None, "sigma": ()}
+    ways = {"scores": BY_DEFAULT, "noise": "gaussian", "decision": "class", "limit": None, "draws": (), "sigma": ()}
     for name, given in signature(brittle.score).parameters.items():
         if name not in own:
             assert typed[name] == ways.get(name, given.default), name

@@ -84,8 +84,8 @@ class OneNetwork(Measuring[Size]):
         for rho in RHOS:
             classifier = brittle.Classifier(self.load(), bounds=(0, 1))
             run = brittle.score(
-                classifier, (x, y), [MonteCarlo(sigma, limit=None)], seed=self.setting.seed, until="decided", limit=rho,
-                most_draws=self.size.most, most_failures=None,
+                classifier, (x, y), [MonteCarlo(sigma, draws=self.size.most, limit=rho)], seed=self.setting.seed,
+                most_failures=None,
             )  # fmt: skip
             found = probabilistic_accuracy(run, rho)
             passes = float(np.mean(found.column.rows["passes"].to_numpy()))

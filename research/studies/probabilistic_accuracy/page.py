@@ -42,9 +42,8 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "uses": (
             "Use the share of flips against the limit that matters, with an interval, not no flip in a fixed number of "
             "copies, when the limit is not the one that the number of copies was chosen for.",
-            'Use `brittle.score(..., [MonteCarlo(sigma, limit=None)], until="decided", limit=rho)` and '
-            "`brittle.analysis.probabilistic_accuracy` when verdicts on single points count: undecided points stand on "
-            "both sides of its range.",
+            "Use `brittle.score(..., [MonteCarlo(sigma, limit=rho)])` and `brittle.analysis.probabilistic_accuracy` "
+            "when verdicts on single points count: undecided points stand on both sides of its range.",
             "Use a hundred copies without a flip when only the accuracy at the strict limit counts, and say how far "
             "another run with other draws differs.",
         ),

@@ -48,7 +48,7 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     Example:
         >>> import brittle, torch
         >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1), bounds=(-1, 1))
-        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05)
+        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05, limit=None)
         >>> class_votes(table, of=0)[["point", "class", "copies", "draws"]].values.tolist()
         [['0', 0, 1000, 1000], ['1', 0, 148, 1000]]
     """
@@ -89,7 +89,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     Example:
         >>> import brittle, torch
         >>> classifier = brittle.Classifier(lambda x: torch.cat([x, 0.1 - x], 1), bounds=(-1, 1))
-        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05)
+        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.0]]), "monte_carlo", sigma=0.05, limit=None)
         >>> confusions(table).values.tolist()
         [[1.0, 0.0, 1.0, 0.148]]
     """

@@ -46,11 +46,9 @@ class ScoreOptions:
         categories: All columns that --noise per-feature leaves alone (without it those of few whole numbers), or that
             alone --noise swap changes.
         seed: Seed of the noise.
-        limit: Count noisy copies of each point until it is sure whether its prediction is kept with this probability,
-            0.9 by default; none counts exactly --draws.
+        limit: Draw until it is decided whether a point is kept with this probability, 0.9; none draws all.
         precision: Count until the interval of the probability is no wider than this, whatever the limit.
-        draws: Noisy copies per point at most, even (1,000; moments takes exactly so many, 100). Several values make
-            several scores.
+        draws: Noisy copies of a point at most, 1,000 (moments: 100).
         pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40,
             monte_carlo.clip=true or input_margin.certify=true.

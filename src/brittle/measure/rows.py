@@ -13,11 +13,13 @@ Found = TypeVar("Found")
 
 
 def pick(found: Found, rows: Tensor) -> Found:
-    """The points at the positions `rows` of a result, or of running sums.
+    """The points of a result, or of running sums, at the positions `rows`, or where the mask `rows` is True.
 
     Tensors, in dataclasses, lists and tuples however deep, hold a row for each point. What has a method `only` picks
     its rows itself; what holds none stays as it is.
     """
+    if rows.dtype == torch.bool:
+        rows = rows.nonzero().flatten()
     if isinstance(found, Tensor):
         return cast("Found", found[rows])
     if isinstance(found, list | tuple):

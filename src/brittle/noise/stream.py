@@ -159,8 +159,9 @@ class Stream:
 
     def keep(self, rows: Sequence[int]) -> None:
         """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
-        self._like = self._like[list(rows)]
-        self._varies = None if self._varies is None else self._varies[list(rows)]
+        places = torch.tensor(rows, dtype=torch.int64)
+        self._like = self._like[places]
+        self._varies = None if self._varies is None else self._varies[places]
         self._keys = [self._keys[row] for row in rows]
         if self._generators:
             self._generators = [self._generators[row] for row in rows]

@@ -36,11 +36,10 @@ def states(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("noise", "options"),
-    [(COUNTED, "--limit 0.9 --draws 100000"), (FIXED, "--limit 0.9"), (COUNTED | {"limit": 0.8}, "--limit 0.9")],
+    ("noise", "more"), [(COUNTED, "draws=100000"), (FIXED, "--limit 0.9"), (COUNTED | {"limit": 0.8}, "--limit 0.9")]
 )
-def test_against_undecided_points_more_is_drawn_for_the_limit(noise: dict[str, Any], options: str) -> None:
-    assert Criterion(None, 0.9, "monte_carlo", noise).remedy.endswith(options)
+def test_against_undecided_points_more_is_drawn_for_the_limit(noise: dict[str, Any], more: str) -> None:
+    assert more in Criterion(None, 0.9, "monte_carlo", noise).remedy
 
 
 def test_margins_and_noise_that_say_the_same_give_one_detector(run: Table) -> None:
@@ -112,7 +111,7 @@ def test_the_column_is_the_one_drawn_for_the_limit_or_the_one_named(run: Table) 
     [
         ([0.99] * POINTS, None, "0 points are brittle, 400 robust and 0 undecided at limit 0.9"),
         ([0.5] * POINTS, None, "400 points are brittle, 0 robust"),
-        ([0.99] * 300 + [0.8] * 100, [0.99] * 300 + [0.95] * 100, "100 undecided .*--limit 0.9 --draws 100000"),
+        ([0.99] * 300 + [0.8] * 100, [0.99] * 300 + [0.95] * 100, "100 undecided .*draws=100000"),
         ([0.5] * 30 + [0.99] * 370, None, "needs 38 brittle points.*found 30"),
     ],
 )

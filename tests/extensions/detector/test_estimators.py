@@ -210,7 +210,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("forest.py").write_text(FOREST, encoding="utf-8")
     np.save("data.npy", np.random.default_rng(2).random((200, 2)))
     run = (
-        "score forest.py:make data.npy --scores monte_carlo logit_margin --sigma 0.1 --limit none --draws 100 --out run"
+        "score forest.py:make data.npy --scores monte_carlo logit_margin --sigma 0.1 --draws 400 --limit 0.7 --out run"
     )
     assert main(run.split()) == 0
     assert main(["detector", "fit", "run", "--limit", "0.7", "--tpr", "0.8"]) == 0

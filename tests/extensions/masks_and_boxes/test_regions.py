@@ -109,12 +109,12 @@ def test_counts_of_boxes_are_those_of_single_copies() -> None:
 
 
 def test_copies_are_counted_until_it_is_decided() -> None:
-    """As many as the question needs, of the same kind: the interval is on one side of the limit, or all were drawn."""
+    """Most points take few copies: the interval is on one side of the limit, or the point took more than the first."""
     classifier = brittle.Classifier(box_network(), decision="boxes")
     found = MonteCarlo(sigma=SIGMA, draws=400, limit=0.5)(classifier, shapes(6, seed=9)[0])
     decided = (found.high < 0.5) | (found.low > 0.5)
-    assert bool((decided | (found.passes >= 401)).all())
     assert bool(decided.any())
+    assert bool((decided | (found.passes > 61)).all())
 
 
 PAIR = [[0.0, 0.0, 4.0, 4.0], [2.0, 0.0, 6.0, 4.0]]

@@ -74,8 +74,9 @@ class Criterion:
         if self.limit is None:
             return "choose another epsilon, in the units of the inputs, such as 8/255 where they range from 0 to 1"
         draws, drawn_for = (self.parameters.get(name) for name in ("draws", "limit"))
-        more = f" --draws {MORE_DRAWS * draws}" if drawn_for == self.limit and isinstance(draws, int) else ""
-        return f"fewer are undecided after --limit {self.limit:g}{more}"
+        if drawn_for == self.limit and isinstance(draws, int):
+            return f"fewer are undecided after `brittle more RUN`, of a run from Python with draws={MORE_DRAWS * draws}"
+        return f"fewer are undecided in a run with --limit {self.limit:g}"
 
     def __str__(self) -> str:
         if self.limit is None:

@@ -41,15 +41,18 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
 def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) -> int:
     """Draw more noisy copies of the undecided points of RUN, and add to RUN what they show.
 
-    RUN then is the run that as many copies at most would have given: the points that were decided have theirs. Call it
-    where RUN was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
+    Points that were decided stay as they are; the others are as in a run with as many copies at most. Call it where RUN
+    was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
         draws: Noisy copies of a point at most; ten times those of RUN by default.
     """
+    import pandas as pd
+
     from brittle.analysis.decisions import MORE_DRAWS
     from brittle.cli.score import open_job
+    from brittle.extensions.workers.join import check_finished
     from brittle.extensions.workers.join import join as join_runs
     from brittle.run import execute
     from brittle.run.progress import progress
@@ -60,9 +63,15 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
     run = run_folder.resolve()
     work = run.with_name(f".{run.name}.more")
     later, joined, before = (work / name for name in ("later", "joined", "before"))
-    if before.exists() and not run.exists():  # stopped between the two renames below
+    if before.exists() and run.exists():  # stopped after the two renames below
+        _clear(work, run)
+        return 0 if quiet else import_module("brittle.cli.runs").show(run_folder)
+    if before.exists():  # stopped between them
         before.rename(run)
     record, _ = open_run(run)
+    check_finished(run_folder, record)
+    if record.part is not None:
+        raise UsageError(f"{run_folder} is part of a run; join the parts first")
     most, names = _counts(run_folder, record)
     draws = MORE_DRAWS * most if draws is None else draws
     if draws <= most:
@@ -78,14 +87,15 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
         return 0
     say(quiet, f"{len(ids):,} points are undecided or had all copies; drawing up to {draws:,} copies of each")
     work.mkdir(exist_ok=True)
-    write(work / "ids.txt", "".join(f"{name}\n" for name in ids).encode())
+    write(work / "ids.csv", pd.DataFrame({"point": ids}).to_csv(index=False).encode())
     app = import_module("brittle.cli.commands").app
     _, given, _ = app.parse_args([*record.command[1:]], exit_on_error=False, print_error=False)
     given.apply_defaults()
     model, data, _, declared, reading, scoring, running, sharing, *_ = given.arguments.values()
-    reading = replace(reading, points=None, sample=None, ids=work / "ids.txt")
+    reading = replace(reading, points=None, sample=None, ids=work / "ids.csv")
     others = {one.score for one in record.scores} - names
-    settings = tuple(one for one in scoring.settings if one.partition(".")[0] not in others)
+    places = ((one, *one.partition("=")[0].split(".")) for one in scoring.settings)
+    settings = tuple(one for one, name, field in places if name not in others and field != "draws")
     scoring = replace(scoring, scores=(*names,), draws=(draws,), settings=settings)
     scoring = replace(scoring, norm=(), effort=None, pseudo_margin=None)
     opening = partial(open_job, model, data, declared, reading, scoring, replace(running, quiet=True))
@@ -95,11 +105,20 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
         execute(opening(), RunFolder(later), progress=advance, command=words, skip_doctor=True, workers=workers)
     shutil.rmtree(joined, ignore_errors=True)
     join_runs(joined, [run, later])
-    shutil.rmtree(before, ignore_errors=True)
     run.rename(before)
     joined.rename(run)
-    shutil.rmtree(work)
+    _clear(work, run)
     return 0 if quiet else import_module("brittle.cli.runs").show(run_folder)
+
+
+def _clear(work: Path, run: Path) -> None:
+    """Give `run` what else lay in the folder before, such as a report, and remove `work`, that folder last."""
+    for path in (work / "before").iterdir():
+        if not (run / path.name).exists():
+            path.rename(run / path.name)
+    shutil.rmtree(work / "later", ignore_errors=True)
+    (work / "ids.csv").unlink(missing_ok=True)
+    shutil.rmtree(work)
 
 
 def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
@@ -107,8 +126,8 @@ def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
     from brittle.scores import CATALOGUE
 
     counts = [one for one in record.scores if "limit" in one.parameters and one.score in CATALOGUE]
-    most = max((one.parameters["draws"] for one in counts), default=None)
-    if not isinstance(most, int):
+    most = max((draws for one in counts if isinstance(draws := one.parameters["draws"], int)), default=0)
+    if not most:
         raise UsageError(f"{folder} has no score that counts copies for a limit; score it by shrinkage")
     return most, {one.score for one in counts}
 
@@ -124,4 +143,4 @@ def _undecided(run: Path) -> Iterator[str]:
             if column.limit is not None:
                 all_drawn = column.passes > (column.most_draws or 0)
                 further = (column.states(column.limit) == UNDECIDED) | (all_drawn & column.value.notna())
-                yield from (name for name, more in further.items() if more)
+                yield from (str(name) for name, more in further.items() if more)

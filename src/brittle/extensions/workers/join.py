@@ -79,10 +79,7 @@ def join(
         raise StorageError("exists", f"{out} holds a run already; choose another folder")
     sources = [JoinedRun(Path(run), *open_run(Path(run))) for run in runs]
     for source in sources:
-        if source.record.finished is None:
-            raise StorageError(
-                "run_damaged", f"{source.folder} has not finished; go on with its command and --resume first"
-            )
+        check_finished(source.folder, source.record)
     parts = [source for source in sources if source.record.part is not None]
     if len(sources) < 2 and not parts:
         raise UsageError("join takes all parts of a run, or a run and later ones; give two folders or more")
@@ -93,6 +90,12 @@ def join(
         if parts:
             return _join_parts(folder, sorted(parts, key=lambda part: part.record.part or (0, 0)), most_failures)
         return _grow(folder, sources)
+
+
+def check_finished(folder: Path, record: RunRecord) -> None:
+    """Raise where a run has shards to compute."""
+    if record.finished is None:
+        raise StorageError("run_damaged", f"{folder} has not finished; go on with its command and --resume first")
 
 
 def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: int | None) -> RunRecord:

@@ -45,7 +45,7 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
     Example:
         >>> import brittle, torch
         >>> classifier = brittle.Classifier(lambda x: torch.cat([x, -x], 1), bounds=(-1, 1))
-        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.01]]), "monte_carlo", sigma=0.25)
+        >>> table = brittle.score(classifier, torch.tensor([[0.5], [0.01]]), "monte_carlo", sigma=0.25, limit=None)
         >>> [round(radius, 2) for radius in smoothed_radius(table)]
         [0.41, 0.0]
     """
