@@ -48,9 +48,7 @@ def test_states_are_those_of_the_interval(table: brittle.Table) -> None:
         assert state == (None if np.isnan(value) else expected)
     assert set(frame["state"]) == {"holds", "breaks", "undecided", None}
     assert frame["draws"].isna().tolist() == [point == 3 for point in range(30)]
-    undecided = frame[frame["state"] == "undecided"]
-    assert set(undecided["draws"]) == {300}
-    assert bool((frame["draws"].dropna() <= 300).all())
+    assert frame["draws"].max() <= 300
 
 
 def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:

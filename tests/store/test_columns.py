@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from brittle.store.votes import unpack_votes
 from helpers.inputs import EXAMPLES
 from helpers.problems import inputs, small_classifier
 from helpers.tables import CLASS_NAMES, make_table
@@ -20,6 +19,7 @@ from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
 from brittle.store.columns import Column, rests_on
+from brittle.store.schemas import unpack_votes
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
 

@@ -155,4 +155,4 @@ def test_nothing_in_the_package_unpickles_or_evaluates() -> None:
         calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
         executed |= {(path.name, one.id) for one in calls if isinstance(one, ast.Name) and one.id in ("eval", "exec")}
     assert executed == {("user_code.py", "exec")}
-    assert pickled == {("workers.py", "pickle.loads(self.content)")}
+    assert pickled == {("workers.py", "pickle.loads(content)")}

@@ -56,9 +56,10 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
     from brittle.extensions.workers.join import join as join_runs
     from brittle.run import execute
     from brittle.run.progress import progress
+    from brittle.store.export import cell
     from brittle.store.folder import RunFolder
     from brittle.store.reading import open_run
-    from brittle.store.writing import write
+    from brittle.store.writing import make_folder, write
 
     run = run_folder.resolve()
     work = run.with_name(f".{run.name}.more")
@@ -81,13 +82,13 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
             f"{run_folder} was scored from Python, whose arguments are not recorded; call brittle.score again with "
             f"draws={draws}, which draws more for its undecided points alone"
         )
-    ids = [*dict.fromkeys(_undecided(run))]
+    ids = [*dict.fromkeys(_open(run, draws))]
     if not ids:
         say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
         return 0
-    say(quiet, f"{len(ids):,} points are undecided or had all copies; drawing up to {draws:,} copies of each")
-    work.mkdir(exist_ok=True)
-    write(work / "ids.csv", pd.DataFrame({"point": ids}).to_csv(index=False).encode())
+    say(quiet, f"drawing up to {draws:,} copies of each of {len(ids):,} points")
+    make_folder(work)
+    write(work / "ids.csv", pd.DataFrame({"point": map(cell, ids)}).to_csv(index=False).encode())
     app = import_module("brittle.cli.commands").app
     _, given, _ = app.parse_args([*record.command[1:]], exit_on_error=False, print_error=False)
     given.apply_defaults()
@@ -132,15 +133,17 @@ def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
     return most, {one.score for one in counts}
 
 
-def _undecided(run: Path) -> Iterator[str]:
+def _open(run: Path, draws: int) -> Iterator[str]:
     """Yield the ids of the points that a score drew for and left undecided, a shard at a time; and of those that had
-    all draws, as the last look is at these, and none of a longer run."""
+    all its draws, where a run of so many `draws` has no look at these."""
+    from brittle.measure.stopping import looks
     from brittle.store.columns import UNDECIDED
     from brittle.store.reading import read_shards
 
     for table in read_shards(run):
         for column in table.columns:
             if column.limit is not None:
-                all_drawn = column.passes > (column.most_draws or 0)
-                further = (column.states(column.limit) == UNDECIDED) | (all_drawn & column.value.notna())
+                most = column.most_draws or 0
+                all_drawn = column.value.notna() & (column.passes > most) & (most not in looks(draws))
+                further = (column.states(column.limit) == UNDECIDED) | all_drawn
                 yield from (str(name) for name, more in further.items() if more)

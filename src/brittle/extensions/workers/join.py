@@ -21,8 +21,7 @@ from brittle.store.columns import WITHOUT_VALUE
 from brittle.store.folder import RECORD, Manifest, RunFolder, Shard, ShardEntry, check_writable, file_name
 from brittle.store.reading import open_run, read_shard
 from brittle.store.record import UNDECISIVE, Account, RunRecord, ScoreRecord, differences
-from brittle.store.schemas import POINTS, SHARD_KINDS
-from brittle.store.votes import unpack_votes
+from brittle.store.schemas import POINTS, SHARD_KINDS, unpack_votes
 
 _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
