@@ -59,9 +59,12 @@ WRONG: list[tuple[str, object, str]] = [
     ("criterion.epsilon", 1e300, "epsilon"),
     ("criterion.limit", 0.9, "epsilon and limit"),
     ("criterion.parameters", {"norm": "l7"}, "l7"),
-    ("counts.flagged_brittle", -1, "flagged_brittle"),
-    ("counts.brittle", 1, "brittle points to calibrate on"),
-    ("verdict.auroc_low", "high", "auroc_low"),
+    ("counts.flagged_brittle", 10**6, "1000000 of"),
+    ("counts.flagged_undecided_held_out", 1, "flagged_undecided_held_out"),
+    ("counts.without_score", 401, "without_score"),
+    ("counts.brittle", 1, "of 0"),
+    ("verdict.auroc_low", 0.999, "auroc"),
+    ("verdict.tau", 2, "tau"),
 ]
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import App
 
 from brittle.cli.common import BatchSize, Overwrite, Quiet, Run, check_new, say, say_failures, show
 from brittle.cli.options import DataOptions, Device, Weights, declare, load_network
 from brittle.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
 pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
@@ -92,7 +96,6 @@ def apply(
         out: The table to write, .csv, .parquet, .arrow, .json or .jsonl.
         pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
     """
-    from brittle.estimate import Status
     from brittle.extensions.detector.detector import Detector
     from brittle.extensions.detector.flags import check_out, write_flags
     from brittle.extensions.detector.pseudo_margin import PseudoMargin
@@ -111,12 +114,7 @@ def apply(
         flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
     print(write_flags(flags, out))
-    failed = flags.loc[flags["score"].isna()]
-    if not len(failed):
-        return 0
-    first = failed[["point", "status"]].head(3).itertuples(index=False)
-    head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
-    return say_failures(head, [f"point {one}: {status}: {Status[status.upper()].sentence}" for one, status in first])
+    return _conclude(flags)
 
 
 @pseudo_margin.command(name="fit")
@@ -168,3 +166,15 @@ def _check_no_texts(model: str) -> None:
 
     if reads_texts(model):
         raise UsageError(f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score")
+
+
+def _conclude(flags: pd.DataFrame) -> int:
+    """Say which points got no score; the exit code."""
+    from brittle.estimate import Status
+
+    failed = flags.loc[flags["score"].isna()]
+    if not len(failed):
+        return 0
+    first = failed[["point", "status"]].head(3).itertuples(index=False)
+    head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
+    return say_failures(head, [f"point {one}: {status}: {Status[status.upper()].sentence}" for one, status in first])

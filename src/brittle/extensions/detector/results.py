@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from brittle.analysis.detection import GOOD_AUROC
+from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count
 
@@ -95,6 +96,17 @@ class Counts:
     flagged_undecided: Count
     flagged_undecided_held_out: Count
 
+    def __post_init__(self) -> None:
+        for part, whole in (
+            ("without_score", self.used),
+            ("flagged_brittle", self.held_out),
+            ("flagged_robust", self.robust),
+            ("flagged_undecided", self.undecided),
+            ("flagged_undecided_held_out", min(self.flagged_undecided, self.undecided // 2)),
+        ):
+            if getattr(self, part) > whole:
+                raise ParameterError(f"{part} is more than there are: {getattr(self, part)} of {whole}")
+
     @property
     def used(self) -> int:
         """Points that were calibrated on: those of the three kinds."""
@@ -131,6 +143,13 @@ class Judgement:
     auroc: float | None
     auroc_low: float
     auroc_high: float
+
+    def __post_init__(self) -> None:
+        for name, least in (("tau", -1.0), ("auroc", 0.0)):
+            value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
+            if not least <= low <= (low if value is None else value) <= high <= 1.0:
+                raise ParameterError(f"{name} must lie in its interval, within [{least:g}, 1]; found {value!r} in "
+                                     f"[{low!r}, {high!r}]")  # fmt: skip
 
     @property
     def trusted(self) -> bool:
