@@ -191,7 +191,7 @@ def test_fields_of_a_noise_family_can_be_set(place: Path) -> None:
         "    name = 'speckle'\n"
     )
     (score,) = choose(["monte_carlo"], [0.1], "./speckle.py:Speckle", settings=["speckle.grain=3"])
-    assert score.parameters == {"sigma": 0.1, "noise": "speckle", "grain": 3, "draws": 1000}
+    assert score.parameters == {"sigma": 0.1, "noise": "speckle", "grain": 3, "draws": 1000, "limit": 0.9}
     assert issubclass(find_family("./speckle.py:Speckle"), Noise)
     with pytest.raises(ParameterError, match=r"expected a subclass of brittle\.noise\.Noise"):
         find_family("./mine.py:Jeffreys")

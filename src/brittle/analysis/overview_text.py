@@ -141,12 +141,13 @@ def how_brittle(found: Overview) -> str:
 
 
 def _undecided_text(found: Overview) -> str:
-    """How many noisy copies leave points undecided, and with which probabilities these are kept; empty without any."""
+    """How many noisy copies, drawn for the limit, leave points undecided, and with which probabilities these are kept;
+    empty without any."""
     column = found.column
-    if column is None or not found.count(UNDECIDED) or column.most_draws is None:
+    if column is None or column.limit != found.limit or not found.count(UNDECIDED):
         return ""
     kept = column.p_robust[column.states(found.limit) == UNDECIDED]
-    copies = f" after up to {by_number(column.most_draws, '1 noisy copy', f'{column.most_draws:,} noisy copies')}"
+    copies = f" after up to {column.most_draws:,} noisy copies"
     least, most = number(kept.min()), number(kept.max())
     return f"{copies} (kept with probability {least if least == most else f'{least} to {most}'})"
 

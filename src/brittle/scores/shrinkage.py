@@ -98,7 +98,7 @@ def smoothed_share(sampled: Sampled) -> Tensor:
     if nearest is None:
         return share
     known = nearest.isfinite()
-    count = known.sum(dim=1).clamp_min(2)
+    count = known.sum(dim=1).clamp_min(2).to(nearest)  # whole numbers would be divided in the default precision
     usable = (known.sum(dim=1) >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
 
     def mean(values: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ def jumps(differences: Tensor) -> Tensor:
     `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as of independent copies; 0 where they are alike.
     NaN is no copy.
     """
-    count = (~differences.isnan()).sum(dim=1).clamp_min(2)
+    count = (~differences.isnan()).sum(dim=1).clamp_min(2).to(differences)
     mean = differences.nansum(dim=1) / count
     variance = (differences - mean[:, None]).square().nansum(dim=1) / (count - 1) / count
     beyond = torch.where(variance > 0, mean.square() / variance - 1.0, 0.0).clamp_min(0.0)
@@ -130,7 +130,7 @@ def jumps(differences: Tensor) -> Tensor:
 
 def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
     """Return the quantile of the first `count` of increasing numbers in each row, `[B]`, between the two nearest."""
-    place = (level * (count - 1).to(ordered))[:, None].clamp_max(ordered.shape[1] - 1)
+    place = (level * (count - 1))[:, None].clamp_max(ordered.shape[1] - 1)
     below, above = (ordered.gather(1, end.long())[:, 0] for end in (place.floor(), place.ceil()))
     return torch.lerp(below, above, place[:, 0] % 1.0)
 
