@@ -43,7 +43,7 @@ def test_points_are_counted_by_kind() -> None:
     assert found.limit == LIMIT
     assert how_brittle(found) == (
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
-        "undecided after up to 400 noisy copies (kept with probability 0.875). 5 of 9 labels (56%) are predicted right."
+        "undecided. 5 of 9 labels (56%) are predicted right."
     )
     assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
 
@@ -212,10 +212,21 @@ def test_a_run_that_drew_for_the_limit_goes_on(
 
 
 def test_undecided_points_are_told_with_copies_and_probabilities() -> None:
-    """The range of the probabilities of the undecided points alone; one number where they have one."""
-    text = how_brittle(overview(made([HOLD, (0.06, 0.16), (0.08, 0.2), BREAK])))
-    assert "2 are undecided after up to 400 noisy copies (kept with probability 0.86 to 0.89)" in text
-    assert "copies" not in how_brittle(overview(made([HOLD, BREAK])))
+    """The range of the probabilities of the undecided points alone, one number where they have one, at the limit that
+    their copies were drawn for."""
+
+    def said(*ends: tuple[float, float], limit: float = 0.9) -> str:
+        found = overview(made(ends), limit)
+        assert found.column is not None
+        drawn: dict[str, Parameter] = {"draws": 400, "limit": 0.9, "sigma": 0.1}
+        return how_brittle(replace(found, column=replace(found.column, parameters=drawn)))
+
+    copies = "after up to 400 noisy copies"
+    two = (0.06, 0.16), (0.08, 0.2)
+    assert f"2 are undecided {copies} (kept with probability 0.86 to 0.89)" in said(HOLD, *two, BREAK)
+    assert f"1 is undecided {copies} (kept with probability 0.89)" in said(two[0], BREAK)
+    assert "copies" not in said(HOLD, BREAK)
+    assert "copies" not in said(*two, limit=0.85)
 
 
 def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:

@@ -65,12 +65,12 @@ def test_every_suggested_command_of_the_demo_runs_as_it_is_copied(
     recorded = brittle.read_table("my demo/run").record.command
     assert recorded is not None
     commands = [shlex.split(command) for command in suggested(page)]
-    assert {words[1] for words in commands} >= {"score", "show"}
+    assert {words[1] for words in commands} >= {"more", "show"}
     with one_thread():
         assert main([word for word in recorded[1:] if word != "--quiet"] + ["--resume"]) == 0
         assert "was finished before; nothing was computed" in capsys.readouterr().err
         for words in commands:
             assert (words[0], main(words[1:])) == ("brittle", 0), words
             said = capsys.readouterr().err
-            assert said == "" or re.fullmatch(r"brittle: 40 points, .*\n", said), "the result alone"
-    assert [column.limit for column in brittle.read_table("my demo/run-decided").columns].count(0.9) == 1
+            assert said == "" or words[1] == "more"
+    assert brittle.read_table("my demo/run")["shrinkage"].most_draws == 10_000
