@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -84,13 +84,18 @@ def score(
 
 
 def open_again(words: Sequence[str]) -> Job:
-    """What the command `brittle WORDS` computes, opened in another process; what is said was said by the first."""
-    app = import_module("brittle.cli.commands").app  # which reads this file when this command is called
+    """Open what the command `brittle WORDS` computes in another process; what is said was said by the first."""
     words = [*(word for word in words if word not in ("--debug", "--quiet")), "--quiet"]
-    _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
-    given.apply_defaults()
-    model, data, _, declared, reading, scoring, running, *_ = given.arguments.values()
+    model, data, _, declared, reading, scoring, running, *_ = read_arguments(words)
     return open_job(model, data, declared, reading, scoring, running)
+
+
+def read_arguments(words: Sequence[str]) -> tuple[Any, ...]:
+    """Return the arguments that `score` gets from the command `brittle WORDS`, in their order."""
+    app = import_module("brittle.cli.commands").app  # which reads this file when this command is called
+    _, bound, _ = app.parse_args([*words], exit_on_error=False, print_error=False)
+    bound.apply_defaults()
+    return (*bound.arguments.values(),)
 
 
 def open_job(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from brittle.cli.common import Quiet, Run, program, say
 from brittle.errors import UsageError
 
 if TYPE_CHECKING:
-    from brittle.store.record import RunRecord
+    from brittle.cli.score_options import ScoreOptions
+    from brittle.store.record import RunRecord, ScoreRecord
 
 
 def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
@@ -25,7 +25,7 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
     Args:
         out: Folder for the whole run; it must not hold one yet.
         runs: All parts of a run, made by --part, in any order; or a run and later ones over its points; of numbers of
-            the same point and score the one with most passes stays.
+            the same point and score the one from most noisy copies stays.
     """
     from brittle.extensions.workers.join import join as join_runs
 
@@ -48,89 +48,87 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
         run_folder: A folder that `brittle score` wrote.
         draws: Noisy copies of a point at most; ten times those of RUN by default.
     """
-    import pandas as pd
-
-    from brittle.analysis.decisions import MORE_DRAWS
-    from brittle.cli.score import open_job
-    from brittle.extensions.workers.join import check_finished
+    from brittle.cli.runs import show
     from brittle.extensions.workers.join import join as join_runs
-    from brittle.run import execute
-    from brittle.run.progress import progress
-    from brittle.store.export import cell
-    from brittle.store.folder import RunFolder
     from brittle.store.reading import open_run
-    from brittle.store.writing import make_folder, write
 
     run = run_folder.resolve()
     work = run.with_name(f".{run.name}.more")
-    later, joined, before = (work / name for name in ("later", "joined", "before"))
-    if before.exists() and run.exists():  # stopped after the two renames below
-        _clear(work, run)
-        return 0 if quiet else import_module("brittle.cli.runs").show(run_folder)
-    if before.exists():  # stopped between them
+    if not _finish(run, work):
+        record, _ = open_run(run)
+        draws = _check_draws(run_folder, record, draws)
+        ids = [*dict.fromkeys(_open(run, draws))]
+        if not ids:
+            say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
+            return 0
+        say(quiet, f"drawing up to {draws:,} copies of each of {len(ids):,} points")
+        _draw(run_folder, work, record, ids, draws, quiet)
+        _remove(work / "joined")
+        join_runs(work / "joined", [run, work / "later"])
+        run.rename(work / "before")
+        (work / "joined").rename(run)
+        _finish(run, work)
+    return 0 if quiet else show(run_folder)
+
+
+def _finish(run: Path, work: Path) -> bool:
+    """Finish what a command left in `work` after its runs were joined; return whether the new run stands.
+
+    `before`, the run without more copies, is there from the first of two renames until nothing is left to do. What
+    else lay in it, such as a report, is given to the new run.
+    """
+    before = work / "before"
+    if not before.exists():
+        return False
+    if not run.exists():  # stopped between the two: draw again, of which nothing is left to do, and join again
         before.rename(run)
-    record, _ = open_run(run)
-    check_finished(run_folder, record)
-    if record.part is not None:
-        raise UsageError(f"{run_folder} is part of a run; join the parts first")
-    most, names = _counts(run_folder, record)
-    draws = MORE_DRAWS * most if draws is None else draws
-    if draws <= most:
-        raise UsageError(f"{run_folder} has up to {most:,} copies of a point; give --draws a larger number than that")
-    if record.command is None or record.command[:2] != ("brittle", "score"):
-        raise UsageError(
-            f"{run_folder} was scored from Python, whose arguments are not recorded; call brittle.score again with "
-            f"draws={draws}, which draws more for its undecided points alone"
-        )
-    ids = [*dict.fromkeys(_open(run, draws))]
-    if not ids:
-        say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
-        return 0
-    say(quiet, f"drawing up to {draws:,} copies of each of {len(ids):,} points")
-    make_folder(work)
-    write(work / "ids.csv", pd.DataFrame({"point": map(cell, ids)}).to_csv(index=False).encode())
-    app = import_module("brittle.cli.commands").app
-    _, given, _ = app.parse_args([*record.command[1:]], exit_on_error=False, print_error=False)
-    given.apply_defaults()
-    model, data, _, declared, reading, scoring, running, sharing, *_ = given.arguments.values()
-    reading = replace(reading, points=None, sample=None, ids=work / "ids.csv")
-    others = {one.score for one in record.scores} - names
-    places = ((one, *one.partition("=")[0].split(".")) for one in scoring.settings)
-    settings = tuple(one for one, name, field in places if name not in others and field != "draws")
-    scoring = replace(scoring, scores=(*names,), draws=(draws,), settings=settings)
-    scoring = replace(scoring, norm=(), effort=None, pseudo_margin=None)
-    opening = partial(open_job, model, data, declared, reading, scoring, replace(running, quiet=True))
-    with progress(not quiet) as advance:
-        workers = sharing.processes(opening, declared.device)
-        words = ("brittle", "more", str(run_folder))
-        execute(opening(), RunFolder(later), progress=advance, command=words, skip_doctor=True, workers=workers)
-    shutil.rmtree(joined, ignore_errors=True)
-    join_runs(joined, [run, later])
-    run.rename(before)
-    joined.rename(run)
-    _clear(work, run)
-    return 0 if quiet else import_module("brittle.cli.runs").show(run_folder)
-
-
-def _clear(work: Path, run: Path) -> None:
-    """Give `run` what else lay in the folder before, such as a report, and remove `work`, that folder last."""
-    for path in (work / "before").iterdir():
+        return False
+    for path in before.iterdir():
         if not (run / path.name).exists():
             path.rename(run / path.name)
-    shutil.rmtree(work / "later", ignore_errors=True)
+    _remove(work / "later")
     (work / "ids.csv").unlink(missing_ok=True)
     shutil.rmtree(work)
+    return True
 
 
-def _counts(folder: Path, record: RunRecord) -> tuple[int, Set[str]]:
-    """Return the most copies of a point, and the names of the scores of brittle that count them for a limit."""
-    from brittle.scores import CATALOGUE
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
 
-    counts = [one for one in record.scores if "limit" in one.parameters and one.score in CATALOGUE]
-    most = max((draws for one in counts if isinstance(draws := one.parameters["draws"], int)), default=0)
+
+def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
+    """Return `draws`, or where it is None its default.
+
+    Raises:
+        UsageError: they are no more than a point of the run may have, or the run cannot have more.
+        StorageError: the run has not finished.
+    """
+    from brittle.analysis.decisions import MORE_DRAWS
+    from brittle.extensions.workers.join import check_finished
+
+    check_finished(folder, record)
+    if record.part is not None:
+        raise UsageError(f"{folder} is part of a run; join the parts first")
+    most = max((score.parameters["draws"] for score in _counts(record)), default=0)
     if not most:
         raise UsageError(f"{folder} has no score that counts copies for a limit; score it by shrinkage")
-    return most, {one.score for one in counts}
+    draws = MORE_DRAWS * most if draws is None else draws
+    if draws <= most:
+        raise UsageError(f"{folder} has up to {most:,} copies of a point; give --draws a larger number than that")
+    if record.command is None or record.command[:2] != ("brittle", "score"):
+        raise UsageError(
+            f"{folder} was scored from Python, whose arguments are not recorded; call brittle.score again with "
+            f"draws={draws}, which draws more for its undecided points alone"
+        )
+    return draws
+
+
+def _counts(record: RunRecord) -> list[ScoreRecord]:
+    """Return the scores of brittle that count copies for a limit."""
+    from brittle.scores import CATALOGUE
+
+    return [score for score in record.scores if "limit" in score.parameters and score.score in CATALOGUE]
 
 
 def _open(run: Path, draws: int) -> Iterator[str]:
@@ -146,4 +144,41 @@ def _open(run: Path, draws: int) -> Iterator[str]:
                 most = column.most_draws or 0
                 all_drawn = column.value.notna() & (column.passes > most) & (most not in looks(draws))
                 further = (column.states(column.limit) == UNDECIDED) | all_drawn
-                yield from (str(name) for name, more in further.items() if more)
+                yield from map(str, further.index[further])
+
+
+def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws: int, quiet: bool) -> None:
+    """Write the run `later` in `work`: that of the command of `record`, with so many `draws` of the points `ids`."""
+    import pandas as pd
+
+    from brittle.cli.score import open_job, read_arguments
+    from brittle.run import execute
+    from brittle.run.progress import progress
+    from brittle.store.export import cell
+    from brittle.store.folder import RunFolder
+    from brittle.store.writing import make_folder, write
+
+    make_folder(work)
+    write(work / "ids.csv", pd.DataFrame({"point": map(cell, ids)}).to_csv(index=False).encode())
+    model, data, _, declared, reading, scoring, running, sharing, *_ = read_arguments((record.command or ())[1:])
+    reading = replace(reading, points=None, sample=None, ids=work / "ids.csv")
+    scoring, running = _counting(scoring, record, draws), replace(running, quiet=True)
+    opening = partial(open_job, model, data, declared, reading, scoring, running)
+    with progress(not quiet) as advance:
+        workers, words = sharing.processes(opening, declared.device), ("brittle", "more", str(folder))
+        execute(
+            opening(), RunFolder(work / "later"), progress=advance, command=words, skip_doctor=True, workers=workers
+        )
+
+
+def _counting(scoring: ScoreOptions, record: RunRecord, draws: int) -> ScoreOptions:
+    """Return the options of the scores that count copies alone, with so many `draws`."""
+    names = dict.fromkeys(score.score for score in _counts(record))
+    left_out = {score.score for score in record.scores} - names.keys()
+    settings = []
+    for setting in scoring.settings:
+        name, _, field = setting.partition("=")[0].partition(".")
+        settings += [setting] if name not in left_out and field != "draws" else []
+    return replace(
+        scoring, scores=(*names,), draws=(draws,), settings=(*settings,), norm=(), effort=None, pseudo_margin=None
+    )
