@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 from torch import Tensor
+from torch.nn.functional import pad
 
 from brittle.intervals import decided, out_of_reach, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
@@ -82,9 +83,9 @@ class SampleUntil(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
         """The results of `needs`, from the same copies; mirror images are passes of those that read margins."""
-        found = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
-        counted = replace(found, passes=found.draws + clean.passes)
-        return [counted if need.votes_only else found for need in needs]
+        sampled = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
+        counted = replace(sampled, passes=sampled.draws + clean.passes)
+        return [counted if need.votes_only else sampled for need in needs]
 
 
 def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
@@ -95,37 +96,34 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
     usable = clean.finite if clean.wanted is None else clean.finite & clean.wanted
     rows, places, parts = torch.arange(len(clean.ids), device=clean.inputs.device), [], []
     sums: SampleSums | FurtherVotes = SampleSums.start(clean, 1, need.votes_only)
-    first: list[Tensor] = []
+    first_logits: list[Tensor] = []
     for look in looks(need.draws):
         while drawn < look:
             copies = min(look - drawn, max(1, together // len(rows)))
             logits = _logits(need, classifier, sums.clean, stream.copies(copies))
             sums.add(logits)
-            first += [logits] if look <= FIRST_LOOK and not need.votes_only else []
+            first_logits += [logits] if look <= FIRST_LOOK and not need.votes_only else []
             drawn += copies
-        flips, without_ties = (each[:, 1].cpu().numpy() for each in (sums.votes.flips, sums.votes.flips_without_ties))
-        answered = rule.answered(flips, without_ties, np.full(len(rows), look)) | (look == need.draws)
-        answers = torch.from_numpy(answered).to(rows.device) | ~usable[rows]
-        stopped, going = (some.nonzero().flatten() for some in (answers, ~answers))
-        if len(stopped):
-            places.append(rows[stopped])
-            parts.append(pick(sums, stopped).read(look))
-            rows, sums = rows[going], pick(sums, going)
+        stops = rule.stops(sums.votes) | ~usable[rows]
+        if bool(stops.any()):
+            places.append(rows[stops])
+            parts.append(pick(sums, stops).read(look))
+            rows, sums = rows[~stops], pick(sums, ~stops)
             if not len(rows):
                 break
-            stream.keep(going.tolist())
+            stream.keep((~stops).nonzero().flatten().tolist())
         if look >= MARGINS_UP_TO and isinstance(sums, SampleSums):
             sums = FurtherVotes(sums.clean, sums.read(look), sums.votes)
-    found = pick(join(_alike(parts)), torch.cat(places).argsort())
-    return _mirrored(need, classifier, clean, found, torch.cat(first, dim=1)) if first else found
+    sampled = _join(parts, places)
+    return _mirror(need, classifier, clean, sampled, torch.cat(first_logits, dim=1)) if first_logits else sampled
 
 
 @dataclass
 class FurtherVotes:
-    """Votes of more copies of points whose margins are known well enough, from the copies before."""
+    """Votes of more copies of points, whose margins stay those that were `sampled`."""
 
     clean: Clean
-    before: Sampled
+    sampled: Sampled
     votes: Votes
 
     def add(self, logits: Tensor) -> None:
@@ -134,7 +132,9 @@ class FurtherVotes:
 
     def read(self, units: int) -> Sampled:
         """Return what `units` copies showed, the first among them."""
-        return replace(self.before, votes=self.votes, passes=self.votes.draws + self.clean.passes)
+        return replace(
+            self.sampled, votes=self.votes, passes=torch.full_like(self.votes.draws, units + self.clean.passes)
+        )
 
 
 def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Tensor) -> Tensor:
@@ -146,37 +146,33 @@ def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Ten
     return logits.double().view(len(copies), count, 1, -1)
 
 
-def _mirrored(need: SampleUntil, classifier: Classifier, clean: Clean, found: Sampled, first: Tensor) -> Sampled:
-    """Return `found`; of points near the boundary that stopped early the margins are over pairs of their first copies
-    with the mirror images of these. `first` are the logits of these copies, `[B, units, 1, C]`."""
-    assert found.nearest is not None
-    mean = found.nearest.nanmean(dim=1)
-    deviation = (found.nearest - mean[:, None]).square().nanmean(dim=1).sqrt()
-    is_near = (mean.abs() < NEAR * deviation) & (found.draws <= MIRRORED_UP_TO)
-    near, far = (some.nonzero().flatten() for some in (is_near, ~is_near))
+def _mirror(need: SampleUntil, classifier: Classifier, clean: Clean, sampled: Sampled, logits: Tensor) -> Sampled:
+    """Return `sampled`; of points near the boundary that stopped early the margins are over pairs of their first
+    copies, which have these `logits` `[B, units, 1, C]`, with the mirror images of these."""
+    assert sampled.nearest is not None
+    mean = sampled.nearest.nanmean(dim=1)
+    deviation = (sampled.nearest - mean[:, None]).square().nanmean(dim=1).sqrt()
+    is_near = (mean.abs() < NEAR * deviation) & (sampled.draws <= MIRRORED_UP_TO)
+    near, far = is_near.nonzero().flatten(), (~is_near).nonzero().flatten()
     if not need.noise.is_symmetric or not len(near):
-        return found
-    nearby, count = clean.only(near), first.shape[1]
+        return sampled
+    nearby, units = clean.only(near), logits.shape[1]
     pairs = SampleSums.start(nearby, 2)
-    for chunk in noisy_chunks(nearby, need.noise, "until", [count], MIRRORED, passes=passes_together(nearby)):
+    for chunk in noisy_chunks(nearby, need.noise, "until", [units], MIRRORED, passes=passes_together(nearby)):
         images = _logits(need, classifier, nearby, chunk.unfold(chunk.inputs))
-        pairs.add(torch.cat((first[near, chunk.first : chunk.end], images), dim=2))
-    before = pick(found, near)
-    mirrored = replace(pairs.read(count), votes=before.votes, passes=before.passes + count)
-    return pick(join(_alike([mirrored, pick(found, far)])), torch.cat((near, far)).argsort())
+        pairs.add(torch.cat((logits[near, chunk.first : chunk.end], images), dim=2))
+    singles = pick(sampled, near)
+    mirrored = replace(pairs.read(units), votes=singles.votes, passes=singles.passes + units)
+    return _join([mirrored, pick(sampled, far)], [near, far])
 
 
-def _alike(parts: Sequence[Sampled]) -> list[Sampled]:
-    """Return `parts` with nearest margins of one width, NaN behind those of fewer copies."""
-    if parts[0].nearest is None:
-        return [*parts]
-    width = max(part.nearest.shape[1] for part in parts if part.nearest is not None)
-    filled = [
-        torch.nn.functional.pad(part.nearest, (0, width - part.nearest.shape[1]), value=torch.nan)
-        for part in parts
-        if part.nearest is not None
-    ]
-    return [replace(part, nearest=nearest) for part, nearest in zip(parts, filled, strict=True)]
+def _join(parts: Sequence[Sampled], rows: Sequence[Tensor]) -> Sampled:
+    """Put points together in the order of their `rows`. Nearest margins get one width, NaN behind those of fewer."""
+    margins = [part.nearest for part in parts if part.nearest is not None]
+    width = max((nearest.shape[1] for nearest in margins), default=0)
+    padded = [pad(nearest, (0, width - nearest.shape[1]), value=torch.nan) for nearest in margins]
+    joined = join([replace(part, nearest=None) for part in parts])
+    return pick(replace(joined, nearest=torch.cat(padded) if padded else None), torch.cat([*rows]).argsort())
 
 
 @dataclass(frozen=True)
@@ -189,18 +185,24 @@ class StoppingRule:
     precision: float | None
     confidence: float
 
+    def stops(self, votes: Votes) -> Tensor:
+        """Whether points with these votes have their answer, or all draws; `[B]`, bool."""
+        counts = (votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.draws)
+        answered = self.answered(*(count.cpu().numpy() for count in counts))
+        return torch.from_numpy(answered).to(votes.draws.device) | (votes.draws == self.most)
+
     def answered(self, flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike) -> NDArray:
         """Whether counts answer the question; of the shape of the counts, bool."""
-        done = np.zeros(np.shape(flips), dtype=bool)
+        answered = np.zeros(np.shape(flips), dtype=bool)
         if self.limit is not None:
-            done |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
-            done |= out_of_reach(flips, draws, self.most, self.limit, self.confidence)
+            answered |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
+            answered |= out_of_reach(flips, draws, self.most, self.limit, self.confidence)
         if self.precision is not None:
-            counts, of = np.unique(np.stack((flips, flips_without_ties, draws)), axis=1, return_inverse=True)
+            counts, positions = np.unique(np.stack((flips, flips_without_ties, draws)), axis=1, return_inverse=True)
             low = sequence_interval(counts[1], counts[2], self.confidence)[0]
             high = sequence_interval(counts[0], counts[2], self.confidence)[1]
-            done |= (high - low <= self.precision)[of]
-        return done
+            answered |= (high - low <= self.precision)[positions]
+        return answered
 
     def unbiased_shares(self, flips: NDArray, draws: NDArray) -> NDArray:
         """The flip probability without bias, from counts that this rule stopped; `[B]`, float64.
@@ -210,18 +212,17 @@ class StoppingRule:
         share of those that begin with a flip: the mean of the first draw, which has no bias, given all that the counts
         say. So its mean is the flip probability, whatever that is.
 
-        Counts without ties only. Where no order is left (within rounding: counts that less than one stopped point in
-        10^300 ends with) it is the share.
+        Counts without ties only; the draws are each one of `looks(most)`, or 0, which gives 0. Where no order is left
+        (within rounding: counts that less than one stopped point in 10^300 ends with) it is the share.
 
         Source: Girshick, Mosteller, Savage, Unbiased estimates for certain binomial sampling problems with applications
         (Annals of Mathematical Statistics 1946), theorem 4.
-        The draws are each one of `looks(most)`, or 0, which gives 0.
         """
         shares = flips / np.maximum(draws, 1)
-        table = _unbiased(self)
+        table = _tabulate_shares(self)
         for row in np.flatnonzero(draws):
-            found = table[int(draws[row])][int(flips[row])]
-            shares[row] = found if np.isfinite(found) else shares[row]
+            share = table[int(draws[row])][int(flips[row])]
+            shares[row] = share if np.isfinite(share) else shares[row]
         return shares
 
 
@@ -234,28 +235,28 @@ def looks(most: int) -> Iterator[int]:
 
 
 @cache
-def _unbiased(rule: StoppingRule) -> dict[int, NDArray]:
-    """For each look the unbiased share of every number of flips, `[draws + 1]`; NaN where none gets there.
+def _tabulate_shares(rule: StoppingRule) -> dict[int, NDArray]:
+    """Return for each look the unbiased share of every number of flips, `[draws + 1]`; NaN where none gets there.
 
     Of all orders of the draws that give so many flips, `alive` is the share that did not stop before, `flip_first` the
     share that also began with a flip.
     """
-    found: dict[int, NDArray] = {}
+    shares: dict[int, NDArray] = {}
     log_factorial = gammaln(np.arange(rule.most + 2) + 1.0)
     orders = np.stack((np.ones(1), np.zeros(1)))
     for look in looks(rule.most):
-        alive, flip_first = orders = _carried(orders, look, log_factorial)
+        alive, flip_first = orders = _carry(orders, look, log_factorial)
         with np.errstate(invalid="ignore"):
-            found[look] = flip_first / alive
-        going = np.flatnonzero(alive)
-        stopped = rule.answered(going, going, np.full(len(going), look))
-        orders[:, going[stopped]] = 0.0
-    return found
+            shares[look] = flip_first / alive
+        flips = np.flatnonzero(alive)
+        stopped = rule.answered(flips, flips, np.full(len(flips), look))
+        orders[:, flips[stopped]] = 0.0
+    return shares
 
 
-def _carried(orders: NDArray, look: int, log_factorial: NDArray) -> NDArray:
-    """`alive` and `flip_first` of `_unbiased` after `look` draws, `[2, look + 1]`, from those at the look before. They
-    are means over the flips that there were then, which are hypergeometric."""
+def _carry(orders: NDArray, look: int, log_factorial: NDArray) -> NDArray:
+    """Return `alive` and `flip_first` of `_tabulate_shares` after `look` draws, `[2, look + 1]`, from those at the look
+    before. They are means over the flips that there were then, which are hypergeometric."""
     draws = orders.shape[1] - 1
     if not draws:
         return np.stack((np.ones(look + 1), np.arange(look + 1) / look))
@@ -263,9 +264,9 @@ def _carried(orders: NDArray, look: int, log_factorial: NDArray) -> NDArray:
     def log_choose(total: int) -> NDArray:
         return log_factorial[total] - log_factorial[: total + 1] - log_factorial[total::-1]
 
-    then, since, now = log_choose(draws), log_choose(look - draws), log_choose(look)
+    log_before, log_between, log_after = log_choose(draws), log_choose(look - draws), log_choose(look)
     carried = np.zeros((2, look + 1))
     for flips in np.flatnonzero(orders[0]):
-        reached = slice(flips, flips + look - draws + 1)
-        carried[:, reached] += np.exp(then[flips] + since - now[reached]) * orders[:, flips, None]
+        reachable = slice(flips, flips + look - draws + 1)
+        carried[:, reachable] += np.exp(log_before[flips] + log_between - log_after[reachable]) * orders[:, flips, None]
     return carried

@@ -144,7 +144,7 @@ def _open(run: Path, draws: int) -> Iterator[str]:
                 most = column.most_draws or 0
                 all_drawn = column.value.notna() & (column.passes > most) & (most not in looks(draws))
                 further = (column.states(column.limit) == UNDECIDED) | all_drawn
-                yield from map(str, further.index[further])
+                yield from (str(name) for name, is_open in further.items() if is_open)
 
 
 def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws: int, quiet: bool) -> None:
