@@ -28,8 +28,8 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit`. A state is as sure as the interval: where it is counted
-    (`brittle.score(..., limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the
-    mean, for every network.
+    (`brittle.score(..., limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the mean, for every
+    network.
 
     Args:
         table: a run.
@@ -80,10 +80,10 @@ def column_if_any(table: Table, limit: float | None = None, sigma: float | None 
     columns = [one for one in table.columns if sigma is None or one.setting.sigma == sigma]
     spoken = typical(columns)
     drawn_for = [one for one in columns if one.is_probability and one.limit is not None and one.value.notna().any()]
-    fitting = [one for one in drawn_for if limit in (None, one.limit)]
+    fitting = [column for column in drawn_for if limit in (None, column.limit)]
     return min(
         fitting,
-        key=lambda one: (spoken is None or one.setting != spoken.setting, one is not spoken),
+        key=lambda column: (spoken is None or column.setting != spoken.setting, column is not spoken),
         default=spoken,
     )
 
@@ -99,12 +99,8 @@ def numbers_beside(table: Table, judge: Column) -> Column:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
     alike = [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
-    fitting = [
-        one
-        for one in largest_budgets(alike)
-        if _counted(one) and one.limit is None and "precision" not in one.parameters
-    ]
-    return min(fitting, key=lambda one: one.preference or 0.0, default=judge)
+    fitting = [column for column in largest_budgets(alike) if _counted(column) and not column.stops]
+    return min(fitting, key=lambda column: column.preference or 0.0, default=judge)
 
 
 def _counted(column: Column) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +40,7 @@ def make_job(
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
     label_column: str | None = None,
-    options: Mapping[str, object] | None = None,
+    options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
     """The job of `score` with these arguments; `options` are those of scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
@@ -48,11 +49,8 @@ def make_job(
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
         points = _points_for(classifier, data, label_column)
         scores = _named(classifier, points, asked, sigma, noise, options)
-    elif sigma is not None or noise is not None or options:
-        names = ", ".join(
-            [*(name for name, one in (("sigma", sigma), ("noise", noise)) if one is not None), *(options or ())]
-        )
-        raise ParameterError(f"{names}: for scores by name; scores that are given as objects have their own")
+    elif names := [name for name, value in {"sigma": sigma, "noise": noise, **options}.items() if value is not None]:
+        raise ParameterError(f"{', '.join(names)}: for scores by name; scores that are given as objects have their own")
     _check_kinds(scores)
     for score in scores:
         check_serves(score, classifier)
@@ -74,7 +72,7 @@ def make_job(
 
 
 def _named(
-    classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any, options: Mapping[str, object] | None
+    classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any, options: Mapping[str, object]
 ) -> list[Score]:
     """The scores with these names under this noise, as the command line has them."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"

@@ -20,7 +20,6 @@ from brittle.store.schemas import pack_votes
 VACUOUS_FROM = 0.9
 """Width of an interval of a probability from which on it says nothing."""
 
-
 UNSAID = 0.1
 """Share of an interval up to which what is left out of a model is not said."""
 
@@ -34,13 +33,13 @@ def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Ten
     Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`, or where a rule `stopped` them
     as `sequence_interval`. A tie is a flip in the share and at the upper end, and none at the lower end.
     """
-    ends, single = [], sequence_interval if stopped else clopper_pearson
-    for counts in (votes.flips_without_ties, votes.flips):
-        once, both, units = (one.cpu().numpy() for one in (counts[:, 1], counts[:, -1], votes.units))
+    ends, interval = [], sequence_interval if stopped else clopper_pearson
+    for flips in (votes.flips_without_ties, votes.flips):
+        single, double, units = (count.cpu().numpy() for count in (flips[:, 1], flips[:, -1], votes.units))
         if votes.members == 2:
-            ends.append(paired_proportion(once, both, units, confidence))
+            ends.append(paired_proportion(single, double, units, confidence))
         else:
-            ends.append(single(once, units, confidence))
+            ends.append(interval(single, units, confidence))
     share = flips_of(votes).double() / votes.draws
     return share, torch.from_numpy(ends[0][0]).to(share), torch.from_numpy(ends[1][1]).to(share)
 
@@ -91,8 +90,8 @@ def conclude(
     if modelled:
         by_size = torch.where(unseen, int(Evidence.EXTRAPOLATED), int(Evidence.MODELLED))
         evidence = by_size if by_model is None else torch.where(by_model, by_size, evidence)
-    found = finish(value, low, high, status, passes, detail, evidence, (low, high))
-    return replace(found, votes=by_class(votes.units, votes.classes))
+    estimate = finish(value, low, high, status, passes, detail, evidence, (low, high))
+    return replace(estimate, votes=by_class(votes.units, votes.classes))
 
 
 def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:

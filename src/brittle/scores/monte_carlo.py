@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import LIMIT, Estimate
 from brittle.intervals import check_share
 from brittle.measure import Measurement, Sample, Sampled, SampleUntil
 from brittle.measure.base import check_draws
+from brittle.measure.noisy_margins import Votes
 from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, copies_detail, initial_status
 from brittle.scores.evidence import conclude, counted, flips_of
@@ -129,15 +131,17 @@ class MonteCarlo(CountedScore):
         return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        found: Sampled = measured[self.needs[0]]
-        votes, value = found.votes, None
-        if self.stops:
-            rule = StoppingRule(self.draws, self.limit, self.precision, confidence)
-            value = rule.unbiased_shares(flips_of(votes).cpu().numpy(), votes.draws.cpu().numpy())
-            _, low, high = counted(votes, confidence, stopped=True)
-            share = torch.from_numpy(value).to(low).where(votes.ties == 0, flips_of(votes).double() / votes.draws)
-            value = share.clamp(low, high)
-        status = initial_status(found.tied, votes.nonfinite > 0)
+        sampled: Sampled = measured[self.needs[0]]
+        votes = sampled.votes
+        status = initial_status(sampled.tied, votes.nonfinite > 0)
         detail = copies_detail(votes.nonfinite, votes.draws)
-        by_model = None if value is None else torch.zeros_like(found.tied)
-        return conclude(value, status, detail, found.passes, votes, confidence, by_model, stopped=self.stops)
+        value = self._unbiased_shares(votes, confidence) if self.stops else None
+        by_model = None if value is None else torch.zeros_like(sampled.tied)
+        return conclude(value, status, detail, sampled.passes, votes, confidence, by_model, stopped=self.stops)
+
+    def _unbiased_shares(self, votes: Votes, confidence: float) -> Tensor:
+        """Return the flip probability without bias within its interval, or with ties the share, `[B]`."""
+        rule = StoppingRule(self.draws, self.limit, self.precision, confidence)
+        unbiased = rule.unbiased_shares(flips_of(votes).cpu().numpy(), votes.draws.cpu().numpy())
+        share, low, high = counted(votes, confidence, stopped=True)
+        return torch.from_numpy(unbiased).to(share).where(votes.ties == 0, share).clamp(low, high)

@@ -110,7 +110,8 @@ def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
     check_finished(folder, record)
     if record.part is not None:
         raise UsageError(f"{folder} is part of a run; join the parts first")
-    most = max((score.parameters["draws"] for score in _counts(record)), default=0)
+    budgets = (score.parameters["draws"] for score in _counts(record))
+    most = max((budget for budget in budgets if isinstance(budget, int)), default=0)
     if not most:
         raise UsageError(f"{folder} has no score that counts copies for a limit; score it by shrinkage")
     draws = MORE_DRAWS * most if draws is None else draws
