@@ -166,10 +166,10 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
     return pd.DataFrame({"place": np.flatnonzero(known), "class": labels[known].astype("int64")})
 
 
-def _interval(column: Column, votes: ClassVotes, found: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
+def _interval(column: Column, votes: ClassVotes, frame: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
     """The interval of each row, by the way in which its copies were drawn."""
-    place = found["place"].to_numpy()
-    units, once, both = votes.units[place], found["once"].to_numpy(), found["both"].to_numpy()
+    place = frame["place"].to_numpy()
+    units, once, both = votes.units[place], frame["once"].to_numpy(), frame["both"].to_numpy()
     silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]
     any_at_most, both_at_most = np.minimum(once + both + silent, units), np.minimum(both + silent, units)
     single = sequence_interval if column.stops else clopper_pearson

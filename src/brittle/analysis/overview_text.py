@@ -42,7 +42,6 @@ COUNTED = (
 )
 """Said where all others do, of one interval and of several."""
 
-
 RIGHT_BREAKS = "right, and broken by noise: look at them"
 WRONG_HOLDS = "wrong, and noise does not change them: are their labels right?"
 WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
@@ -140,16 +139,15 @@ def how_brittle(found: Overview) -> str:
     )
 
 
-def _undecided_text(found: Overview) -> str:
+def _undecided_text(overview: Overview) -> str:
     """How many noisy copies, drawn for the limit, leave points undecided, and with which probabilities these are kept;
     empty without any."""
-    column = found.column
-    if column is None or column.limit != found.limit or not found.count(UNDECIDED):
+    column = overview.column
+    if column is None or column.limit != overview.limit or not overview.count(UNDECIDED):
         return ""
-    kept = column.p_robust[column.states(found.limit) == UNDECIDED]
-    copies = f" after up to {column.most_draws:,} noisy copies"
-    least, most = number(kept.min()), number(kept.max())
-    return f"{copies} (kept with probability {least if least == most else f'{least} to {most}'})"
+    p_robust = column.p_robust[column.states(overview.limit) == UNDECIDED]
+    probabilities = " to ".join(dict.fromkeys((number(p_robust.min()), number(p_robust.max()))))
+    return f" after up to {column.most_draws:,} noisy copies (kept with probability {probabilities})"
 
 
 def chosen_sentence(points: int, data: DataRecord) -> str:
@@ -211,7 +209,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
 
     The folder of the run is by default the one that its command named, else `RUN`.
     """
-    run = _taken_apart(found.record.command)[0] if run is None else run
+    run = _take_apart(found.record.command)[0] if run is None else run
     show = f"brittle show {shlex.quote(run)}"
     if found.column is None:
         step = NextStep(found.points, "in all: look at the least safe", f"{show} --by {shlex.quote(found.order)}")
@@ -240,7 +238,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
 
 def where_to_run(found: Overview) -> str:
     """From which folder the commands of `next_steps` run as they are, or what their folder `RUN` stands for."""
-    if _taken_apart(found.record.command)[0] == "RUN":
+    if _take_apart(found.record.command)[0] == "RUN":
         return "RUN is the folder of this run."
     return "The commands run in the folder where this run was started."
 
@@ -272,26 +270,22 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
     return aligned([[title, *FROM_SAFE], *([row["name"], *(f"{row[state]:,}" for state in FROM_SAFE)] for row in rows)])
 
 
-def draw_more(found: Overview, run: str | None = None) -> str:
+def draw_more(overview: Overview, run: str | None = None) -> str:
     """The command that draws until the undecided points are decided, into the folder of the run.
 
     A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
     `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
     """
-    column, command = found.column, found.record.command
-    most = None if column is None else column.most_draws
-    if column is not None and column.limit == found.limit and most is not None:
-        folder = _taken_apart(command)[0] if run is None else run
-        return (
-            f"brittle.score(..., draws={MORE_DRAWS * most})"
-            if command is None
-            else f"brittle more {shlex.quote(folder)}"
-        )
+    column, command, limit = overview.column, overview.record.command, _limit(overview)
+    most = None if column is None or column.limit != overview.limit else column.most_draws
     if command is None:
-        return f'brittle.score(..., "{SHRINKAGE}", limit={_limit(found)})'
-    folder, again = _taken_apart(command)
-    folder = shlex.quote(f"{folder if run is None else run}-decided")
-    return f"{again} --out {folder} --scores {SHRINKAGE} --limit {_limit(found)}"
+        arguments = f'"{SHRINKAGE}", limit={limit}' if most is None else f"draws={MORE_DRAWS * most}"
+        return f"brittle.score(..., {arguments})"
+    folder, words = _take_apart(command)
+    folder = folder if run is None else run
+    if most is None:
+        return f"{words} --out {shlex.quote(f'{folder}-decided')} --scores {SHRINKAGE} --limit {limit}"
+    return f"brittle more {shlex.quote(folder)}"
 
 
 def _limit(found: Overview) -> str:
@@ -299,7 +293,7 @@ def _limit(found: Overview) -> str:
     return f"{found.limit:.12g}"
 
 
-def _taken_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
+def _take_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
     """The folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
@@ -310,5 +304,5 @@ def _taken_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
         parser.add_argument(option, nargs="*", action="append")
     for option in ("--resume", "--overwrite"):
         parser.add_argument(option, action="store_true")
-    given, rest = parser.parse_known_args(command[2:])
-    return given.out or "RUN", shlex.join(["brittle", "score", *rest])
+    options, words = parser.parse_known_args(command[2:])
+    return options.out or "RUN", shlex.join(["brittle", "score", *words])

@@ -263,7 +263,9 @@ def _share(
     state, remedy = _state(low, high, wanted), ""
     if state == UNDECIDED:
         more = _points_needed(sure / points, possible / points, wanted, missed, wrong, points) if points else None
-        remedy = f"about {more:,} points like these would decide it" if more else "more points like these do not"
+        remedy = (
+            f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
+        )
     return Verdict(rule, words, state, wanted, value, low, high, points, remedy)
 
 
@@ -284,7 +286,7 @@ def _two_digits(points: int) -> int:
     return -(-points // unit) * unit
 
 
-def _judge(table: Table, limit: float | None) -> tuple[Column, float]:
+def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]:
     """The column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.judges:
@@ -301,24 +303,24 @@ def _counts(states: Any) -> tuple[int, int, int]:
 
 
 def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
-    column, at = _judge(table, limit)
+    column, at = _column_and_limit(table, limit)
     states = column.states(at)
     words = f"at least {wanted:.4g} of the predictions hold, kept with probability {at:.12g} or more"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
-    found = _share("holds", words, wanted, (sure, possible, points), missed, wrong)
-    if found.state != UNDECIDED or sure == possible:
-        return found
+    verdict = _share("holds", words, wanted, (sure, possible, points), missed, wrong)
+    if verdict.state != UNDECIDED or sure == possible:
+        return verdict
     # More copies decide the rule where it is decided once each open point is on the side of its value.
     settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
     likely = _share("holds", words, wanted, (settled, settled, points), missed, wrong)
     if likely.state == UNDECIDED:
-        return replace(found, remedy=likely.remedy)
-    said = f"{possible - sure:,} points are undecided: draw more copies of these"
-    return replace(found, remedy=said, command=draw_more(overview(table, limit=limit)))
+        return replace(verdict, remedy=likely.remedy)
+    remedy = f"{possible - sure:,} points are undecided: draw more copies of these"
+    return replace(verdict, remedy=remedy, command=draw_more(overview(table, limit=limit)))
 
 
 def _every_class(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
-    column, at = _judge(table, limit)
+    column, at = _column_and_limit(table, limit)
     states: Any = column.states(at)
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
