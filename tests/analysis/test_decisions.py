@@ -51,6 +51,19 @@ def test_states_are_those_of_the_interval(table: brittle.Table) -> None:
     assert frame["draws"].max() <= 300
 
 
+@pytest.mark.parametrize("random", [False, True])
+def test_the_draws_are_the_copies_that_were_counted(random: bool) -> None:
+    """Neither mirror images nor the many clean passes of a random model."""
+    shape = torch.linspace(-0.3, 0.3, 31)[:, None]
+    classifier = brittle.Classifier(lambda x: torch.cat([x, -x], 1), bounds=None, random=random)
+    scores: list[Score] = [MonteCarlo(0.1, draws=60)] if random else [MonteCarlo(0.1), Shrinkage(0.1)]
+    run = brittle.score(classifier, shape, scores, skip_doctor=True)
+    for column in run.columns:
+        counted = [np.frombuffer(cell, "<u4")[:2].prod() for cell in column.votes if cell is not None]
+        assert decide(run, column=column)["draws"].tolist() == counted
+    assert random or (run["shrinkage"].passes > run["monte_carlo"].passes).any()
+
+
 def test_a_wide_table_holds_the_states(table: brittle.Table) -> None:
     name = "monte_carlo(draws=300, limit=0.9, sigma=0.5).state"
     assert table.frame(whole=True)[name].tolist() == decide(table)["state"].tolist()

@@ -11,6 +11,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+from brittle.store.schemas import unpack_votes
 from brittle.store.table import Table
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
@@ -38,8 +39,8 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
             this limit, and where there is none the one that speaks for the run.
 
     Returns:
-        `point`, `state` (None where a point has no number) and `draws` (noisy copies that the column looked at; NaN
-        where it looked at none), in the order of the data.
+        `point`, `state` (None where a point has no number) and `draws` (noisy copies that the column counted, without
+        mirror images; NaN where it has none), in the order of the data.
 
     Raises:
         ParameterError: the limit is not between 0 and 1, or neither given nor known.
@@ -114,7 +115,8 @@ def _counted(column: Column) -> bool:
 
 
 def drawn(column: Column) -> pd.Series:
-    """How many noisy copies of each point a column looked at; NaN where it looked at none."""
+    """Return how many noisy copies of each point a column counted, without mirror images; NaN where it has none."""
     if column.stops:
-        return (column.passes - 1.0).where(column.value.notna())  # all but the clean pass
+        copies = pd.Series(unpack_votes(column.votes).draws, index=column.value.index, dtype=float)
+        return copies.where(column.value.notna() & (copies > 0))
     return column.value.where(column.value.isna(), math.nan if column.draws is None else column.draws)

@@ -41,8 +41,8 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
 def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) -> int:
     """Draw more noisy copies of the undecided points of RUN, and add to RUN what they show.
 
-    Points that were decided stay as they are; the others are as in a run with as many copies at most. Call it where RUN
-    was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
+    Points that were decided early stay as they are; the result is the run that as many copies at most would have given.
+    Call it where RUN was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
@@ -132,10 +132,10 @@ def _counts(record: RunRecord) -> list[ScoreRecord]:
     return [score for score in record.scores if "limit" in score.parameters and score.score in CATALOGUE]
 
 
-def _open(run: Path, draws: int) -> Iterator[str]:
-    """Yield the ids of the points that a score drew for and left undecided, a shard at a time; and of those that had
-    all its draws, where a run of so many `draws` has no look at these."""
-    from brittle.measure.stopping import looks
+def _open(run: Path, draws: int, confidence: float) -> Iterator[str]:
+    """Yield the ids of the points that a score drew for and left undecided, a shard at a time; and of those decided
+    ones that have other numbers in a run of so many `draws` (`_last_alike`)."""
+    from brittle.analysis.decisions import drawn
     from brittle.store.columns import UNDECIDED
     from brittle.store.reading import read_shards
 
