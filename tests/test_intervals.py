@@ -181,6 +181,18 @@ def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
             assert np.array_equal(above & (grid < successes / trials), grid <= low)
 
 
+def test_ends_do_not_depend_on_those_that_were_looked_up_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some were, some are new, and they are more than are kept."""
+    successes = np.arange(41)
+    expected = sequence_interval(successes, 40, CONFIDENCE)
+    monkeypatch.setattr("brittle.intervals._UPPER_ENDS", {})
+    monkeypatch.setattr("brittle.intervals.MOST_ENDS", 5)
+    for count in range(1, 42):
+        low, high = sequence_interval(successes[:count], 40, CONFIDENCE)
+        assert np.array_equal(low, expected[0][:count])
+        assert np.array_equal(high, expected[1][:count])
+
+
 def test_what_is_decided_lies_outside_the_interval() -> None:
     rng = np.random.default_rng(3)
     draws = rng.integers(1, 400, 3000)

@@ -156,6 +156,8 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
     """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked up once in
     a process, as most points of a run stop with the counts of others."""
+    if len(_UPPER_ENDS) > MOST_ENDS:
+        _UPPER_ENDS.clear()
     counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))
     if new := [pair for pair in dict.fromkeys(counts) if (*pair, level) not in _UPPER_ENDS]:
         successes, trials = np.array(new).T
@@ -164,8 +166,6 @@ def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
             middle = (low + high) / 2.0
             above = log_evidence_below(successes, trials, middle) >= level
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        if len(_UPPER_ENDS) > MOST_ENDS:
-            _UPPER_ENDS.clear()
         _UPPER_ENDS.update(zip(((*pair, level) for pair in new), high.tolist(), strict=True))
     return np.array([_UPPER_ENDS[*pair, level] for pair in counts]).reshape(k.shape)
 
