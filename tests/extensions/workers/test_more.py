@@ -155,6 +155,31 @@ def test_a_command_that_is_stopped_loses_nothing_and_is_called_again(
     assert sorted(path.name for path in place.iterdir() if path.name != "__pycache__") == ["data.npz", "net.py", "run"]
 
 
+@pytest.mark.parametrize("change", ["other data", "a missing model", "other draws"])
+def test_a_command_that_failed_does_not_stand_in_the_way(
+    change: str, place: Path, finished: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, network = (place / name for name in ("data.npz", "net.py"))
+    before = data.read_bytes(), network.read_bytes()
+    if change == "other draws":
+        with monkeypatch.context() as patch:
+            step = "brittle.extensions.workers.join.join"
+            patch.setattr(step, stopping(resolve_name(step), 0, after=False))
+            assert command("more", "run", "--quiet", "--draws", str(2 * THEN)) == 130
+    else:
+        np.savez(data, x=1 - inputs(COUNT).numpy(), y=np.arange(COUNT) % 4)
+        if change == "a missing model":
+            network.unlink()
+        assert command("more", "run", "--quiet") > 0
+        assert not (place / ".run.more").exists()
+    for path, content in zip((data, network), before, strict=True):
+        path.write_bytes(content)
+    assert command("more", "run", "--quiet") == 0
+    for name, rows in numbers(brittle.read_table("run")).items():
+        assert_alike(rows, finished[name])
+    assert not (place / ".run.more").exists()
+
+
 @pytest.mark.usefixtures("place")
 def test_a_run_without_undecided_points_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     score("sure", sigma="0.0001")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brittle.cli.common import Quiet, Run, program, say
-from brittle.errors import UsageError
+from brittle.errors import BrittleError, ResumeError, UsageError
 
 if TYPE_CHECKING:
     from brittle.cli.score_options import ScoreOptions
