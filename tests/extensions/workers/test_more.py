@@ -118,7 +118,7 @@ STOPS = [
     *(("brittle.run.execute", 0, False), ("brittle.run.execute", 0, True)),
     *(("brittle.extensions.workers.join.join", 0, True), ("pathlib.Path.rename", 0, True)),
     *(("pathlib.Path.rename", 1, True), ("pathlib.Path.rename", 2, True)),
-    *(("shutil.rmtree", 1, True), ("shutil.rmtree", 2, False)),
+    *(("shutil.rmtree", 0, True), ("shutil.rmtree", 1, False)),
 ]
 """A step that changes folders, which of its calls is interrupted, and whether after its work."""
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from brittle.cli.common import Quiet, Run, program, say
-from brittle.errors import BrittleError, ResumeError, UsageError
+from brittle.errors import BrittleError, UsageError
 
 if TYPE_CHECKING:
     from brittle.cli.score_options import ScoreOptions
@@ -41,8 +41,8 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
 def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) -> int:
     """Draw more noisy copies of the undecided points of RUN, and add to RUN what they show.
 
-    Points that were decided early stay as they are; the result is the run that as many copies at most would have given.
-    Call it where RUN was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
+    Points that were decided stay as they are; the others are as in a run with as many copies at most. Call it where RUN
+    was scored: MODEL, DATA and options are those of its command. If it is stopped, call it again.
 
     Args:
         run_folder: A folder that `brittle score` wrote.
@@ -57,14 +57,18 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
     if not _finish(run, work):
         record, _ = open_run(run)
         draws = _check_draws(run_folder, record, draws)
-        ids = [*dict.fromkeys(_open(run, draws))]
+        ids = [*dict.fromkeys(_undecided(run))]
         if not ids:
             say(quiet, f"{run_folder}: every point is decided; there is nothing to draw")
             return 0
         say(quiet, f"drawing up to {draws:,} copies of each of {len(ids):,} points")
-        _draw(run_folder, work, record, ids, draws, quiet)
-        _remove(work / "joined")
-        join_runs(work / "joined", [run, work / "later"])
+        try:
+            _draw(run_folder, work, record, ids, draws, quiet)
+            _remove(work / "joined")
+            join_runs(work / "joined", [run, work / "later"])
+        except BrittleError:  # other data or another model: nothing that a later call could go on with
+            _remove(work)
+            raise
         run.rename(work / "before")
         (work / "joined").rename(run)
         _finish(run, work)
@@ -113,7 +117,7 @@ def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
     budgets = (score.parameters["draws"] for score in _counts(record))
     most = max((budget for budget in budgets if isinstance(budget, int)), default=0)
     if not most:
-        raise UsageError(f"{folder} has no score that counts copies for a limit; score it by shrinkage")
+        raise UsageError(f"{folder} counted copies for no limit, so no point is open; score it with --limit 0.9")
     draws = MORE_DRAWS * most if draws is None else draws
     if draws <= most:
         raise UsageError(f"{folder} has up to {most:,} copies of a point; give --draws a larger number than that")
@@ -132,20 +136,15 @@ def _counts(record: RunRecord) -> list[ScoreRecord]:
     return [score for score in record.scores if "limit" in score.parameters and score.score in CATALOGUE]
 
 
-def _open(run: Path, draws: int, confidence: float) -> Iterator[str]:
-    """Yield the ids of the points that a score drew for and left undecided, a shard at a time; and of those decided
-    ones that have other numbers in a run of so many `draws` (`_last_alike`)."""
-    from brittle.analysis.decisions import drawn
+def _undecided(run: Path) -> Iterator[str]:
+    """Yield the ids of the points that a score drew for and left undecided, a shard at a time."""
     from brittle.store.columns import UNDECIDED
     from brittle.store.reading import read_shards
 
     for table in read_shards(run):
         for column in table.columns:
             if column.limit is not None:
-                most = column.most_draws or 0
-                all_drawn = column.value.notna() & (column.passes > most) & (most not in looks(draws))
-                further = (column.states(column.limit) == UNDECIDED) | all_drawn
-                yield from (str(name) for name, is_open in further.items() if is_open)
+                yield from (str(name) for name, state in column.states(column.limit).items() if state == UNDECIDED)
 
 
 def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws: int, quiet: bool) -> None:
@@ -155,6 +154,7 @@ def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws
     from brittle.cli.score import open_job, read_arguments
     from brittle.run import execute
     from brittle.run.progress import progress
+    from brittle.run.record import describe
     from brittle.store.export import cell
     from brittle.store.folder import RunFolder
     from brittle.store.writing import make_folder, write
@@ -165,11 +165,12 @@ def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws
     reading = replace(reading, points=None, sample=None, ids=work / "ids.csv")
     scoring, running = _counting(scoring, record, draws), replace(running, quiet=True)
     opening = partial(open_job, model, data, declared, reading, scoring, running)
+    job, later = opening(), RunFolder(work / "later")
+    if later.record is not None and later.record.scores != describe(job).scores:  # a call that was stopped drew fewer
+        _remove(later.path)
     with progress(not quiet) as advance:
         workers, words = sharing.processes(opening, declared.device), ("brittle", "more", str(folder))
-        execute(
-            opening(), RunFolder(work / "later"), progress=advance, command=words, skip_doctor=True, workers=workers
-        )
+        execute(job, later, progress=advance, command=words, skip_doctor=True, workers=workers)
 
 
 def _counting(scoring: ScoreOptions, record: RunRecord, draws: int) -> ScoreOptions:
