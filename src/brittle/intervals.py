@@ -120,8 +120,8 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
 def decided(
     flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike, limit: float, confidence: float
 ) -> NDArray:
-    """Whether `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of the `draws`
-    some flip, ties among them (`flips`) or not."""
+    """Return True where `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of
+    the `draws` some flip, ties among them (`flips`) or not."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     numbers, positions = np.unique(np.asarray(draws), return_inverse=True)
     most_flips, most_votes = (
@@ -132,14 +132,14 @@ def decided(
 
 
 def out_of_reach(flips: ArrayLike, draws: ArrayLike, most: int, limit: float, confidence: float) -> NDArray:
-    """Whether `most` draws will not decide either, as far as the `draws` so far can say: the flips that are expected of
-    all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
+    """Return True where `most` draws will not decide either, as far as the `draws` so far can say: the flips that are
+    expected of all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     holds, breaks = _most_successes(most, 1.0 - limit, level), most - _most_successes(most, limit, level)
     k, n = np.asarray(flips, float), np.asarray(draws, float)
-    share, rest = (k + 0.5) / (n + 1.0), most - n
-    deviation = SURE * np.sqrt(rest * share * (1.0 - share) * (1.0 + rest / n))
-    return (k + rest * share - holds > deviation) & (breaks - k - rest * share > deviation)
+    share, remaining = (k + 0.5) / (n + 1.0), most - n
+    deviation = SURE * np.sqrt(remaining * share * (1.0 - share) * (1.0 + remaining / n))
+    return (k + remaining * share - holds > deviation) & (breaks - k - remaining * share > deviation)
 
 
 @cache
@@ -148,8 +148,8 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
     low, high = -1, int(trials * proportion)
     while low < high:
         middle = (low + high + 1) // 2
-        reached = log_evidence_below(middle, trials, proportion) >= level
-        low, high = (middle, high) if reached else (low, middle - 1)
+        is_reached = log_evidence_below(middle, trials, proportion) >= level
+        low, high = (middle, high) if is_reached else (low, middle - 1)
     return low
 
 

@@ -186,13 +186,13 @@ class StoppingRule:
     confidence: float
 
     def stops(self, votes: Votes) -> Tensor:
-        """Whether points with these votes have their answer, or all draws; `[B]`, bool."""
+        """Return True for points whose votes answer the question, or are all; `[B]`, bool."""
         counts = (votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.draws)
         answered = self.answered(*(count.cpu().numpy() for count in counts))
         return torch.from_numpy(answered).to(votes.draws.device) | (votes.draws == self.most)
 
     def answered(self, flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike) -> NDArray:
-        """Whether counts answer the question; of the shape of the counts, bool."""
+        """Return True for counts that answer the question; of their shape, bool."""
         answered = np.zeros(np.shape(flips), dtype=bool)
         if self.limit is not None:
             answered |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)

@@ -46,10 +46,10 @@ class MirroredFolder(RunFolder):
             raise exists_error(self.mirror)
 
     def _begin(self, expected: RunRecord | None) -> None:
-        record = self._parsed(RECORD, RunRecord)
+        record = self._read(RECORD, RunRecord)
         check_same(self.mirror, record, self.record or expected, ("in the mirror", "here"))
         super()._begin(expected)
-        manifest = self._parsed(MANIFEST, Manifest)
+        manifest = self._read(MANIFEST, Manifest)
         if record is not None and manifest is not None:
             self._fetch(manifest)
         if (self.path / RECORD).exists():
@@ -101,7 +101,7 @@ class MirroredFolder(RunFolder):
             return file.read()
         return None
 
-    def _parsed(self, name: str, kind: type[T]) -> T | None:
+    def _read(self, name: str, kind: type[T]) -> T | None:
         """The record in a file of the mirror; None where there is none."""
         content = self._get(name)
         return None if content is None else parse_object(content.decode(errors="replace"), self.mirror / name, kind)

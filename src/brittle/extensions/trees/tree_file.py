@@ -36,7 +36,7 @@ class TreeFile:
     """
 
     feature_names_in_: np.ndarray | None = None
-    _chosen: Function | None = None
+    _predict: Function | None = None
 
     def __init__(self, content: bytes, ending: str, library: str, package: Any, data: Any, trees: Trees) -> None:
         self._content, self._ending, self.trees = content, ending, trees
@@ -82,13 +82,13 @@ class TreeFile:
 
     def predict(self, rows: Any) -> np.ndarray:
         """Classes, `[B]`, of the largest probability, or by the threshold of CatBoost's."""
-        if self._chosen is not None:
-            return np.ravel(self._chosen(self._numbers(rows)))
+        if self._predict is not None:
+            return np.ravel(self._predict(self._numbers(rows)))
         return self.classes_[self.predict_proba(rows).argmax(axis=1)]
 
     def _open_xgboost(self, library: Any, data: Any) -> tuple[Function, Function]:
         booster = library.Booster()
-        booster.load_model(bytearray(json.dumps(_xgboost_anew(data)).encode()))
+        booster.load_model(bytearray(json.dumps(_rewrite_xgboost(data)).encode()))
         self._take_names(booster.feature_names, "")
         named = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
 
@@ -102,9 +102,9 @@ class TreeFile:
         header, blocks, _ = data
         if header["version"] not in LIGHTGBM_VERSIONS:  # it may keep what is not known here
             raise ValueError(f"its version is {header['version']:.10}, and {', '.join(LIGHTGBM_VERSIONS)} are read")
-        text = _written({"tree": "", **{key: value for key, value in header.items() if key != "tree_sizes"}})
+        text = _lines_of({"tree": "", **{key: value for key, value in header.items() if key != "tree_sizes"}})
         for number, block in enumerate(blocks):
-            text += f"\nTree={number}\n{_written({key: value for key, value in block.items() if not key.isdigit()})}\n"
+            text += f"\nTree={number}\n{_lines_of({key: value for key, value in block.items() if not key.isdigit()})}\n"
         with warnings.catch_warnings(action="ignore"):  # that parameters other than this one are those of the file
             booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
         self._take_names(booster.feature_name(), "Column_{}")
@@ -114,9 +114,9 @@ class TreeFile:
         model = library.CatBoostClassifier()
         with tempfile.TemporaryDirectory() as folder:  # it reads JSON from files alone
             file = Path(folder) / "model.json"
-            file.write_text(json.dumps(_catboost_anew(data)))
+            file.write_text(json.dumps(_rewrite_catboost(data)))
             model.load_model(str(file), format="json")
-        self.classes_, self._chosen = np.asarray(model.classes_), model.predict
+        self.classes_, self._predict = np.asarray(model.classes_), model.predict
         self._take_names(model.feature_names_, "{}")
         share = model.get_probability_threshold() if len(data["scale_and_bias"][1]) == 1 else 0.5
         if not 0 < share < 1:
@@ -134,7 +134,7 @@ WORDS = ("tree", "average_output")
 """Lines of LightGBM's header without a value."""
 
 
-def _xgboost_anew(data: Any) -> dict[str, Any]:
+def _rewrite_xgboost(data: Any) -> dict[str, Any]:
     """Write a model of XGBoost with what its predictions need, each number cast and each link in range."""
     learner = data["learner"]
     booster, name = learner["gradient_booster"], learner["objective"]["name"]
@@ -158,7 +158,7 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
     # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
     objective: dict[str, Any] = {"name": name.replace("multi:softmax", "multi:softprob")}
     objective["reg_loss_param"] = _texts(scale_pos_weight=1)
-    learner_anew = {
+    rewritten = {
         "attributes": {},
         "feature_names": list(map(str, learner.get("feature_names", ()))),
         "feature_types": list(map(str, learner.get("feature_types", ()))),
@@ -169,7 +169,7 @@ def _xgboost_anew(data: Any) -> dict[str, Any]:
     version = list(map(int, data["version"]))[:3]
     if version[0] > LATEST_XGBOOST:  # it may keep what is not written anew here
         raise ValueError(f"version {version[0]} of XGBoost wrote it, and files up to {LATEST_XGBOOST} are read")
-    return {"learner": learner_anew, "version": version}
+    return {"learner": rewritten, "version": version}
 
 
 def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
     }
 
 
-def _catboost_anew(data: Any) -> dict[str, Any]:
+def _rewrite_catboost(data: Any) -> dict[str, Any]:
     """Write a model of CatBoost with what its predictions need, each number cast and each place in range."""
     (scale, bias), info, features = data["scale_and_bias"], data["model_info"], []
     for at, feature in enumerate(data["features_info"]["float_features"]):
@@ -266,8 +266,8 @@ def _texts(**numbers: int) -> dict[str, str]:
     return {key: str(number) for key, number in numbers.items()}
 
 
-def _written(lines: Mapping[str, str]) -> str:
-    """Lines of LightGBM, of which some are a word."""
+def _lines_of(lines: Mapping[str, str]) -> str:
+    """Return lines of LightGBM, of which some are a word."""
     return "\n".join(key if key in WORDS else f"{key}={value}" for key, value in lines.items() if key)
 
 
