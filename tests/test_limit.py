@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.known_groups import BREAK, HOLD, made
@@ -62,3 +63,10 @@ def test_on_the_command_line(
     assert main([*command, f"--limit={limit}"]) == ParameterError.exit_code
     assert re.fullmatch(f"brittle: parameter: limit .*{float(limit)!r}\n", capsys.readouterr().err)
     assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("draws", [0, 1.5, 7, "many", True, (60, 2.0)])
+def test_draws_that_are_none_get_one_as_well(draws: Any) -> None:
+    with pytest.raises(ParameterError, match="draws must be a whole number") as raised:
+        brittle.score(small_classifier(), inputs(2), "monte_carlo", draws=draws)
+    assert raised.value.code == "parameter"

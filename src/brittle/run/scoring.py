@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
@@ -163,7 +163,7 @@ def score(
     model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
     options |= {} if precision is None else {"precision": precision}
-    options |= {} if draws is None else {"draws": (draws,) if isinstance(draws, int) else tuple(draws)}
+    options |= {} if draws is None else {"draws": tuple(draws) if isinstance(draws, Iterable) else (draws,)}
     job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, label_column, options)
     with shown_progress(progress) as advance:
         execute(
