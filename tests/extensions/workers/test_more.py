@@ -211,8 +211,8 @@ def test_what_cannot_have_more_copies_is_refused_before_anything_is_drawn(
     assert command("score", "./net.py:make", "data.npz", "--out", "part", "--part", "1/2", "--quiet") == 0
     for run, code, fact in (
         ("python", 2, f"draws={THEN}"),
-        ("margins", 2, "shrinkage"),
-        ("fixed", 2, "shrinkage"),
+        ("margins", 2, "--limit"),
+        ("fixed", 2, "--limit"),
         ("part", 2, "join"),
     ):
         capsys.readouterr()
