@@ -40,6 +40,11 @@ def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
     return column.score, parameters_json(parameters)
 
 
+def question_of(column: Column) -> tuple[str, str]:
+    """What a column asks, as `key_of`: of a count that stops without the draws that a point may have at most."""
+    return key_of(column, without_draws=column.stops)
+
+
 def most_draws_by(
     columns: Iterable[Column],
     key: Callable[[Column], Key],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_draws_by, typical
+from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_draws_by, question_of, typical
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import short_labels
@@ -111,8 +111,8 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     _check_alike(first, second)
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
-    others = {key_of(column): column for column in second.columns}
-    shared = [(column, others[key_of(column)]) for column in first.columns if key_of(column) in others]
+    others = {question_of(column): column for column in second.columns}
+    shared = [(column, others[question_of(column)]) for column in first.columns if question_of(column) in others]
     own = [one for one, _ in shared]
     spoken = typical([one for one in own if one.sources]) or next(
         (one for one in margin_columns(first) if one in own), None
@@ -145,11 +145,11 @@ def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str
         DataError: as of `compare`; or the runs share no flip probability.
     """
     _check_alike(first, second)
-    pairing, others = pair_points(first, second), {key_of(column): column for column in second.columns}
-    one = typical([column for column in first.columns if column.sources and key_of(column) in others])
+    pairing, others = pair_points(first, second), {question_of(column): column for column in second.columns}
+    one = typical([column for column in first.columns if column.sources and question_of(column) in others])
     if one is None:
         raise DataError("runs_differ", "the runs share no flip probability with the same parameters; score both by one")
-    found = _compared(one.value, others[key_of(one)].value, P_ROBUST, pairing, confidence)
+    found = _compared(one.value, others[question_of(one)].value, P_ROBUST, pairing, confidence)
     ends = MeanInterval(found["difference"], found["difference_low"], found["difference_high"])
     return one.shown, found["points"], ends
 
@@ -281,8 +281,8 @@ def unpaired(first: Table, second: Table) -> str:
     """Which scores `compare` leaves out, as only one run holds them with these parameters; empty for none."""
     named = []
     for run, other, place in ((first, second, "first"), (second, first, "second")):
-        held = {key_of(column) for column in other.columns}
-        alone = [column.label for column in _most_drawn(one for one in run.columns if key_of(one) not in held)]
+        held = {question_of(column) for column in other.columns}
+        alone = [column.label for column in _most_drawn(one for one in run.columns if question_of(one) not in held)]
         named += [f"{listed(alone)} only in the {place}"] if alone else []
     why = "not compared, as a row needs one score with the same parameters in both runs"
     return f"{why}: {', '.join(named)}" if named else ""

@@ -217,7 +217,9 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     if not found.judges:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
         return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.column.shown)}"),)
-    limit = f"--limit {_limit(found)}"
+    limit, sigma = f"--limit {_limit(found)}", found.column.setting.sigma
+    if len({score.parameters.get("sigma") for score in found.record.scores} - {None}) > 1 and sigma is not None:
+        show += f" --sigma {sigma:g}"
     held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
     model = found.record.model
     fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
@@ -226,7 +228,7 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
-        NextStep(found.count(UNDECIDED), "undecided: draw more copies of these", draw_more(found, run), UNDECIDED),
+        NextStep(found.count(UNDECIDED), "undecided: draw more copies", draw_more(found, run), UNDECIDED),
         NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
         NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
         NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),

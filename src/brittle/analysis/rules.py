@@ -314,7 +314,7 @@ def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> V
     settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
     likely = _share("holds", words, wanted, (settled, settled, points), missed, wrong)
     if likely.state == UNDECIDED:
-        return replace(verdict, remedy=likely.remedy)
+        return replace(verdict, remedy=likely.remedy.replace("points like these", "points like these, none undecided,"))
     remedy = f"{possible - sure:,} points are undecided: draw more copies of these"
     return replace(verdict, remedy=remedy, command=draw_more(overview(table, limit=limit)))
 

@@ -72,7 +72,7 @@ def test_points_are_counted_by_their_intervals(run: Table) -> None:
     assert found.true_positives.undecided == counts.undecided // 2
     text = str(found)
     assert f"{holds} robust, {counts.undecided} undecided (left out: 7 without number)" in text
-    assert f"{counts.undecided} of {counts.used} points are undecided; fewer are undecided after" in text
+    assert f"{counts.undecided} of {counts.used} points are undecided; draw more copies of these" in text
     assert "probability below 0.9, as monte_carlo(draws=10000, limit" in text
     assert "verdict on the threshold: without the undecided points it agrees" in text
     assert found.criterion.size == "limit 0.9 under sigma 0.1"

@@ -75,7 +75,7 @@ class Criterion:
             return "choose another epsilon, in the units of the inputs, such as 8/255 where they range from 0 to 1"
         draws, drawn_for = (self.parameters.get(name) for name in ("draws", "limit"))
         if drawn_for == self.limit and isinstance(draws, int):
-            return f"fewer are undecided after `brittle more RUN`, of a run from Python with draws={MORE_DRAWS * draws}"
+            return f"draw more copies of these: `brittle more RUN`, or from Python draws={MORE_DRAWS * draws}"
         return f"fewer are undecided in a run with --limit {self.limit:g}"
 
     def __str__(self) -> str:
