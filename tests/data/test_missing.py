@@ -15,8 +15,8 @@ import torch
 import brittle
 from brittle.data import array_points, open_points
 from brittle.measure.forward import hold_missing
-from brittle.noise import Gaussian, PerFeature, Stream, Swap
-from brittle.scores import InputMargin, MonteCarlo, Softmax
+from brittle.noise import Gaussian, Noise, PerFeature, Stream, Swap
+from brittle.scores import MonteCarlo, Softmax
 
 pytest.importorskip("sklearn")
 
@@ -59,10 +59,10 @@ def test_an_estimator_that_takes_missing_values_is_scored_as_it_predicts(make: C
     np.testing.assert_allclose(table["softmax.p_robust"].astype(float), model.predict_proba(X).max(axis=1), rtol=1e-6)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "per-feature", "swap:0.5"])
-def test_a_missing_value_is_missing_in_every_pass_and_no_other_is(noise: str) -> None:
-    model, sigma = trees(), None if noise == "swap:0.5" else 0.2
-    brittle.score(model, X[:1], "monte_carlo", noise=noise, sigma=sigma, skip_doctor=True)
+@pytest.mark.parametrize("noise", [Gaussian(0.2), PerFeature.of(X, 0.2), Swap.of(X, 0.5)], ids=lambda one: one.name)
+def test_a_missing_value_is_missing_in_every_pass_and_no_other_is(noise: Noise) -> None:
+    model = trees()
+    MonteCarlo(noise=noise, draws=100, limit=None)(brittle.Classifier(model, bounds=None), torch.from_numpy(X[:1]))
     seen = np.concatenate(vars(model)["seen"])
     assert len(seen) > 60
     assert np.isnan(seen[:, 0]).all()
@@ -85,12 +85,18 @@ def test_a_search_holds_a_missing_value_and_what_it_finds_holds() -> None:
 
 def test_beside_trees_that_are_searched_exactly_a_row_has_the_distance_that_it_has_alone() -> None:
     """Rows without a missing value keep the exact distance, whatever stands beside them."""
-    classifier, margin = brittle.Classifier(trees(), bounds=None), InputMargin(effort="fast")
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=3).fit(X, Y)
+    classifier = brittle.Classifier(model, bounds=None)
     complete = np.flatnonzero(np.isfinite(X).all(axis=1))[:3]
     rows = [*complete, 0]
-    together = margin(classifier, torch.from_numpy(X[rows]), ids=rows).value
-    alone = margin(classifier, torch.from_numpy(X[complete]), ids=complete.tolist()).value
-    torch.testing.assert_close(together[:3], alone, rtol=0, atol=0)
+    together, alone = (
+        brittle.nearest(classifier, torch.from_numpy(X[some]), effort="fast", bounded=False)
+        for some in (rows, complete)
+    )
+    assert together.proved is not None
+    assert (together.proved > 0).tolist() == [True, True, True, False]
+    torch.testing.assert_close(together.distance[:3], alone.distance, rtol=0, atol=0)
+    assert model.predict(together.points.numpy()).tolist() == together.predicted.tolist()
 
 
 def test_an_estimator_that_refuses_missing_values_loses_those_rows_alone() -> None:
@@ -135,7 +141,7 @@ def test_a_score_that_is_called_is_the_same_run() -> None:
 def test_a_pattern_is_tried_once_and_no_pass_is_counted() -> None:
     classifier = brittle.Classifier(trees(), bounds=None)
     points = hold_missing(classifier, array_points(X, bounds="none"))
-    batches = [*points.batches(20)] + [*points.batches(60)]
+    batches = [*points.batches(20), *points.batches(60)]
     assert classifier.passes == 0
     assert all(bool(batch.inputs.isfinite().all()) for batch in batches)
     extra = batches[-1].extra_inputs

@@ -157,9 +157,12 @@ def outcome(kind: str, reader: str, way: str, folder: Path) -> str:
             noisy: dict[str, Any] = {"noise": "per-feature", "sigma": 0.1, "draws": 8, "limit": None}
             table = brittle.score(model, data, ["monte_carlo", "softmax"], most_failures=None, **noisy).frame()
         except BrittleError as error:
-            assert error.code != "model_failed" or _probabilities(model, frame) is None, error
-            return str(error)
-    return _compared(model, frame, table)
+            sentence = error
+        else:
+            return _compared(model, frame, table)
+    taken = sentence.code == "model_failed" and _probabilities(model, frame) is not None
+    assert not taken, sentence
+    return str(sentence)
 
 
 def _probabilities(model: Any, frame: Any) -> np.ndarray | None:
