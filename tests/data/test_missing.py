@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::brittle.BrittleWarning")
 DRAWN = np.random.default_rng(0)
 WHOLE = DRAWN.normal(size=(60, 4)) * [1, 10, 1, 100]
 Y = (WHOLE[:, 0] + WHOLE[:, 2] > 0).astype(int)
-X = np.where(DRAWN.random(WHOLE.shape) < 0.2, np.nan, WHOLE)
+X: Any = np.where(DRAWN.random(WHOLE.shape) < 0.2, np.nan, WHOLE)
 X[0] = [np.nan, *WHOLE[0, 1:]]
 
 

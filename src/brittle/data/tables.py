@@ -95,9 +95,8 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     named = tuple(str(own).strip() for own in frame.index)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
-    known = {
-        name: points.source.get(name) for name in ("feature_names", "categories", "dtypes") if name in points.source
-    }
+    known = {name: points.source.get(name) for name in ("feature_names", "categories")}
+    known |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
     digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
