@@ -193,9 +193,13 @@ def test_booleans_of_a_text_file_are_those_that_pandas_reads(tmp_path: Path) -> 
         assert table.frame()["predicted"].tolist() == [str(one) for one in model.predict(frame)]
 
 
-def test_text_that_pandas_reads_as_no_value_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_a_missing_text_that_the_encoder_does_not_know_costs_its_row_alone(pipeline: Pipeline, tmp_path: Path) -> None:
     X.assign(colour=["NA", *X.colour[1:]]).to_csv(tmp_path / "flowers.csv", index=False)
-    refused("columns", "'NA'", brittle.score, pipeline, tmp_path / "flowers.csv", "softmax")
+    X.assign(colour=[None, *X.colour[1:]]).to_parquet(tmp_path / "flowers.parquet")
+    for data in (tmp_path / "flowers.csv", tmp_path / "flowers.parquet", X.assign(colour=[None, *X.colour[1:]])):
+        table = brittle.score(pipeline, data, "softmax").frame()
+        assert table["status"].tolist() == ["nonfinite_input", *["ok"] * (len(X) - 1)]
+        assert table["predicted"].tolist()[1:] == pipeline.predict(X).tolist()[1:]
 
 
 def test_labels_as_text_are_placed_once() -> None:
@@ -256,7 +260,8 @@ def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:
     refused("columns", "have besides kind", brittle.score, pipeline, FRAME, **given)
     refused("columns", "lack leaves", brittle.score, pipeline, X.drop(columns="leaves"), **given)
     refused("columns", "another order", brittle.score, pipeline, X[X.columns[::-1]], **given)
-    refused("columns", "holds no value", brittle.score, pipeline, X.assign(colour=[None, *X.colour[1:]]), **given)
+    twice = X[["length", "length"]]
+    refused("columns", "two columns called 'length'", brittle.score, pipeline, twice, **given)
     refused("columns", "mixed values", brittle.score, pipeline, X.assign(colour=["red", 1] * 12), **given)
     refused("columns", "never changes", brittle.score, pipeline, X[["colour", "site"]], **given)
     refused("parameter", "give one", brittle.score, pipeline, (X, KIND), label_column="kind", **given)

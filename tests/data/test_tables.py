@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -133,8 +132,6 @@ def test_a_header_may_hold_numbers(name: str, tmp_path: Path) -> None:
     ("content", "code", "match"),
     [
         ("a,sex,y\n1,2,0\n1,male,0\n", "columns", "row 1, column 'sex' of .*csv holds 'male'"),
-        ("a,b,y\n1,2,0\n\n1,,0\n", "columns", "row 1, column 'b' of .*csv holds no value"),
-        ("a,b,y\n1,nan,0\n", "columns", "row 0, column 'b' .* holds no value"),
         ("a,b,y\n1,1_000,0\n", "columns", "holds '1_000'"),
         ("a,b,y\n1,2,0\n1,2,\n", "labels", "row 1 of the label column 'y' in .* is empty"),
         ("a,b,y\n1,2,0\n1,2,0.5\n", "labels", "holds 0.5 in row 1"),
@@ -160,8 +157,6 @@ def test_tables_of_another_form_get_one_sentence(content: str, code: str, match:
     ("columns", "code", "match"),
     [
         ({"a": [1.0, 2.0], "sex": ["f", "m"], "y": [0, 1]}, "columns", "row 0, column 'sex' .* holds 'f'"),
-        ({"a": [1.0, None], "y": [0, 1]}, "columns", "row 1, column 'a' .* holds no value"),
-        ({"a": [1.0, np.nan], "y": [0, 1]}, "columns", "row 1, column 'a'"),
         ({"a": [1.0, 2.0], "v": [[1], [2]], "y": [0, 1]}, "columns", r"column 'v' .* holds \[1\]"),
         ({"a": [1.0, 2.0], "y": [0, None]}, "labels", "row 1 of the label column 'y'"),
         ({"a": [1.0, 2.0], "y": [[0], [1]]}, "labels", "\\[0\\]"),

@@ -104,7 +104,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
     rows = table.counterexamples.filter(pc.field("point") == point)
     other = _inputs(table, _found_by(table, rows, score)["input"])[0]
     frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": other})
-    frame["change"] = other - value
+    frame["change"] = np.where(np.isnan(value), 0.0, other - value)  # a missing value stays missing
     order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
     return frame.iloc[order].reset_index(drop=True)
 

@@ -51,7 +51,7 @@ def doctor(
     """
     from brittle.data.labels import in_classes
     from brittle.doctor import GUARD_ROWS, Subject, varying
-    from brittle.measure.forward import default_rows
+    from brittle.measure.forward import default_rows, hold_missing
 
     opening = Opening.checked(model, data, declared, reading, scoring, quiet=True)
     read = [
@@ -68,6 +68,7 @@ def doctor(
     classifier = classifier.look_up(points.class_names)
     scores = opening.scores
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
+    points = hold_missing(classifier, points)
     batch = next(iter(points.batches(GUARD_ROWS)))
     own = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
     subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)

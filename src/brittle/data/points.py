@@ -218,7 +218,8 @@ class SomePoints:
     """Some of other points in their order, `rows` of them, of which something may be said anew.
 
     `ids` are those by which they were chosen. `named` says whether the user named the classes. `moves`, `[n]`, are the
-    coordinates that vary in a run; None for those that vary in `points`.
+    coordinates that vary in a run; None for those that vary in `points`. `takes` tells which inputs with missing values
+    the model takes, `[B]`: in a batch these values are filled, do not vary, and are NaN in `extra_inputs`.
     """
 
     points: Points
@@ -229,6 +230,7 @@ class SomePoints:
     ids: tuple[str, ...] | None = None
     named: bool = False
     moves: Tensor | None = None
+    takes: Callable[[Tensor], Tensor] | None = None
 
     @classmethod
     def of(cls, points: Points, rows: Sequence[int] | None = None, **others: Any) -> SomePoints:
@@ -249,7 +251,7 @@ class SomePoints:
             runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]
             batch = self._checked([batch for run in runs for batch in run], part)
             labels = None if self.labels is None else tuple(self.labels[part])
-            yield replace(batch, labels=labels, extra_inputs=self._still(batch))
+            yield self._filled(replace(batch, labels=labels, extra_inputs=self._still(batch)))
 
     def _checked(self, found: list[Batch], part: slice) -> Batch:
         """One batch of what was found, which must be all of a part and the points that were chosen."""
@@ -266,7 +268,20 @@ class SomePoints:
             return batch.extra_inputs
         extra, shape = batch.extra_inputs or ExtraInputs(), batch.inputs.shape
         varies = self.moves.view(shape[1:]).expand(shape)
-        return replace(extra, varies=varies if extra.varies is None else varies & extra.varies, inputs=batch.inputs)
+        inputs = batch.inputs if extra.inputs is None else extra.inputs
+        return replace(extra, varies=varies if extra.varies is None else varies & extra.varies, inputs=inputs)
+
+    def _filled(self, batch: Batch) -> Batch:
+        missing = batch.inputs.isnan()
+        taken = missing.flatten(1).any(dim=1) & ~batch.inputs.isinf().flatten(1).any(dim=1)
+        if self.takes is None or not bool(taken.any()):
+            return batch
+        taken[taken.clone()] = self.takes(batch.inputs[taken]).to(taken.device)
+        missing &= taken.view(-1, *[1] * (missing.dim() - 1))
+        extra, filler = batch.extra_inputs or ExtraInputs(), Bounds.of(batch.bounds).filler(batch.inputs)
+        varies = ~missing if extra.varies is None else ~missing & extra.varies
+        inputs = torch.where(missing, filler, batch.inputs)
+        return replace(batch, inputs=inputs, extra_inputs=replace(extra, varies=varies, inputs=batch.inputs))
 
 
 def _runs(rows: Sequence[int]) -> Iterator[range]:

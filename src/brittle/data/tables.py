@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """What pandas calls the column of its index."""
 
@@ -35,7 +38,7 @@ BOOLEANS = frozenset(BOOLEAN_TEXTS)
 MISSING = frozenset(
     (
         *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
-        *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+        *("", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     )
 )
 """What pandas reads as no value in a text file."""
@@ -76,26 +79,33 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     """
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
+    frame = frame.set_axis([*map(str, frame.columns)], axis=1)
+    if len(doubled := frame.columns[frame.columns.duplicated()]):
+        raise DataError("columns", f"the frame has two columns called {doubled[0]!r:.60}; give each a name of its own")
     try:
         cells = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError) as error:
         raise DataError(
-            "columns", f"the frame has a column of mixed values, or two of one name: {first_line(error)}"
+            "columns",
+            f"the frame has a column of mixed values, {first_line(error)}; write all of a column as text, or as "
+            "numbers, before the model is fitted",
         ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
-    points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y)
+    points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y, frame)
     named = tuple(str(own).strip() for own in frame.index)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
     known = {name: points.source.get(name) for name in ("feature_names", "categories")}
+    known |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
     digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
     return replace(points, source=points.source | {"sha256": digest.hexdigest()})
 
 
-def _features(table: Sheet, reading: Reading, y: Any = None) -> ListedPoints:
-    """The rows of a table of numbers, booleans among them, and with `reading.levels` of categories."""
+def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) -> ListedPoints:
+    """The rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as they are.
+    `frame` is what it was made of."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
     roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
@@ -104,15 +114,16 @@ def _features(table: Sheet, reading: Reading, y: Any = None) -> ListedPoints:
         found = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
         raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
-    typed = not is_csv(table.files[0].path)
-    coded = {
-        name: found
-        for name in roles.others
-        if reading.levels and (found := _levels(cells[name], typed, f"column {name!r:.60} of {table.where}"))
-    }
+    record = table.record | roles.record
+    coded: dict[str, tuple[np.ndarray, Levels]] = {}
+    for name, series in _series_of(cells, roles.others, table, frame) if reading.levels else ():
+        if series is not None and not _is_number(series, cells[name]):
+            coded[name] = _levels(series, f"column {name!r:.60} of {table.where}")
+        elif series is not None and str(series.dtype) not in ("float64", "float32", "object"):
+            record.setdefault("dtypes", {})[name] = str(series.dtype)
     columns = [coded[name][0] if name in coded else _numbers(cells, name, table.where) for name in roles.others]
     inputs, extra = torch.from_numpy(np.stack(columns, axis=1)), None
-    record = table.record | roles.record | feature_record(np.array(roles.others), table.where, inputs)
+    record |= feature_record(np.array(roles.others), table.where, inputs)
     if coded:
         record["categories"] = {name: levels._asdict() for name, (_, levels) in coded.items()}
         varies = torch.tensor([name not in coded for name in roles.others])
@@ -125,34 +136,78 @@ def _features(table: Sheet, reading: Reading, y: Any = None) -> ListedPoints:
     return reading.points(record, ids_in(cells, roles, table), read, **answers)
 
 
-def _levels(column: pa.ChunkedArray, typed: bool, where: str) -> tuple[np.ndarray, Levels] | None:
-    """The codes of a column of categories, `[N]`, float64, and what they stand for; None of any other column.
+def _series_of(
+    cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any
+) -> Iterator[tuple[str, pd.Series | None]]:
+    """Each column as pandas has it: in the `frame`, or as it reads the file; None of text and numbers in a text file,
+    which are no column of either."""
+    if is_csv(table.files[0].path):
+        yield from ((name, _text_series(cells[name].to_pylist())) for name in names)
+        return
+    frame = cells.to_pandas().set_axis(cells.column_names, axis=1) if frame is None else frame
+    yield from ((name, frame[name]) for name in names)
 
-    Text is one where no cell is empty, and in a table whose columns are not `typed`, as of CSV, where none is a number
-    and not all are booleans, which pandas reads as such.
-    """
-    if pa.types.is_dictionary(column.type):
-        whole = column.combine_chunks()
-        levels, ordered = whole.dictionary.to_pylist(), column.type.ordered
-        fine = not whole.null_count and all(isinstance(one, str | int | float) for one in levels)
-        return (whole.indices.to_numpy().astype(float), Levels(levels, True, ordered)) if fine else None
-    cells: list[Any] = column.to_pylist() if is_text(column.type) else [None]
-    if any(cell is None or not cell.strip() or (is_number(cell) and not typed) for cell in cells):
+
+def _text_series(cells: Sequence[str]) -> pd.Series | None:
+    """The cells of a text file as pandas types them."""
+    import pandas as pd
+
+    texts = [None if cell in MISSING else cell for cell in cells]
+    some = [cell for cell in texts if cell is not None]
+    numbers = sum(map(is_number, some))
+    if numbers == len(some):
+        whole = len(some) == len(texts) and all(cell.strip().lstrip("+-").isdecimal() for cell in some)
+        return pd.Series([0 if whole else 0.0], dtype="int64" if whole else "float64")
+    if numbers:
         return None
-    if not typed and BOOLEANS.issuperset(cells):
-        return None
-    if not typed and (missing := next((cell for cell in cells if cell in MISSING), None)) is not None:
+    if BOOLEANS.issuperset(some):
+        return pd.Series([np.nan if cell is None else bool(BOOLEAN_TEXTS[cell]) for cell in texts])
+    return pd.Series([np.nan if cell is None else cell for cell in texts])
+
+
+def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
+    """Whether a column holds numbers; booleans are none."""
+    import pandas as pd
+
+    if series.dtype == object:
+        return not is_text(column.type) and not pa.types.is_boolean(column.type) and _cast(column) is not None
+    return pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
+
+
+def _levels(series: pd.Series, where: str) -> tuple[np.ndarray, Levels]:
+    """The codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they stand for:
+    text, categories, booleans, dates."""
+    import pandas as pd
+
+    if category := isinstance(series.dtype, pd.CategoricalDtype):
+        places, values = series.cat.codes.to_numpy(), series.cat.categories
+    elif series.dtype == bool:
+        places, values = series.to_numpy().astype(int), pd.Index([False, True])
+    else:
+        places, values = pd.factorize(series, sort=True)
+        values = pd.Index(values, dtype=series.dtype)
+    if len(values) > MOST_LEVELS and not category:
         raise DataError(
             "columns",
-            f"{where} holds {missing!r}, which pandas reads as no value; fill it, or give Parquet or a frame",
+            f"{where} holds {len(values):,} different values of type {series.dtype}, {MOST_LEVELS:,} at most stay as "
+            "they are; leave it out, or score fewer rows at a time",
         )
-    levels = sorted(set(cells))
-    if len(levels) > MOST_LEVELS:  # as numbers it would be another column
+    levels = [value if isinstance(value, str | int | float) else str(value) for value in values.tolist()]
+    missing = {str(cell) for cell in series[series.isna()]} if series.dtype == object else set[str]()
+    codes = np.where(places < 0, np.nan, places)
+    ordered = category and bool(series.cat.ordered)
+    found = Levels(levels, category, ordered, str(values.dtype), next(iter(missing), "nan"))
+    try:
+        restored = len(missing) < 2 and found.column(codes).equals(series.reset_index(drop=True))
+    except (TypeError, ValueError, LookupError):
+        restored = False
+    if not restored:
         raise DataError(
-            "columns", f"{where} holds {len(levels):,} different texts, {MOST_LEVELS:,} at most; leave it out"
+            "columns",
+            f"{where} is of type {series.dtype} and holds values that cannot be given back as they are, such as "
+            f"{series.dropna().iloc[0]!r:.40}; write them as text or numbers before the model is fitted",
         )
-    places = {level: place for place, level in enumerate(levels)}
-    return np.array([places[cell] for cell in cells], float), Levels(levels, False)
+    return codes, found
 
 
 def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
@@ -233,7 +288,7 @@ def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) ->
     if not roles.answers:
         return {}
     if reading.targets:
-        numbers = np.stack([_numbers(cells, name, table.where) for name in roles.answers], axis=1)
+        numbers = np.stack([_numbers(cells, name, table.where, complete=True) for name in roles.answers], axis=1)
         names = roles.answers if len(roles.answers) > 1 else None
         return {"targets": torch.from_numpy(numbers), "class_names": names}
     (label,) = roles.answers
@@ -258,18 +313,18 @@ def _classes(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[s
     return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
 
-def _numbers(cells: pa.Table, name: str, where: str) -> np.ndarray:
-    """A column as numbers, `[N]`, float64."""
-    column = cells[name]
-    if is_text(column.type) and BOOLEANS.issuperset(column.unique().to_pylist()):
-        return np.array([BOOLEAN_TEXTS[one] for one in column.to_pylist()])
+def _numbers(cells: pa.Table, name: str, where: str, complete: bool = False) -> np.ndarray:
+    """A column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
+    column = _plain_cells(cells[name])
     numbers = _cast(column)
-    if numbers is not None and not np.isnan(numbers).any():
+    if is_text(column.type) and BOOLEANS.issuperset(texts := {*column.drop_null().unique().to_pylist()}) and texts:
+        numbers = np.array([BOOLEAN_TEXTS.get(cell, np.nan) for cell in column.to_pylist()])
+    if numbers is not None and not (complete and np.isnan(numbers).any()):
         return numbers
     odd = (row for row in range(len(column)) if (one := _cast(column[row : row + 1])) is None or np.isnan(one[0]))
-    row = next(odd)
+    row = next(row for row in odd if complete or column[row].is_valid)
     cell, place = column[row].as_py(), f"row {row}, column {name!r:.60} of {where}"
-    if cell is None or cell != cell or (isinstance(cell, str) and (not cell.strip() or is_number(cell))):
+    if cell is None or cell != cell:
         raise DataError("columns", f"{place} holds no value; fill it, or leave the row or the column out")
     raise DataError(
         "columns",
@@ -279,11 +334,19 @@ def _numbers(cells: pa.Table, name: str, where: str) -> np.ndarray:
     )
 
 
+def _plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells without the space around text, null where text stands for no value."""
+    if not is_text(column.type):
+        return column
+    texts = pc.call_function("utf8_trim_whitespace", [column])
+    missing = pc.call_function("is_in", [texts], pc.SetLookupOptions(pa.array(sorted(MISSING), texts.type)))
+    return pc.call_function("if_else", [missing, pa.scalar(None, texts.type), texts])
+
+
 def _cast(column: pa.ChunkedArray) -> np.ndarray | None:
     """Cells as numbers, `[N]`, NaN where there is none; None where one is something else."""
-    cells = pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
     try:
-        return cells.cast(pa.float64(), safe=False).to_numpy()
+        return column.cast(pa.float64(), safe=False).to_numpy()
     except pa.ArrowException:
         return None
 

@@ -48,7 +48,9 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
             f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
             f"{bounds}; sigma and the bounds are in the units of the data (--bounds, bounds=)",
         )
-    yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}"
+    still = listed(list(subject.provenance.get("categories") or ()))
+    stays = f"; {still} stay as they are under noise and in a search" if still else ""
+    yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}{stays}"
 
 
 def check_same_data(subject: Subject) -> Iterator[Finding | str]:

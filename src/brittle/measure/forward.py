@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.data.arrays import array_points
-from brittle.data.points import Points
-from brittle.errors import ParameterError
+from brittle.data.points import Points, SomePoints
+from brittle.errors import ModelError, ParameterError
 from brittle.estimate import CONFIDENCE
+from brittle.model.arrays import Fitted
 from brittle.model.bounds import BoundsLike
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
@@ -176,6 +177,12 @@ class Clean:
         """Which coordinates of the inputs vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
         return None if self.extra_inputs is None else self.extra_inputs.varies
 
+    @property
+    def incomplete(self) -> Tensor:
+        """Which points have missing values, `[B]`; their coordinates are filled, and do not vary."""
+        found = None if self.extra_inputs is None else self.extra_inputs.incomplete
+        return torch.zeros_like(self.tied) if found is None else found
+
     @cached_property
     def predicted(self) -> Tensor:
         """The predicted class `t`, `[B]`; the first of several with the largest logit."""
@@ -218,6 +225,43 @@ def as_points(x: Tensor | Points, bounds: BoundsLike, **given: Any) -> Points:
     if twice is not None:
         raise ParameterError(f"the points have their own; leave {twice} out, or give the inputs as a tensor")
     return x
+
+
+@dataclass(frozen=True)
+class TakesMissing:
+    """Tells which inputs with missing values an estimator takes: it answers finite numbers there.
+
+    One input of each pattern of missing values is sent, and passes are not counted. `known` are the patterns so far.
+    """
+
+    classifier: Classifier
+    known: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Tell of each of `inputs`, `[B, *shape]`, whether it is taken, `[B]`."""
+        patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
+        new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.known}
+        if new:
+            taken = self._try(inputs[[*new.values()]])
+            self.known.update(zip(new, taken, strict=True))
+        return torch.tensor([self.known[pattern] for pattern in patterns])
+
+    def _try(self, inputs: Tensor) -> list[bool]:
+        """Send all in one pass, or halves where that fails."""
+        before = self.classifier.forward_passes
+        try:
+            return self.classifier.read(inputs).flatten(1).isfinite().all(dim=1).tolist()
+        except ModelError:
+            return (
+                [False] if len(inputs) == 1 else [each for half in inputs.tensor_split(2) for each in self._try(half)]
+            )
+        finally:
+            self.classifier.count(before - self.classifier.forward_passes)
+
+
+def hold_missing(classifier: Classifier, points: Points) -> Points:
+    """`points` whose missing values stay missing where the model is an estimator that takes them."""
+    return SomePoints.of(points, takes=TakesMissing(classifier)) if isinstance(classifier.model, Fitted) else points
 
 
 def look(

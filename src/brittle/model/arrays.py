@@ -35,23 +35,36 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 
 
 class Levels(NamedTuple):
-    """What the codes of a column of categories stand for. Levels are text or numbers; a `category` is a column of that
-    type of pandas, whose levels may be ordered, and not of text."""
+    """What the codes of a column that stays as it is stand for; NaN is the code of a missing value.
+
+    Attributes:
+        levels: the values, as text where JSON has no such type.
+        category: whether the column is of type `category` of pandas, which may be `ordered`.
+        dtype: the type of the values in pandas.
+        missing: what a missing value is in a column of objects, `"nan"`, `"None"` or `"<NA>"`.
+    """
 
     levels: Sequence[Any]
     category: bool
     ordered: bool = False
+    dtype: str = "object"
+    missing: str = "nan"
 
     def column(self, codes: np.ndarray) -> Any:
         """A column of a frame, `[B]`, from codes."""
         import pandas as pd
 
-        places = codes.astype(np.int64)
-        if (places != codes).any() or places.min() < 0 or places.max() >= len(self.levels):
+        places = np.where(np.isnan(codes), -1, codes).astype(np.int64)
+        moved = ~np.isnan(codes) & ((places != codes) | (places < 0))
+        if moved.any() or places.max() >= len(self.levels):
             raise ModelError("columns", f"noise or a search changed a column of the categories {self.levels!r:.60}")
+        values = pd.Index(self.levels, dtype=object).astype(self.dtype)
         if self.category:
-            return pd.Categorical.from_codes(places, categories=list(self.levels), ordered=self.ordered)
-        return np.array(self.levels, object)[places]
+            return pd.Series(pd.Categorical.from_codes(places, categories=values, ordered=self.ordered))
+        if self.dtype != "object":
+            return pd.Series(values.array.take(places, allow_fill=True))
+        missing = {"nan": np.nan, "None": None, "<NA>": pd.NA}[self.missing]
+        return pd.Series(np.append(values.to_numpy(), [missing])[places], dtype=object)
 
 
 Rows: TypeAlias = "np.ndarray | pd.DataFrame"
@@ -88,13 +101,25 @@ class Fitted(ArrayModel):
     Attributes:
         estimator: as it was given.
         categories: the columns of the data that are codes, by name.
+        dtypes: types of other columns in pandas, by name, where they are not in double precision.
     """
 
+    advice = (
+        "give a frame, or Parquet, with columns of the types that it was fitted on: a CSV file has no categories and "
+        "no dates"
+    )
+
     def __init__(
-        self, estimator: Any, outputs: str = "logits", categories: Any = None, rules: Any = None, names: Any = None
+        self,
+        estimator: Any,
+        outputs: str = "logits",
+        categories: Any = None,
+        rules: Any = None,
+        names: Any = None,
+        dtypes: Any = None,
     ) -> None:
         self.estimator, self._outputs, self.categories = estimator, outputs, dict(categories or {})
-        self._rules, self._columns = dict(rules or {}), names
+        self._rules, self._columns, self.dtypes = dict(rules or {}), names, dict(dtypes or {})
         super().__init__(lambda inputs: self.of_rows(self.as_rows(inputs)))
         self.__name__ = type(estimator).__name__
 
@@ -117,12 +142,14 @@ class Fitted(ArrayModel):
         """Of what it has learned: `brittle.model.fitted_state.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
-    def reading(self, categories: Mapping[str, Levels], names: Sequence[str] | None) -> Fitted:
+    def reading(
+        self, categories: Mapping[str, Levels], names: Sequence[str] | None, dtypes: Mapping[str, str]
+    ) -> Fitted:
         """The same for inputs with columns of these names, of which some are codes of categories."""
         for name in self._rules.keys() & categories.keys():
             if self._rules[name].strip() != "fixed":
                 raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
-        return type(self)(self.estimator, self._outputs, categories, self._rules, names)
+        return type(self)(self.estimator, self._outputs, categories, self._rules, names, dtypes)
 
     def rules(self, size: int) -> Rules:
         """What each of so many columns may hold."""
@@ -168,10 +195,11 @@ class Fitted(ArrayModel):
         frame = pd.DataFrame(rows, columns=pd.Index(names))
         for name, levels in self.categories.items():
             frame[name] = levels.column(frame[name].to_numpy())
+        frame = frame.astype({name: dtype for name, dtype in self.dtypes.items() if _holds(dtype, frame[name])})
         coded = getattr(_last(self.estimator), "get_cat_feature_indices", list)()
         for name in [names[place] for place in coded if names[place] not in self.categories]:
             # CatBoost takes categories as text, or as whole numbers of that type
-            codes = frame[name].to_numpy()
+            codes = frame[name].to_numpy(np.float64, na_value=np.nan)
             fractions = codes[codes % 1 != 0]
             if len(fractions):
                 raise ModelError(
@@ -356,6 +384,15 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
             "output_shape", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
         )
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
+
+
+def _holds(dtype: str, column: Any) -> bool:
+    """Tell whether a type of pandas holds the numbers of a column; one of whole numbers holds no fractions."""
+    name = dtype.partition("[")[0].lower()
+    if not name.startswith(("int", "uint")):
+        return True
+    numbers, info = column[column.notna() | (dtype == name)], np.iinfo(name)
+    return bool(((numbers == numbers.round()) & (numbers >= info.min) & (numbers < info.max + 1)).all())
 
 
 def _last(estimator: Any) -> Any:

@@ -22,7 +22,7 @@ from brittle.model.evaluation_mode import check_mode, evaluating
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
-from brittle.model.passes import NO_GRADIENT, NO_SECOND, derivative, one_sentence
+from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
@@ -289,7 +289,7 @@ class Classifier:
         if not categories and not names:
             return self
         levels = {name: Levels(**one) for name, one in categories.items()}
-        return self._changed(model=self.model.reading(levels, names))
+        return self._changed(model=self.model.reading(levels, names, provenance.get("dtypes") or {}))
 
     @property
     def reads_frames(self) -> bool:
@@ -439,7 +439,8 @@ class Classifier:
         tensors = {} if extra_inputs is None else extra_inputs.tensors
         # Copies, because a model may write over its mask.
         others = {name: one.to(self.device, copy=True) for name, one in tensors.items()}
-        with one_sentence("run on", inputs, self.device):
+        usual = self.model.advice if isinstance(self.model, Fitted) and self.model.feature_names else SHAPE
+        with one_sentence("run on", inputs, self.device, usual):
             check_mode(self.model)
             output = call(rows, **others) if self.perturb is None else call(**{self.perturb: rows}, **others)
             check_mode(self.model)

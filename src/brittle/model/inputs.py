@@ -24,7 +24,8 @@ class ExtraInputs:
         varies: which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for
             all. A network sees the others as they are at the point, whatever is done to them, so that noise, gradients
             and attacks there have no effect.
-        inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary.
+        inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary; NaN where a value is
+            missing, which an estimator sees as it is and never varies.
     """
 
     decided: Tensor | None = None
@@ -53,8 +54,15 @@ class ExtraInputs:
         return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
 
     def around(self, inputs: Tensor) -> ExtraInputs:
-        """The same with `inputs` `[B, *shape]` as those of the points."""
-        return self if self.varies is None else replace(self, inputs=inputs)
+        """The same with `inputs` `[B, *shape]` as those of the points, whose missing values stay missing."""
+        if self.varies is None or self.inputs is None:
+            return self if self.varies is None else replace(self, inputs=inputs)
+        return replace(self, inputs=inputs.masked_fill(self.inputs.isnan(), torch.nan))
+
+    @property
+    def incomplete(self) -> Tensor | None:
+        """Which points have missing values, `[B]`; None where none can."""
+        return None if self.inputs is None else self.inputs.isnan().flatten(1).any(dim=1)
 
     @staticmethod
     def joined(first: ExtraInputs, second: ExtraInputs) -> ExtraInputs:

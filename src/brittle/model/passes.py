@@ -38,9 +38,11 @@ ADVICE = {
     "Class values must be": NO_CATEGORY,
     "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
     "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
-    "": "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them",
 }
 """What to do where the sentence of PyTorch has these words."""
+
+SHAPE = "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them"
+"""What to do where nothing else is known."""
 
 
 def ran_out(error: BaseException) -> bool:
@@ -86,8 +88,9 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 
 @contextmanager
-def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[None]:
-    """Turn an error of a model inside the block into a `ModelError` of one sentence; `what` is such as "run on"."""
+def one_sentence(what: str, inputs: Tensor, device: torch.device, usual: str = SHAPE) -> Iterator[None]:
+    """Turn an error of a model inside the block into a `ModelError` of one sentence; `what` is such as "run on", and
+    `usual` is what to do where its words do not say it."""
     try:
         with quiet():
             yield
@@ -102,7 +105,7 @@ def one_sentence(what: str, inputs: Tensor, device: torch.device) -> Iterator[No
                 advice = "give smaller inputs, free memory, or compute on another device (--device)"
             sentence = f"out of memory: {len(inputs)} rows do not fit on {device}; {advice}"
             raise ModelError("out_of_memory", sentence) from error
-        advice = next(advice for words, advice in ADVICE.items() if words in reason)
+        advice = next((advice for words, advice in ADVICE.items() if words in reason), usual)
         raise ModelError(
             "model_failed",
             f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "

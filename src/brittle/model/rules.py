@@ -99,6 +99,7 @@ class Rules(NamedTuple):
         Each number is rounded where it is whole. One that is tied is then the mean of the largest that is to be at most
         it and of the smallest that is to be at least it, itself among them: the nearest that keep their order, by the
         largest change. All are brought inside their bounds; of a one-hot group the largest, the first of such, is 1.
+        A missing value stays missing, and says nothing of those that it is tied to or stands in a group with.
         """
         found = np.where(self.whole & ~self.fixed, np.rint(rows), rows)
         if len(self.ties):
@@ -107,14 +108,16 @@ class Rules(NamedTuple):
         low, high = (np.where(self.fixed, rows, side) for side in (self.lower, self.upper))
         found = found.clip(*self.ordered(low, high))
         for group in self.groups:
-            found[:, group] = np.arange(len(group)) == rows[:, group].argmax(axis=1)[:, None]
-        return found
+            hot = np.arange(len(group)) == rows[:, group].argmax(axis=1)[:, None]
+            incomplete = np.isnan(rows[:, group]).any(axis=1, keepdims=True)
+            found[:, group] = np.where(incomplete, found[:, group], hot)
+        return np.where(np.isnan(rows), np.nan, found)
 
     def ordered(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds `[..., n]` that those of tied columns leave."""
         low, high = low.copy(), high.copy()
         for a, b in self.ties:
-            low[..., b], high[..., a] = np.maximum(low[..., b], low[..., a]), np.minimum(high[..., a], high[..., b])
+            low[..., b], high[..., a] = np.fmax(low[..., b], low[..., a]), np.fmin(high[..., a], high[..., b])
         return low, high
 
 

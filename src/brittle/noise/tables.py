@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.data.formats import as_points
-from brittle.data.points import Points, SomePoints, usable
+from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.noise.families import DiagonalGaussian
 
@@ -56,6 +56,8 @@ class PerFeature(DiagonalGaussian):
     ) -> PerFeature:
         """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
 
+        Missing values are left out.
+
         Of points that were chosen, those of all from which they were.
 
         Args:
@@ -90,20 +92,21 @@ def all_of(data: Any) -> Points:
 
 def _scales(points: Points) -> tuple[Tensor, Tensor]:
     """Standard deviation of each column, `[n]`, float64, and which hold whole numbers of which at most `FEW` differ."""
-    count, mean, squares = 0, torch.zeros(1).double(), torch.zeros(1).double()
+    count, mean, squares = torch.zeros(3, 1).double()
     seen: dict[int, set[float] | None] = {}
     for rows in readable_rows(points):
-        together, own = count + len(rows), rows.mean(dim=0)
+        more = (~rows.isnan()).double().sum(dim=0)
+        together, own = (count + more).clamp_min(1), rows.nanmean(dim=0).nan_to_num()
         step = own - mean
-        squares = squares + ((rows - own).square().sum(dim=0) + step.square() * (count * len(rows) / together))
-        mean, count = mean + step * (len(rows) / together), together
+        squares = squares + ((rows - own).square().nansum(dim=0) + step.square() * (count * more / together))
+        mean, count = mean + step * (more / together), count + more
         seen = {place: _few_values(seen.get(place, set()), column) for place, column in enumerate(rows.T)}
-    return (squares / count).sqrt(), torch.tensor([few is not None for few in seen.values()])
+    return (squares / count.clamp_min(1)).sqrt(), torch.tensor([few is not None for few in seen.values()])
 
 
 def _few_values(seen: set[float] | None, column: Tensor) -> set[float] | None:
     """The values seen so far with those of `column`; None where there are too many, or one is no whole number."""
-    values = column.unique()
+    values = column[~column.isnan()].unique()
     if seen is None or bool((values != values.round()).any()):
         return None
     both = seen | set(values[: FEW + 1].tolist())
@@ -111,10 +114,12 @@ def _few_values(seen: set[float] | None, column: Tensor) -> set[float] | None:
 
 
 def readable_rows(points: Points) -> Iterator[Tensor]:
-    """The rows that can be read, `[b, n]` each, float64."""
+    """The rows that can be read, `[b, n]` each, float64; NaN where a value is missing."""
     empty = True
     for batch in points.batches(READ):
-        if len(rows := usable(batch).detach().cpu().double().flatten(1)):
+        read = [status.has_value for status in batch.status]
+        rows = batch.inputs[read].detach().cpu().double().flatten(1)
+        if len(rows := rows[~(rows.isinf().any(dim=1) | rows.isnan().all(dim=1))]):
             empty = False
             yield rows
     if empty:

@@ -15,7 +15,7 @@ from brittle.data.points import SomePoints
 from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
-from brittle.measure.forward import default_rows
+from brittle.measure.forward import default_rows, hold_missing
 from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes, check_noise, has_level, noises
@@ -68,7 +68,7 @@ def make_job(
     points = varying(points, first, scores, classifier.device)
     if (fixed := classifier.fixed(first.inputs)) is not None:
         points = SomePoints.of(points, moves=~fixed.flatten())
-    return Job(classifier, points, scores, seed, rows, confidence)
+    return Job(classifier, hold_missing(classifier, points), scores, seed, rows, confidence)
 
 
 def _named(

@@ -209,6 +209,7 @@ def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -
 def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
     batch, decision = found.batch, classifier.decision
     unknown: Sequence[Any] = [None] * len(batch)
+    inputs = batch.inputs if batch.extra_inputs is None else batch.extra_inputs.kept(batch.inputs)
     columns = {
         "point": batch.ids,
         "row": batch.rows,
@@ -222,7 +223,7 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
         "detail": found.detail,
         "passes": found.passes,
         "image": batch.images or unknown,
-        "input": _packed(batch.inputs, classifier.dtype, [one.has_value for one in batch.status]),
+        "input": _packed(inputs, classifier.dtype, [one.has_value for one in batch.status]),
     }
     return pa.Table.from_pydict(columns, schema=schemas.POINTS)
 
@@ -259,7 +260,7 @@ def _counterexamples(found: Evaluated, scores: Sequence[Score], classifier: Clas
             "decided": other.words,
             "image": thumbnails(inputs, bounds) or [None] * len(inputs),
             "difference": thumbnails(difference, bounds) or [None] * len(inputs),
-            "input": _packed(inputs, classifier.dtype, inputs.flatten(1).isfinite().all(1).tolist()),
+            "input": _packed(inputs, classifier.dtype, (~inputs.isinf()).flatten(1).all(1).tolist()),
         }
         named = {"score": score.name, "parameters": parameters_json(score.parameters)}
         rows += [named | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

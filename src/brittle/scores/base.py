@@ -17,7 +17,7 @@ from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.forward import as_points, batch_points, default_rows
+from brittle.measure.forward import as_points, batch_points, default_rows, hold_missing
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
@@ -142,6 +142,7 @@ class Score(ABC):
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
         classifier = classifier.reading(points.provenance)
         classifier = classifier.look_up(points.class_names)
+        points = hold_missing(classifier, points)
         first = next(iter(points.batches(1, 0, 1)))
         rows = default_rows(classifier, first.inputs, first.extra_inputs)
         parts: list[Estimate] = []

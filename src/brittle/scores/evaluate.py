@@ -145,7 +145,11 @@ def _look(
         return None
     batch, inputs = found.batch, found.batch.inputs.clone()
     inputs[[not each for each in readable]] = classifier.bounds.filler(inputs)
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, batch.extra_inputs)
+    extra = batch.extra_inputs
+    if extra is not None and extra.inputs is not None:
+        held = torch.tensor(readable, device=inputs.device).view(-1, *[1] * (inputs.dim() - 1))
+        extra = replace(extra, inputs=torch.where(held, extra.inputs.to(inputs), inputs))
+    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, extra)
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
@@ -214,9 +218,10 @@ def _counterexamples(
         return None
     known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
     inputs, decision = nearest.points[known], classifier.decision
+    beside = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(known, device=inputs.device))
+    inputs = inputs if beside is None else beside.kept(inputs)
     if decision.of_classes or not known:
         return OtherInputs(known, inputs, nearest.predicted[known].tolist(), [None] * len(known))
-    beside = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(known, device=inputs.device))
     with torch.no_grad():
         decided = decision.decide(classifier.read(inputs, beside))
     return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))

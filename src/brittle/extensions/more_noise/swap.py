@@ -100,13 +100,17 @@ class Swap(Transforming):
 
 
 def first_rows(points: Points) -> Tensor:
-    """Return the values of the first rows, `[R, n]`, at most `SWAP_ROWS` and `SWAP_NUMBERS`."""
+    """Return the values of the first rows, `[R, n]`, at most `SWAP_ROWS` and `SWAP_NUMBERS`; a missing one is that of
+    the nearest row before it that has one, or else of the last."""
     parts: list[Tensor] = []
     for rows in readable_rows(points):
         parts.append(rows.float())
         if sum(map(len, parts)) >= SWAP_ROWS or sum(part.numel() for part in parts) >= SWAP_NUMBERS:
             break
-    return torch.cat(parts)[: min(SWAP_ROWS, max(2, SWAP_NUMBERS // parts[0].shape[1]))]
+    rows = torch.cat(parts)[: min(SWAP_ROWS, max(2, SWAP_NUMBERS // parts[0].shape[1]))]
+    twice = torch.cat((rows, rows))
+    places = torch.arange(len(twice))[:, None].where(~twice.isnan(), 0).cummax(dim=0).values
+    return twice.gather(0, places)[len(rows) :].nan_to_num()
 
 
 def _make(shares: Sequence[float], data: NoiseData) -> list[Swap]:

@@ -40,8 +40,9 @@ def search_boxes(
 ) -> dict[str, Tensor] | None:
     """The nearest inputs with another class, as `NearestPoint` has them, in double precision.
 
-    None where the model is no ensemble of trees, its inputs are normalised, the decision is another one than the
-    predicted class, or the trees do not give the classes that the model predicts. `effort` is one of `BOXES`.
+    Points with missing values are left out. None where the model is no ensemble of trees, its inputs are normalised,
+    the decision is another one than the predicted class, or the trees do not give the classes that the model predicts.
+    `effort` is one of `BOXES`.
     """
     model, shape = classifier.model, clean.inputs.flatten(1).shape
     plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
@@ -55,7 +56,7 @@ def search_boxes(
     rows = place_categories(model, trees, given)
     if np.isnan(rows[:, list(trees.levels)]).any():  # its columns are others than they were taken for
         return None
-    usable = (clean.finite & ~clean.tied).cpu().numpy().nonzero()[0]
+    usable = (clean.finite & ~clean.tied & ~clean.incomplete).cpu().numpy().nonzero()[0]
     if len(usable) and not agrees(model, trees, given[usable]):
         return None
     if rules.whole.any():
@@ -275,7 +276,8 @@ def _read(model: Estimator) -> Trees | None:
     if trees is None or len(trees.base) != len(model.classes):
         return None
     rows, names = trees.odd_rows(ODD_ROWS), dict(enumerate(model.feature_names or ()))
-    for place, levels in trees.levels.items():
+    coded_places = {place: () for place, name in names.items() if name in model.categories}
+    for place, levels in (coded_places | dict(trees.levels)).items():
         coded = model.categories.get(names.get(place))
         if coded is not None or all(isinstance(level, int | float) for level in levels):
             rows[:, place] = np.resize(levels if coded is None else range(len(coded.levels)), len(rows))

@@ -14,7 +14,7 @@ from brittle.data.points import Points, check_values
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.forward import Clean, as_points, batch_points, default_rows, look
+from brittle.measure.forward import Clean, as_points, batch_points, default_rows, hold_missing, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
@@ -215,6 +215,7 @@ def nearest(
     classifier.check_margins("nearest")
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     classifier = classifier.reading(points.provenance)
+    points = hold_missing(classifier, points)
     first, parts = next(iter(points.batches(1, 0, 1))), []
     rows = default_rows(classifier, first.inputs, first.extra_inputs)
     for batch in points.batches(batch_points(rows, classifier.device)):
@@ -223,7 +224,8 @@ def nearest(
         if unread is not None:
             raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
         beside = batch.extra_inputs
-        parts.append(need(classifier, look(classifier, batch.inputs, batch.ids, 0, rows=rows, extra_inputs=beside)))
+        found = need(classifier, look(classifier, batch.inputs, batch.ids, 0, rows=rows, extra_inputs=beside))
+        parts.append(found if beside is None else replace(found, points=beside.kept(found.points)))
     return join(parts)
 
 
@@ -244,7 +246,21 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     for search_exactly in EXACT_SEARCHES.values() if need.attack == "best" and not need.observe else ():
         exact = search_exactly(need.norm, need.bounded, need.effort, classifier, clean)
         if exact is not None:
-            return NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
+            found = NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
+            rows = clean.incomplete.nonzero()[:, 0]
+            return _replaced(found, rows, _attack(need, classifier, clean.only(rows))) if len(rows) else found
+    return _attack(need, classifier, clean)
+
+
+def _replaced(found: NearestPoint, rows: Tensor, other: NearestPoint) -> NearestPoint:
+    """`found` with what `other` says of the points `rows`, `[R]`, of which nothing is proved."""
+    names = ("distance", "points", "predicted", "passes", "masked")
+    values = {name: getattr(found, name).index_copy(0, rows, getattr(other, name)) for name in names}
+    return replace(found, **values)
+
+
+def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
+    """The nearest of what attacks find."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"

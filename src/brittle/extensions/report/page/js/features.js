@@ -18,14 +18,14 @@ export function featuresOf(point, beside) {
   const start = point * names.length;
   const order = names.map((_, place) => place);
   /** @param {number} place */
-  const change = (place) => (others ? others[start + place] - values[start + place] : NaN);
-  const found = beside && others !== null && !Number.isNaN(change(0));
+  const change = (place) => (others && !Number.isNaN(values[start + place]) ? others[start + place] - values[start + place] : 0);
+  const found = beside && others !== null && order.some((place) => !Number.isNaN(others[start + place]));
   if (found) order.sort((one, other) => Math.abs(change(other)) - Math.abs(change(one)) || one - other);
   const heads = found ? ["feature", "value", "nearest other", "change"] : ["feature", "value"];
   const rows = order.slice(0, MOST).map((place) => {
     const own = Object.hasOwn(levels, names[place]) ? levels[names[place]] : [];
     /** @param {number} value */
-    const said = (value) => shown(own[value] ?? short(value));
+    const said = (value) => (Number.isNaN(value) ? "missing" : shown(own[value] ?? short(value)));
     const cells = [said(values[start + place]), ...(found && others ? [said(others[start + place]), short(change(place))] : [])];
     return element(
       "tr",

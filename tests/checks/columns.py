@@ -1,0 +1,35 @@
+"""What becomes of a column of each type, by the estimators that read it and the ways in which it comes in.
+
+    OMP_NUM_THREADS=1 PYTHONPATH=tests python -m checks.columns [KIND]
+
+Printed: for each type, estimator and way whether it is scored as the estimator predicts, how many rows are refused, or
+the sentence. It exits with 1 where a prediction is another one, or something else than a sentence is raised.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from helpers.columns import CELLS, outcome
+
+
+def main(kinds: list[str]) -> int:
+    faults = 0
+    with TemporaryDirectory() as folder:
+        for cell in CELLS:
+            if kinds and cell[0] not in kinds:
+                continue
+            try:
+                found = outcome(*cell, Path(folder))
+            except Exception as error:  # noqa: BLE001 - what it looks for
+                faults += 1
+                found = f"FAULT {type(error).__name__}: {error}"
+            print(*(word.ljust(22) for word in cell), found[:200])
+    print(f"{faults} faults")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""Missing values reach an estimator that takes them as they are, stay missing in all that is done, and cost themselves
+alone where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import brittle
+from brittle.data import array_points, open_points
+from brittle.measure.forward import hold_missing
+from brittle.noise import Gaussian, Noise, PerFeature, Stream, Swap
+from brittle.scores import MonteCarlo, Softmax
+
+pytest.importorskip("sklearn")
+
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+pytestmark = pytest.mark.filterwarnings("ignore::brittle.BrittleWarning")
+
+DRAWN = np.random.default_rng(0)
+WHOLE = DRAWN.normal(size=(60, 4)) * [1, 10, 1, 100]
+Y = (WHOLE[:, 0] + WHOLE[:, 2] > 0).astype(int)
+X: Any = np.where(DRAWN.random(WHOLE.shape) < 0.2, np.nan, WHOLE)
+X[0] = [np.nan, *WHOLE[0, 1:]]
+
+
+class Watching(HistGradientBoostingClassifier):
+    """A classifier that remembers what it is given."""
+
+    def decision_function(self, X: Any) -> Any:
+        vars(self).setdefault("seen", []).append(np.asarray(X))
+        return super().decision_function(X)
+
+
+def trees() -> Any:
+    return Watching(max_iter=5, min_samples_leaf=3).fit(X, Y)
+
+
+def imputing() -> Any:
+    return make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, Y)
+
+
+@pytest.mark.parametrize("make", [trees, imputing])
+def test_an_estimator_that_takes_missing_values_is_scored_as_it_predicts(make: Callable[[], Any]) -> None:
+    model = make()
+    table = brittle.score(model, (X, Y), ["monte_carlo", "softmax"], noise="per-feature", sigma=0.1).frame()
+    assert table["softmax.status"].eq("ok").all()
+    assert table["predicted"].astype(int).tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(table["softmax.p_robust"].astype(float), model.predict_proba(X).max(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.2), PerFeature.of(X, 0.2), Swap.of(X, 0.5)], ids=lambda one: one.name)
+def test_a_missing_value_is_missing_in_every_pass_and_no_other_is(noise: Noise) -> None:
+    model = trees()
+    MonteCarlo(noise=noise, draws=100, limit=None)(brittle.Classifier(model, bounds=None), torch.from_numpy(X[:1]))
+    seen = np.concatenate(vars(model)["seen"])
+    assert len(seen) > 60
+    assert np.isnan(seen[:, 0]).all()
+    assert np.isfinite(seen[:, 1:]).all()
+    assert len(np.unique(seen[:, 1])) > 1
+
+
+def test_a_search_holds_a_missing_value_and_what_it_finds_holds() -> None:
+    model = trees()
+    classifier = brittle.Classifier(model, bounds=None)
+    found = brittle.nearest(classifier, array_points(X[:6], bounds="none"), effort="fast", bounded=False)
+    points = found.points.numpy()
+    there = (found.predicted >= 0).numpy()
+    assert there.sum() > 2
+    np.testing.assert_array_equal(np.isnan(points), np.isnan(X[:6]))
+    assert model.predict(points[there]).tolist() == found.predicted[there].tolist()
+    lengths = np.sqrt(np.nansum((points - X[:6]) ** 2, axis=1))
+    np.testing.assert_allclose(found.distance.numpy()[there], lengths[there], rtol=1e-5)
+
+
+def test_beside_trees_that_are_searched_exactly_a_row_has_the_distance_that_it_has_alone() -> None:
+    """Rows without a missing value keep the exact distance, whatever stands beside them."""
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=3).fit(X, Y)
+    classifier = brittle.Classifier(model, bounds=None)
+    complete = np.flatnonzero(np.isfinite(X).all(axis=1))[:3]
+    rows = [*complete, 0]
+    together, alone = (
+        brittle.nearest(classifier, torch.from_numpy(X[some]), effort="fast", bounded=False)
+        for some in (rows, complete)
+    )
+    assert together.proved is not None
+    assert (together.proved > 0).tolist() == [True, True, True, False]
+    torch.testing.assert_close(together.distance[:3], alone.distance, rtol=0, atol=0)
+    assert model.predict(together.points.numpy()).tolist() == together.predicted.tolist()
+
+
+def test_an_estimator_that_refuses_missing_values_loses_those_rows_alone() -> None:
+    model = LogisticRegression().fit(WHOLE, Y)
+    table = brittle.score(model, X, ["monte_carlo"], sigma=0.1, most_failures=None).frame()
+    refused = np.isnan(X).any(axis=1)
+    assert table["status"].eq("nonfinite_input").tolist() == refused.tolist()
+    others = brittle.score(model, X[~refused], ["softmax"], sigma=None).frame()
+    assert table["predicted"][~refused].tolist() == others["predicted"].tolist()
+
+
+def test_a_network_refuses_missing_values_of_a_frame_row_by_row(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X.astype(np.float64), columns=[*"abcd"])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    network = torch.nn.Linear(4, 2)
+    for data in (frame, tmp_path / "x.csv", tmp_path / "x.parquet"):
+        table = brittle.score(brittle.Classifier(network, bounds=None), data, [Softmax()], most_failures=None).frame()
+        assert table["status"].eq("nonfinite_input").tolist() == np.isnan(X).any(axis=1).tolist()
+
+
+def test_cells_without_a_value_are_missing_numbers(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b,y\n1,,0\n2,NA,1\nnan,3,0\n", encoding="utf-8")
+    inputs = next(iter(open_points(tmp_path / "x.csv").batches(3))).inputs
+    assert inputs.isnan().tolist() == [[False, True], [False, True], [True, False]]
+
+
+def test_noise_is_learned_from_the_values_that_are_there() -> None:
+    noise = PerFeature.of(X, 1.0)
+    torch.testing.assert_close(noise.scale, torch.from_numpy(np.nanstd(X, axis=0)))
+    rows = Swap.of(X, 0.5).rows
+    for place in range(4):
+        assert {*rows[:, place].tolist()} == {*X[:, place][np.isfinite(X[:, place])].astype(np.float32).tolist()}
+
+
+def test_a_score_that_is_called_is_the_same_run() -> None:
+    classifier, score = brittle.Classifier(trees(), bounds=None), MonteCarlo(sigma=0.2, draws=20, limit=None)
+    robust = brittle.score(classifier, X, [score]).frame()["p_robust"]
+    assert [1 - flip for flip in score(classifier, torch.from_numpy(X)).value.tolist()] == robust.tolist()
+
+
+def test_a_pattern_is_tried_once_and_no_pass_is_counted() -> None:
+    classifier = brittle.Classifier(trees(), bounds=None)
+    points = hold_missing(classifier, array_points(X, bounds="none"))
+    batches = [*points.batches(20), *points.batches(60)]
+    assert classifier.passes == 0
+    assert all(bool(batch.inputs.isfinite().all()) for batch in batches)
+    extra = batches[-1].extra_inputs
+    assert extra is not None
+    np.testing.assert_array_equal(extra.kept(batches[-1].inputs).numpy(), X)
+    moved = Stream(Gaussian(1.0), batches[-1].inputs, batches[-1].ids, 0, "test", extra.varies).copies(2)
+    assert bool(extra.kept(moved[:, 1, 0]).isnan().eq(torch.from_numpy(X).isnan()).all())
