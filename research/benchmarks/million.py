@@ -60,7 +60,7 @@ def measure(rows: int) -> None:
         classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), *layers))
         began = time.perf_counter()
         job = make_job(classifier, open_points(folder), [LogitMargin(), MaxProbability()], 0, 512, 0.99)
-        execute(job, folder / "run")
+        execute(job, RunFolder(folder / "run"))
         seconds = time.perf_counter() - began
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seconds)
 
@@ -93,7 +93,7 @@ def simulate(rows: int, folder: Path) -> None:
     for part, name in ((1, "run"), (2, "other")):
         data = replace(base.record.data, points=rows)
         record = replace(base.record, data=data, shard_points=size, part=(part, 2))
-        with RunFolder.open(folder / name) as out:
+        with (out := RunFolder(folder / name)).open():
             for number in range(part - 1, shards, 2):
                 first, last = number * size, min(rows, (number + 1) * size)
                 tables = {

@@ -90,7 +90,7 @@ class Job:
             few *= 2
         if few < SHARD and (count <= SHARD or SHARD % few == 0):
             return few
-        return SHARD * max(1, -(-math.isqrt(count) // SHARD))
+        return whole_shard(count)
 
     @property
     def batch_points(self) -> int:
@@ -175,6 +175,11 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
         f"row {row}: {lost[row]}" if row in lost else own for row, own in zip(batch.rows, batch.detail, strict=True)
     ]
     return replace(batch, status=tuple(status), detail=tuple(detail))
+
+
+def whole_shard(count: int) -> int:
+    """Return the points in a shard of a run of so many, unless they are few."""
+    return SHARD * max(1, -(-math.isqrt(count) // SHARD))
 
 
 Opening = Callable[[], Job]
