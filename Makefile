@@ -19,7 +19,7 @@ OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:Run
 	-W "ignore:unclosed file <_io.TextIOWrapper name='/dev/null':ResourceWarning" \
 	-W "ignore:unclosed file <_io.FileIO name='/dev/null':ResourceWarning"
 
-.PHONY: demo docs page-tools screenshots test test-lowest test-slow test-research studies test-faults test-cluster test-hostile test-trees test-classifiers test-coverage test-groups test-rare test-processors lint format clean
+.PHONY: demo docs page-tools screenshots test test-lowest test-slow test-research studies test-faults test-cluster test-hostile test-columns test-trees test-classifiers test-coverage test-groups test-rare test-processors lint format clean
 
 # What the demo needs, and, on top of it, what the tests do
 $(READY_DEMO): pyproject.toml constraints.txt
@@ -78,6 +78,9 @@ test-cluster: $(READY)  ## kills workers, drivers and nodes of runs on a Ray clu
 
 test-hostile: $(READY)  ## scores odd networks and sets every number beside a truth that shares no code with it
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.hostile
+
+test-columns: $(READY)  ## scores tables of every kind of column beside the estimators that were fitted on them
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.columns
 
 test-trees: $(READY)  ## scores trees of every objective and booster beside their libraries
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m checks.trees

@@ -41,7 +41,7 @@ def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
 
 
 def question_of(column: Column) -> tuple[str, str]:
-    """What a column asks, as `key_of`: of a count that stops without the draws that a point may have at most."""
+    """Return what a column asks, as `key_of`; of a count that stops, without the draws that a point has at most."""
     return key_of(column, without_draws=column.stops)
 
 

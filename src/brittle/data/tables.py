@@ -166,7 +166,7 @@ def _text_series(cells: Sequence[str]) -> pd.Series | None:
 
 
 def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
-    """Whether a column holds numbers; booleans are none."""
+    """Tell whether a column holds numbers; booleans are none."""
     import pandas as pd
 
     if series.dtype == object:

@@ -32,7 +32,7 @@ GROWTH = 5
 """From one look to the next the draws grow by one part in so many."""
 
 MARGINS_UP_TO = 240
-"""Draws of which the margins are kept; those of more are counted alone, as their share then says what margins would."""
+"""Draws of which the margins are kept; more are counted alone, as their share errs hardly more than with margins."""
 
 MIRRORED_UP_TO, NEAR = 120, 2**0.5
 """Draws up to which a point near the boundary gets the mirror images of its first copies, and how near, in deviations
@@ -50,8 +50,8 @@ class SampleUntil(Measurement):
 
     The votes of the result are those of the independent copies. A point that stops within `MIRRORED_UP_TO` of them, and
     whose nearest margin has a mean within `NEAR` of its deviations from 0, gets the mirror images of its first copies
-    as well, where the noise is symmetric: the margins of such pairs err half as much, and take no part in the counts.
-    With `votes_only` there are none, and no margins.
+    as well, where the noise is symmetric: in such pairs what is odd in the noise cancels, and they take no part in the
+    counts. With `votes_only` there are none, and no margins.
     """
 
     noise: Noise
