@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points
 from brittle.data.formats import Data, as_points
@@ -15,11 +17,11 @@ from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows
-from brittle.model.arrays import Fitted
+from brittle.model.arrays import Fitted, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.run.job import Job
-from brittle.scores import NoiseScore, Score
+from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.choose import choose, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores, find_score
@@ -27,6 +29,39 @@ from brittle.scores.sound import check_serves
 
 Asked = Sequence[Score | str] | str | None
 """Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
+
+
+def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:
+    """Labels and scores out of the argument behind the data and `scores`, which is the former where it is left out.
+
+    A text, a score, and a list of scores, or of different texts with the name of a score among them, are scores; all
+    else is labels.
+    """
+    return (None, y) if scores is None and _are_scores(y) else (y, scores)
+
+
+def _are_scores(y: Any) -> bool:
+    if not isinstance(y, list | tuple):
+        return isinstance(y, str | Score)
+    if y and all(isinstance(one, str) for one in y):
+        named = any(one in CATALOGUE for one in y) or all(":" in one for one in y)  # FILE.py:CLASS
+        return named and len(set(y)) == len(y)
+    return not y or any(isinstance(one, Score) or (isinstance(one, type) and issubclass(one, Score)) for one in y)
+
+
+def with_labels(data: Data, y: Any) -> Data:
+    """`data` with these labels; refused where they bring their own."""
+    if y is None:
+        return data
+    x, labels = data if isinstance(data, tuple) and len(data) == 2 else (cast("Any", data), None)
+    if labels is not None:
+        raise ParameterError("labels are given twice, in the pair (x, y) and behind it; give one")
+    if isinstance(x, str | os.PathLike | Points | Dataset | DataLoader) or names_itself(x):
+        raise ParameterError(
+            f"y goes with arrays, tensors and frames; found it beside a {type(x).__name__}, which has its own labels: "
+            "leave y out (for a path, label_column= names a column and labels= a file of labels)"
+        )
+    return x, y
 
 
 def make_job(

@@ -21,7 +21,7 @@ from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes
 from brittle.registry import load
-from brittle.run.arguments import Asked, make_job
+from brittle.run.arguments import Asked, labels_and_scores, make_job, with_labels
 from brittle.run.job import Job, Workers
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
@@ -67,6 +67,7 @@ class Memory:
 def score(
     classifier: Any,
     data: Data,
+    y: Any = None,
     scores: Asked = None,
     *,
     sigma: float | Sequence[float] | None = None,
@@ -101,11 +102,13 @@ def score(
         classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
             columns.
-        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
+        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or
             loader of PyTorch, a data set of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points`
             does; a path, read as `brittle.data.open_points` does; or points from either of these two; a frame of
             pandas, alone or as `x`, read as a table in a file. Of an estimator that was fitted on a frame, columns of
             text and of categories are read, too, and stay as they are.
+        y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
+            score, or a list of scores or of different names with a score's among them is no `y`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
             or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
             `logit_margin`.
@@ -160,6 +163,8 @@ def score(
     folder = None if out is None else RunFolder(out) if mirror is None else load("place", "mirror")(out, mirror)
     if folder is not None and not resume:
         folder.check_free()
+    y, scores = labels_and_scores(y, scores)
+    data = with_labels(data, y)
     model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
     options |= {} if precision is None else {"precision": precision}

@@ -20,6 +20,9 @@ from brittle.store.record import RunRecord, check_inside, read_object, storage_e
 from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
 
+MOST_READ = 1_000_000
+"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -125,8 +128,12 @@ def export_run(
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
     run = open_run(Path(folder))  # once: another process may add to it meanwhile
+    most = MOST_READ // max(1, len(run[0].scores))
+    label = None if whole else read_table(folder, most, images=False).representative(limit)
     return export(
-        lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder, run)), Path(path), whole=whole
+        lambda: (one.all_columns(limit, whole=whole, label=label) for one in read_shards(folder, run)),
+        Path(path),
+        whole=whole,
     )
 
 
