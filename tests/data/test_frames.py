@@ -158,14 +158,14 @@ def test_a_search_moves_the_numbers_of_a_frame_and_keeps_its_categories(pipeline
 
 
 def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:
-    """A part of the rows has the numbers that it has among all; an index that repeats is none."""
+    """A part of the rows has the numbers that it has among all; an index that repeats is no id."""
     score = [MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20, limit=None)]
     named = X.set_axis([f"customer {row}" for row in range(len(X))])
     parts: list[Any] = [named, named[::-3]]
     whole, some = (brittle.score(pipeline, one, score).frame() for one in parts)
     assert whole["point"].tolist() == named.index.tolist()
     kept = whole[some.columns].set_index("point")  # without columns that hold nothing for these
-    assert some.equals(kept.loc[some["point"]].reset_index())
+    assert some.set_index("point").equals(kept.loc[some["point"]])
     doubled = brittle.score(pipeline, X.set_axis([0] * len(X)), score).frame()
     assert doubled["point"].tolist() == [str(row) for row in range(len(X))]
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from io import StringIO
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -32,17 +31,15 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
 
     Args:
         points: the points of any format.
-        ids: some of their ids, as the column `point` of a run holds them: of arrays the row number, which may be text,
-            of a folder of images the path below the folder of the classes.
+        ids: some of their ids, as the column `point` of a run holds them: of arrays the row number as text, of a
+            folder of images the path below the folder of the classes.
 
     Raises:
-        ParameterError: no id is given, one is neither text nor a whole number, or one is not among the points; these
-            are counted and named.
+        ParameterError: no id is given, one is no text, or one is not among the points; these are counted and named.
     """
-    listed_ids = [] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
-    if not listed_ids or not all(isinstance(id_, str | Integral) for id_ in listed_ids):
+    asked = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if isinstance(ids, str) or not asked or not all(isinstance(own, str) for own in asked):
         raise ParameterError(f"expected a list of ids, each a text such as '17', at least one; found {ids!r:.60}")
-    asked = list(map(str, listed_ids))
     there, wanted = _ids_of(points), dict.fromkeys(asked)
     rows = tuple(row for row, own in enumerate(there) if own in wanted)
     chosen = tuple(there[row] for row in rows)

@@ -90,16 +90,14 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     named = tuple(label.strip() for label in labels)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
-    index = describe_index(frame.index, pa.table({"point": tuple(points.ids), "name": labels}))
-    if index is not None and index["column"] == "name":
-        by_row = index["name"] is None and list(frame.index) == list(range(len(frame)))
-        index, points = (None, points) if by_row else (index, replace(points, names=labels))
+    index = describe_index(frame.index, pa.table({"point": points.ids[:], "row": range(len(frame)), "name": labels}))
+    if index["column"] == "name":
+        points = replace(points, names=labels)
     known = {name: points.source.get(name) for name in ("feature_names", "categories")}
     digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
-    described = {"sha256": digest.hexdigest()} | ({} if index is None else {"index": index})
-    return replace(points, source=points.source | described)
+    return replace(points, source=points.source | {"sha256": digest.hexdigest(), "index": index})
 
 
 def _features(table: Sheet, reading: Reading, y: Any = None) -> ListedPoints:

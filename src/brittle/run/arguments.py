@@ -73,16 +73,17 @@ def make_job(
     confidence: float,
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
-    label_column: str | None = None,
+    words: Mapping[str, Any] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Job:
-    """The job of `score` with these arguments; `options` are those of scores by name (`brittle.scores.choose`)."""
+    """The job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options` those of
+    scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     scores, points = cast("Sequence[Score]", asked), None
     listed = asked if isinstance(asked, list | tuple) else ()
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
-        points = _points_for(classifier, data, label_column)
-        scores = _named(classifier, points, asked, sigma, noise, options)
+        points = _points_for(classifier, data, words or {})
+        scores = _named(classifier, points, asked, sigma, noise, options, (words or {}).get("texts"))
     elif sigma is not None or noise is not None or options:
         names = ", ".join(
             [*(name for name, one in (("sigma", sigma), ("noise", noise)) if one is not None), *(options or ())]
@@ -91,7 +92,7 @@ def make_job(
     _check_kinds(scores)
     for score in scores:
         check_serves(score, classifier)
-    points = _points_for(classifier, data, label_column) if points is None else points
+    points = _points_for(classifier, data, words or {}) if points is None else points
     classifier = classifier.reading(points.provenance)
     check_confidence(confidence)
     check_seed(seed)
@@ -109,9 +110,15 @@ def make_job(
 
 
 def _named(
-    classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any, options: Mapping[str, object] | None
+    classifier: Classifier,
+    points: Points,
+    asked: Any,
+    sigma: Any,
+    noise: Any,
+    options: Mapping[str, object] | None,
+    texts: Any,
 ) -> list[Score]:
-    """The scores with these names under this noise, as the command line has them."""
+    """The scores with these names under this noise, as the command line has them; `texts` is a field of `Reading`."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
     usual = usual_names(decision, classifier.random, classifier.has_probability)
     names = usual if asked is None else [asked] if isinstance(asked, str) else asked
@@ -119,29 +126,31 @@ def _named(
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
     numbers = all(isinstance(one, int | float) for one in sigmas)
-    if not numbers or not isinstance(family, str) or changes(family) == "tokens":
+    if not numbers or not isinstance(family, str) or (changes(family) == "tokens" and texts is None):
         raise ParameterError(
             f"sigma takes numbers, and noise the words of --noise that are not for tokens; found {sigma!r:.40} and "
             f"{noise!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
         )
     check_noise(family, sigmas, ())
-    level, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
+    level = usual_sigma(bounds) if texts is None else None  # no range of embeddings says how large noise is
+    noisy = any(issubclass(find_score(name), NoiseScore) for name in names)
     if not noisy and (sigma is not None or noise is not None):
         raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
     if noisy and not sigmas and not has_level(family) and level is None:
-        raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
+        advice = "noise='per-feature'" if texts is None else "noise='relative:0.5'"
+        raise ParameterError(f"without bounds no range says how large the noise is: give sigma=, or {advice}")
     sigmas = sigmas or (level or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules), options)
+    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, texts, classifier.rules), options)
 
 
-def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:
+def _points_for(classifier: Classifier, data: Data, words: Mapping[str, Any]) -> Points:
     """The points of `data`, with their labels in the classes of the model where it names these."""
     names, targets = classifier.class_names, classifier.decision.targets
     placed = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:
         placed = text_places(data[1], names, fitted=isinstance(classifier.model, Fitted))
         data = data if placed is None else (data[0], placed)
-    points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
+    points = as_points(data, classifier.bounds, targets, classifier.reads_frames, **words)
     if targets or placed is not None or not classifier.decision.has_margins:
         return points
     sure = classifier.names_are_sure and not isinstance(data, tuple)  # whole numbers in an array are places of classes

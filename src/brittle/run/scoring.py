@@ -23,6 +23,7 @@ from brittle.noise.named import changes
 from brittle.registry import load
 from brittle.run.arguments import Asked, labels_and_scores, make_job, with_labels
 from brittle.run.job import Job, Workers
+from brittle.run.opening import check_words, open_model
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
@@ -91,6 +92,7 @@ def score(
     draws: int | Sequence[int] | None = None,
     workers: int | None = None,
     part: tuple[int, int] | None = None,
+    **reading: Any,
 ) -> Table:
     """Score every point of `data` by every score of `scores`.
 
@@ -101,7 +103,8 @@ def score(
     Args:
         classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
-            columns.
+            columns. Or its name, as the command line takes it: a file, a folder of Hugging Face, `FILE.py:FACTORY`,
+            whose code is run.
         data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or
             loader of PyTorch, a data set of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points`
             does; a path, read as `brittle.data.open_points` does; or points from either of these two; a frame of
@@ -142,6 +145,8 @@ def score(
             the model and of the data, so what you define has to stand in a module that can be imported. The table is
             the same for any number of them, and for none with one thread. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
+        reading: how data that are given as a path are read: `split`, `layout`, `text_column` and the other fields of
+            `brittle.data.Reading`, but `bounds` and `limit`.
 
     Returns:
         the table.
@@ -165,11 +170,16 @@ def score(
         folder.check_free()
     y, scores = labels_and_scores(y, scores)
     data = with_labels(data, y)
-    model = _declared(classifier, decision, name, noise)
+    check_words(reading, score.__annotations__)
+    words = reading if label_column is None else {"label_column": label_column, **reading}
+    if isinstance(classifier, str | os.PathLike):
+        model, words = open_model(classifier, data, words, decision, name, noise)
+    else:
+        model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
     options |= {} if precision is None else {"precision": precision}
     options |= {} if draws is None else {"draws": (draws,) if isinstance(draws, int) else tuple(draws)}
-    job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, label_column, options)
+    job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, words, options)
     with shown_progress(progress) as advance:
         execute(
             job,

@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any] | None:
-    """Return the type and the name of an index, and which column of the points has its labels as text; None where no
-    text tells them, as those of several levels."""
+def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
+    """Return the type and the name of an index, and the column of the points that has its labels as text: those that
+    no text tells, such as several levels, are that text."""
     name = index.name if isinstance(index.name, str | int) else None
     for column in points.column_names:
         known = {"dtype": str(index.dtype), "name": name, "column": column}
         found = make_index(points, known)
         if found is not None and found.equals(index):
             return known
-    return None
+    column = "point" if points["point"].equals(points["name"]) else "name"
+    return {"dtype": "object", "name": name, "column": column}
 
 
 def make_index(points: pa.Table, known: Mapping[str, Any]) -> pd.Index | None:

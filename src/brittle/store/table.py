@@ -90,9 +90,9 @@ class Table:
         too, and `by` is its `S`. Of a score at several numbers of draws the largest is told. Columns that hold nothing
         are left out.
 
-        The index is that of the frame of pandas that was scored, as far as text tells its labels (numbers, text, times;
-        not several levels), else the rows of the data; so `data.join(table.frame())` puts both side by side. A `point`
-        that is the text of its label is that label.
+        The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
+        so that `data.join(table.frame())` puts both side by side, and `point` has its type, too. Of other data it is
+        their rows, and `point` is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -102,22 +102,27 @@ class Table:
                 flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
-        frame = self.all_columns(limit, whole=whole, label=None if whole else self.representative(limit))
-        if whole:
-            return frame.set_axis(self.label_points(frame).index)
-        return self.label_points(frame.filter(columns_told([frame])))
+        return self.label_points(self._told(limit, whole=whole), typed=not whole)
 
-    def label_points(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _told(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
+        """As `frame`, with the ids of the points as text."""
+        if whole:
+            return self.all_columns(limit, whole=True)
+        frame = self.all_columns(limit, whole=False, label=self.representative(limit))
+        return frame.filter(columns_told([frame]))
+
+    def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
         """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
-        in other data; a point that is the text of its label becomes that label."""
+        in other data; where `typed`, ids that are the text of its labels become these."""
         import pandas as pd
 
         known = self.record.data.reading.get("index")
         index = None if known is None else make_index(self.points, known)
+        typed = typed and index is not None
         index = pd.Index(self.points["row"].to_pylist(), dtype="int64") if index is None else index
-        index = index.take(pd.Index(self.points["point"].to_pylist()).get_indexer(frame["point"]))
+        index = index.take(pd.Index(self.points["point"].to_pylist()).get_indexer(pd.Index(frame["point"].tolist())))
         frame, texts = frame.set_axis(index), [str(label).strip() for label in index]
-        return frame.assign(point=index) if frame["point"].tolist() == texts else frame
+        return frame.assign(point=index) if typed and frame["point"].tolist() == texts else frame
 
     def representative(self, limit: float | None) -> str | None:
         """Return the label of the score that `frame` tells under bare names, too, where several judge."""
@@ -172,12 +177,12 @@ class Table:
             whole: as of `frame`.
 
         Returns:
-            one row per point, one column for each of `frame`; a number that is missing is null.
+            one row per point, one column for each of `frame`; `point` is text, and a number that is missing is null.
 
         Raises:
             ParameterError: the limit is not between 0 and 1.
         """
-        return cells_of(self.frame(limit, whole=whole))
+        return cells_of(self._told(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
         """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
