@@ -81,6 +81,19 @@ def test_a_table_that_does_not_hold_together_is_shown_all_the_same(change: dict[
     assert short_text(repr(broken), 1)
 
 
+def test_columns_are_told_by_what_differs() -> None:
+    """Also where what differs stands at the end of a long name."""
+    said = repr(make_table(points=9, scores=("shrinkage",), sigmas=(0.125, 0.25), budgets=(10,))).splitlines()[-1]
+    assert said == "  columns: shrinkage[sigma=0.125], shrinkage[sigma=0.25]"
+    noises = [f"a_noise_with_a_name_that_is_long_{number}" for number in range(3)]
+    table = made({})
+    first = table.record.scores[0]
+    records = [replace(first, label=f"{first.score}({name})", parameters={"noise": name}) for name in noises]
+    names = repr(replace(table, record=replace(table.record, scores=tuple(records)))).splitlines()[-1].split(", ")
+    assert len(set(names)) == 3
+    assert max(map(len, names)) < 60
+
+
 @pytest.fixture
 def page(nothing_drawn: None) -> Table:
     run = make_table(points=12, scores=("monte_carlo", "logit_margin"), sigmas=(0.1,), budgets=(100,), images=False)
