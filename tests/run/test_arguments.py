@@ -70,7 +70,7 @@ def test_names_of_classes_are_labels() -> None:
         brittle.score(model, FRAME, names, scores=["softmax"]),
     ):
         assert table.frame()["label"].tolist() == names
-    few = brittle.score(model, FRAME[:2], ["linear", "ant"], scores="softmax")
+    few = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
     assert few.frame()["label"].tolist() == ["linear", "ant"]
 
 

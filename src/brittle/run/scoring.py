@@ -105,11 +105,11 @@ def score(
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
             columns. Or its name, as the command line takes it: a file, a folder of Hugging Face, `FILE.py:FACTORY`,
             whose code is run.
-        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or
-            loader of PyTorch, a data set of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points`
-            does; a path, read as `brittle.data.open_points` does; or points from either of these two; a frame of
-            pandas, alone or as `x`, read as a table in a file. Of an estimator that was fitted on a frame, columns of
-            text and of categories are read, too, and stay as they are.
+        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or loader of PyTorch, a data set
+            of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read as
+            `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
+            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories are
+            read, too, and stay as they are.
         y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
             score, or a list of scores or of different names with a score's among them is no `y`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
