@@ -31,7 +31,7 @@ MOST_ENTRIES = 21
 OF_TABLES = ("analysis", "chapter", "view")
 """Kinds of parts that read tables, as `brittle.analysis` does, and import no torch."""
 
-STORE = {f"brittle.store.{name}" for name in ("columns", "record", "schemas", "settings", "table", "votes")}
+STORE = {f"brittle.store.{name}" for name in ("columns", "record", "representative", "schemas", "settings", "table")}
 """Modules of the storage that `brittle.analysis` may import."""
 
 LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}

@@ -20,7 +20,7 @@ from helpers.mistake_files import images, interrupt, lay_out, python_names
 
 import brittle
 from brittle.cli.commands import main
-from brittle.cli.options import EXPORT
+from brittle.model.loading.declare import EXPORT
 
 
 class Mistake(NamedTuple):

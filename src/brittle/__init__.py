@@ -6,7 +6,7 @@ Example:
     >>> network = torch.nn.Linear(4, 3)
     >>> classifier = brittle.Classifier(network, bounds=(0, 1))
     >>> x, y = torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])
-    >>> table = brittle.score(classifier, (x, y), [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)], seed=0)
+    >>> table = brittle.score(classifier, x, y, [Taylor(sigma=0.1), Moments(sigma=0.1, draws=20)], seed=0)
     >>> len(table.frame(whole=True))
     5
 """

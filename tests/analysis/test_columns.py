@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from helpers.tables import make_table, score_record, with_scores, with_value
 
-from brittle.analysis.columns import Setting, named_column, preferred, settings, typical
+from brittle.analysis.columns import Setting, named_column
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
+from brittle.store.representative import preferred, settings, typical
 from brittle.store.schemas import SCORES
 
 

@@ -16,7 +16,6 @@ from helpers.tables import make_table
 
 import brittle
 from brittle.analysis import class_bias, decide, overview, point_list, probabilistic_accuracy
-from brittle.analysis.columns import typical
 from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.analysis.point_list import format_point_list
 from brittle.errors import DataError, ParameterError
@@ -26,6 +25,7 @@ from brittle.extensions.report.script_data import page_data
 from brittle.extensions.workers.join import join
 from brittle.intervals import clopper_pearson
 from brittle.scores import Moments, MonteCarlo, Score, Shrinkage, Softmax
+from brittle.store.representative import typical
 
 
 @pytest.fixture(scope="module")

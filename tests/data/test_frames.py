@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,16 +159,90 @@ def test_a_search_moves_the_numbers_of_a_frame_and_keeps_its_categories(pipeline
 
 
 def test_the_index_of_a_frame_names_its_points(pipeline: Pipeline) -> None:
-    """A part of the rows has the numbers that it has among all; an index that repeats is none."""
+    """A part of the rows has the numbers that it has among all; an index that repeats is no id."""
     score = [MonteCarlo(noise=PerFeature.of(X, 0.1), draws=20, limit=None)]
     named = X.set_axis([f"customer {row}" for row in range(len(X))])
     parts: list[Any] = [named, named[::-3]]
     whole, some = (brittle.score(pipeline, one, score).frame() for one in parts)
     assert whole["point"].tolist() == named.index.tolist()
     kept = whole[some.columns].set_index("point")  # without columns that hold nothing for these
-    assert some.equals(kept.loc[some["point"]].reset_index())
+    assert some.set_index("point").equals(kept.loc[some["point"]])
     doubled = brittle.score(pipeline, X.set_axis([0] * len(X)), score).frame()
     assert doubled["point"].tolist() == [str(row) for row in range(len(X))]
+
+
+ROWS = len(X)
+INDICES = {
+    "rows": pd.RangeIndex(ROWS), "range": pd.RangeIndex(40, 40 - ROWS, -1), "ints": pd.Index(np.arange(ROWS)[::-1] * 7),
+    "named": pd.Index(range(5, ROWS + 5), name="flower"), "small": pd.Index(range(ROWS), dtype="uint8"),
+    "text": pd.Index([f"f{row}" for row in range(ROWS)], name="flower"), "numerals": pd.Index(map(str, range(ROWS))),
+    "spaces": pd.Index([f" f{row}" for row in range(ROWS)]), "floats": pd.Index(np.arange(ROWS) / 3),
+    "times": pd.date_range("2020-03-28", periods=ROWS, freq="7h", name="seen"),
+    "zone": pd.date_range("2020-10-24", periods=ROWS, freq="30min", tz="Europe/Berlin"),
+    "repeated": pd.Index([*range(ROWS // 2)] * 2), "same": pd.Index(["a"] * ROWS, name="site"),
+}  # fmt: skip
+OTHERS = {
+    "levels": pd.MultiIndex.from_product([range(ROWS // 4), range(4)]),
+    "booleans": pd.Index([True, False] * (ROWS // 2)),
+    "mixed": pd.Index([*range(ROWS - 1), "last"]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def margins(pipeline: Pipeline) -> list[float]:
+    return brittle.score(pipeline, X, scores="logit_margin", skip_doctor=True).frame()["logit_margin"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        *((name, False) for name in (*INDICES, *OTHERS)),
+        ("rows", True),
+        ("text", True),
+        ("same", True),
+        ("levels", True),
+    ],
+)
+def test_the_index_of_a_frame_comes_back(
+    name: str, ids: bool, pipeline: Pipeline, margins: list[float], tmp_path: Path
+) -> None:
+    """In type and name, in memory and from a run folder, beside a column of ids as well; labels of other kinds as their
+    text. Each row stands beside its own values, also of the top."""
+    index = (INDICES | OTHERS)[name]
+    data = X.set_axis(index).assign(**({"id": [f"point {row}" for row in range(ROWS)]} if ids else {}))
+    table = brittle.score(pipeline, data, scores="logit_margin", out=tmp_path / "run", skip_doctor=True)
+    expected = index if name in INDICES else index.map(str)
+    for one in (table, brittle.read_table(tmp_path / "run")):
+        frame = one.frame()
+        assert frame.index.equals(expected)
+        assert frame.index.names == ([None] if name in OTHERS else index.names)
+        assert name in OTHERS or frame.index.dtype == index.dtype
+        assert frame["logit_margin"].tolist() == margins
+        assert one.frame(whole=True).index.equals(expected)
+        top = one.top(3, by="logit_margin")
+        assert top.index.equals(expected.take(top["row"]))
+        if index.is_unique and name in INDICES:
+            joined = data.join(frame[["logit_margin"]])
+            assert joined["logit_margin"].tolist() == margins
+        if index.is_unique and name in INDICES and not ids and name != "spaces":
+            joined = data.join(frame.set_index("point")[["logit_margin"]])
+            assert joined["logit_margin"].tolist() == margins
+
+
+def test_the_index_of_other_data_are_their_rows() -> None:
+    x = torch.rand(9, 3)
+    points = brittle.data.sample_points(brittle.data.array_points(x), 4)
+    frame = brittle.score(brittle.Classifier(torch.nn.Linear(3, 2)), points, scores="logit_margin").frame()
+    assert frame.index.tolist() == list(map(int, frame["point"]))
+    assert len(frame) == 4
+
+
+@pytest.mark.parametrize("index", [{}, {"dtype": "int64"}, "point", 3, {"dtype": 3, "name": [], "column": "input"}])
+def test_an_index_that_nobody_wrote_is_none(index: Any) -> None:
+    """A record may come from anybody."""
+    table = brittle.score(brittle.Classifier(torch.nn.Linear(3, 2)), torch.rand(4, 3), scores="logit_margin")
+    data = replace(table.record.data, reading={**table.record.data.reading, "index": index})
+    assert replace(table, record=replace(table.record, data=data)).frame().index.tolist() == [0, 1, 2, 3]
 
 
 def test_swapping_a_column_of_text_alone_is_refused(pipeline: Pipeline) -> None:

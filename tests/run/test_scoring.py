@@ -72,7 +72,7 @@ def test_options_are_called_and_set_as_on_the_command_line() -> None:
     """But for what a file or a process of its own needs; what stands for a default is None in Python."""
     groups = (ModelOptions, DataOptions, ScoreOptions, RunOptions, WorkerOptions)
     typed = {one.name: one.default for group in groups for one in fields(group)} | {"out": None}
-    own = {"classifier", "data", "progress", "command", "most_failures", "name"}
+    own = {"classifier", "data", "y", "progress", "command", "most_failures", "name", "reading"}
     ways = {"scores": BY_DEFAULT, "noise": "gaussian", "decision": "class", "limit": None, "draws": (), "sigma": ()}
     for name, given in signature(brittle.score).parameters.items():
         if name not in own:

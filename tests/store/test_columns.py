@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from helpers.problems import inputs, small_classifier
 from helpers.tables import CLASS_NAMES, make_table
 
 import brittle
+from brittle.analysis.overview import overview
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
-from brittle.store.columns import Column, rests_on
+from brittle.store.columns import Column, distinct_names, rests_on
+from brittle.store.reading import export_run
 from brittle.store.schemas import unpack_votes
 
 TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,))
@@ -100,6 +103,52 @@ def test_a_frame_names_scores_by_what_differs_and_classes_by_their_names() -> No
     assert {"moments[sigma=0.1].p_robust", "moments[sigma=0.2].state", "logit_margin"} <= {*frame}
     assert "logit_margin.low" not in frame
     assert set(frame["label"]) <= set(CLASS_NAMES)
+
+
+@pytest.mark.parametrize("scores", [("moments",), ("moments", "monte_carlo"), ("moments", "logit_margin")], ids=str)
+@pytest.mark.parametrize("sigmas", [(0.1,), (0.1, 0.2, 0.4)], ids=len)
+@pytest.mark.parametrize("limit", [None, 0.5])
+def test_the_flip_probability_of_the_first_screen_has_bare_names(
+    scores: tuple[str, ...], sigmas: tuple[float, ...], limit: float | None, tmp_path: Path
+) -> None:
+    """Whatever else the run holds, in frames and files; `by` names it, and its columns, where there are several."""
+    table = make_table(points=40, scores=scores, sigmas=sigmas, budgets=(20,))
+    frame, column = table.frame(limit), overview(table, limit).column
+    assert column is not None
+    assert frame["p_robust"].tolist() == pytest.approx(column.p_robust.tolist(), nan_ok=True)
+    several = sum(one.judges for one in table.columns) > 1
+    assert ("by" in frame) == several
+    if several:
+        (by,) = set(frame["by"])
+        assert table[by] is column
+        for name in ("p_robust", "low", "high", "state", "status"):
+            assert frame[name].equals(frame[f"{by}.{name}"])
+    table.save(tmp_path / "run")
+    table.export(tmp_path / "b.parquet", limit=limit)
+    for file in (export_run(tmp_path / "run", tmp_path / "a.parquet", limit=limit), tmp_path / "b.parquet"):
+        assert pd.read_parquet(file).columns.tolist() == frame.columns.tolist()
+
+
+def test_the_top_has_the_names_of_the_frame() -> None:
+    for scores, by in ((("moments", "logit_margin"), None), (("moments", "logit_margin"), "logit_margin")):
+        table = make_table(points=20, scores=scores, sigmas=(0.1, 0.2), budgets=(20,))
+        frame, top = table.frame(), table.top(5, by)
+        assert {*top} - {"row"} <= {*frame}
+        assert not top.isna().all().any()
+        shared = ["point", "label", "predicted", "correct", "logit_margin" if by else "p_robust"]
+        assert top[shared].equals(frame.loc[top.index, shared])
+
+
+def test_a_column_is_asked_for_by_the_name_that_tells_it_from_others() -> None:
+    table = brittle.score(small_classifier(), inputs(6), EXAMPLES)
+    names = distinct_names(table.columns)
+    assert len(set(names)) == len(names)
+    assert all(table[name] is column for name, column in zip(names, table.columns, strict=True) if "[" in name)
+
+
+def test_two_scores_of_one_noise_are_asked_for_by_their_names() -> None:
+    table = brittle.score(small_classifier(), inputs(6), ["shrinkage", "monte_carlo"], sigma=0.1)
+    assert [table["shrinkage"].score, table["monte_carlo"].score] == ["shrinkage", "monte_carlo"]
 
 
 def test_a_column_says_what_its_score_does() -> None:

@@ -161,7 +161,7 @@ def test_screen_and_page_say_that_they_speak_of_a_sample(
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that 600 rows of two scores are as many as are shown."""
-    monkeypatch.setattr("brittle.cli.common.MOST_SHOWN", 600)
+    monkeypatch.setattr("brittle.store.reading.MOST_READ", 600)
 
 
 @pytest.mark.usefixtures("long")

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from brittle.analysis.columns import class_name, class_of, typical
+from brittle.analysis.columns import class_name, class_of
 from brittle.analysis.mean_interval import mean_ends, mean_interval
 from brittle.intervals import check_confidence
 from brittle.store.columns import Column
+from brittle.store.representative import typical
 from brittle.store.table import Table
 
 TAILS = np.geomspace(0.5, 1e-15, 121)

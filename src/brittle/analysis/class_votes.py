@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import check_column, class_name, typical
+from brittle.analysis.columns import check_column, class_name
 from brittle.errors import DataError, ParameterError, listed
 from brittle.intervals import clopper_pearson, paired_proportion, sequence_interval
 from brittle.store.columns import Column, storable
+from brittle.store.representative import typical
 from brittle.store.schemas import ClassVotes, unpack_votes
 from brittle.store.table import Table
 

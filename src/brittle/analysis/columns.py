@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import pandas as pd
 
 from brittle.errors import ParameterError
 from brittle.estimate import INPUT_MARGIN, parameters_json
 from brittle.store.columns import Column, column_of, storable
-from brittle.store.settings import NO_NOISE, Setting
+from brittle.store.representative import most_draws_by, typical
+from brittle.store.settings import Setting
 from brittle.store.table import Table
-
-TYPICAL_P_ROBUST = 0.7
-"""The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
 
 MONTE_CARLO, LAPLACIAN, CHANGE = "monte_carlo", "laplacian", "probability_change"
 """The scores that count flips, that predict the mean change of the predicted probability, and that sample it."""
 
 METHODS = ("exact", "auto", "probes", "gram")
 """Which Laplacian speaks for a run that holds several, the first of these; of others the first recorded."""
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 def check_column(name: str, column: object) -> None:
@@ -43,53 +38,6 @@ def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
 def question_of(column: Column) -> tuple[str, str]:
     """Return what a column asks, as `key_of`; of a count that stops, without the draws that a point has at most."""
     return key_of(column, without_draws=column.stops)
-
-
-def most_draws_by(
-    columns: Iterable[Column],
-    key: Callable[[Column], Key],
-    standing: Callable[[Column], Any] = lambda column: column.most_draws or 0,
-) -> dict[Key, Column]:
-    """Of the columns of each key the one with the most draws, or the largest `standing`; of equals the first."""
-    best: dict[Key, Column] = {}
-    for column in columns:
-        known = best.setdefault(key(column), column)
-        if standing(column) > standing(known):
-            best[key(column)] = column
-    return best
-
-
-def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Of each estimator and setting, the probability column with the most draws."""
-    probabilities = (column for column in columns if column.is_probability)
-    return tuple(most_draws_by(probabilities, lambda column: (column.setting, column.variant)).values())
-
-
-def settings(columns: Sequence[Column]) -> tuple[Setting, ...]:
-    """The noise settings of the probability columns, by sigma; one without sigma if no column has any."""
-    found = {column.setting for column in columns if column.is_probability and column.value.notna().any()}
-    leveled = sorted((setting for setting in found if setting.sigma is not None), key=lambda s: (s.sigma, s.noise))
-    return tuple(leveled) or tuple(found)
-
-
-def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None = None) -> Column | None:
-    """The column that speaks for the robustness under `setting`: of those with a value the most preferred.
-
-    One that says no preference speaks where no other can; one that knows no noise level serves under every one. The
-    score `exclude` is passed over, to break its ties.
-    """
-    candidates = [
-        column
-        for column in largest_budgets(columns)
-        if column.setting in (setting, NO_NOISE) and column.value.notna().any() and column.score != exclude
-    ]
-    return min(candidates, key=lambda one: math.inf if one.preference is None else one.preference, default=None)
-
-
-def typical(columns: Sequence[Column]) -> Column | None:
-    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`."""
-    chosen = [column for setting in settings(columns) if (column := preferred(columns, setting)) is not None]
-    return min(chosen, key=lambda column: abs(float(column.p_robust.mean()) - TYPICAL_P_ROBUST), default=None)
 
 
 def safer(column: Column) -> pd.Series | None:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, most_draws_by, question_of, typical
+from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, question_of
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import short_labels
 from brittle.store.columns import Column, Row
+from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 

@@ -6,11 +6,12 @@ import math
 
 import pandas as pd
 
-from brittle.analysis.columns import check_column, largest_budgets, typical
+from brittle.analysis.columns import check_column
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column
+from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.schemas import unpack_votes
 from brittle.store.table import Table
 
@@ -69,24 +70,11 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
     Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
     at that noise level.
     """
-    found = column_if_any(table, limit, sigma)
+    found = representative_column(table.columns, limit, sigma)
     if found is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
         raise DataError("no_such_score", f"the run holds no flip probability{at}; score it by one, such as moments")
     return found
-
-
-def column_if_any(table: Table, limit: float | None = None, sigma: float | None = None) -> Column | None:
-    """As `column_for`; None where the run holds no flip probability with a value."""
-    columns = [one for one in table.columns if sigma is None or one.setting.sigma == sigma]
-    spoken = typical(columns)
-    drawn_for = [one for one in columns if one.is_probability and one.limit is not None and one.value.notna().any()]
-    fitting = [column for column in drawn_for if limit in (None, column.limit)]
-    return min(
-        fitting,
-        key=lambda column: (spoken is None or column.setting != spoken.setting, column is not spoken),
-        default=spoken,
-    )
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:

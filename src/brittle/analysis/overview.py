@@ -11,11 +11,12 @@ import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
-from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.decisions import numbers_beside
 from brittle.estimate import COUNT, LIMIT, short_labels
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
+from brittle.store.representative import representative_column
 from brittle.store.table import Table
 from brittle.text import by_number, number, share_of
 
@@ -120,7 +121,7 @@ def overview(
     check_column("column", column)
     check_share("limit", limit)
     numbers = column
-    if column is None and (column := column_if_any(table, limit, sigma)) is not None:
+    if column is None and (column := representative_column(table.columns, limit, sigma)) is not None:
         numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)

@@ -6,12 +6,13 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from brittle.analysis.class_votes import votes_texts
-from brittle.analysis.columns import answer_text, key_of, largest_budgets, safety
-from brittle.analysis.decisions import column_if_any, unjudged_text
+from brittle.analysis.columns import answer_text, key_of, safety
+from brittle.analysis.decisions import unjudged_text
 from brittle.analysis.features import changed_features, features
 from brittle.errors import DataError, listed
 from brittle.estimate import LIMIT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.table import Table
 from brittle.text import aligned, number, span
 
@@ -127,7 +128,7 @@ def _what(table: Table, row: Row) -> str:
 
 def _verdict(table: Table, point: str) -> list[str]:
     """Whether the prediction holds."""
-    column = column_if_any(table)
+    column = representative_column(table.columns)
     lines = []
     if column is not None and not column.judges:
         lines.append(f"{unjudged_text(column)}.")

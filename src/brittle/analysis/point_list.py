@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from brittle.analysis.columns import check_column, class_name, class_of, preferred, safety
+from brittle.analysis.columns import check_column, class_name, class_of, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
 from brittle.analysis.overview import FAILED
 from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import Column
+from brittle.store.representative import preferred
 from brittle.store.table import Table
 from brittle.text import aligned, chosen_text, number, span
 

@@ -149,21 +149,16 @@ def check_own(path: Path, mark: str, what: str) -> None:
         )
 
 
-MOST_SHOWN = 1_000_000
-"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
-
-
 def open_run(folder: Path, *beside: Path, images: bool = False, point: str | None = None) -> Table:
     """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr.
 
     Of a long run it is a sample, such as those of the runs `beside` it hold the same points of.
     """
-    from brittle.store.reading import open_run as opened
-    from brittle.store.reading import read_table
+    from brittle.store import reading
 
-    (_, manifest), *_ = runs = [opened(one) for one in (folder, *beside)]
-    most = MOST_SHOWN // max(1, *(len(record.scores) for record, _ in runs))
-    table = read_table(folder, most, images=images, point=point)
+    (_, manifest), *_ = runs = [reading.open_run(one) for one in (folder, *beside)]
+    most = reading.MOST_READ // max(1, *(len(record.scores) for record, _ in runs))
+    table = reading.read_table(folder, most, images=images, point=point)
     note_unfinished(folder, table.record, sum(entry.account.points for entry in manifest.shards))
     return table
 

@@ -12,7 +12,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from brittle.cli.common import DATA, MODEL, say
-from brittle.errors import ModelError, UsageError
+from brittle.errors import UsageError
 
 if TYPE_CHECKING:
     from brittle.data import Points
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from brittle.model.bounds import Bounds, BoundsLike
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
-
-EXPORT = (
-    "torch.export.save(torch.export.export(model, (inputs,), "
-    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
-)
-"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
 
 UNIT = ("0", "1")
 """The bounds where none are given."""
@@ -39,18 +33,11 @@ Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.",
 
 def load_network(model: str, weights: Path | None) -> LoadedModel:
     """What MODEL names, with nothing declared of it yet; one whose batch size is fixed is refused."""
-    from brittle.model.loading.load import load_model
+    from brittle.model.loading.declare import load_batched
 
-    loaded = load_model(model, weights=weights)
+    loaded = load_batched(model, weights)
     if loaded.weights:
         say(False, loaded.weights)
-    fixed_batch = loaded.provenance.get("fixed_batch")
-    if fixed_batch is not None:
-        raise ModelError(
-            "fixed_batch",
-            f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
-            f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
-        )
     return loaded
 
 
@@ -62,28 +49,13 @@ def declare(
     std: float | Sequence[float] | None,
     **declared: Any,
 ) -> Classifier:
-    """The network that MODEL names, with what is declared of it.
+    """The network that MODEL names, with what is declared of it, which is said."""
+    from brittle.model.loading.declare import declare as declare_silently
 
-    Where neither mean nor std is given, they are those of the model's own files.
-    """
-    from brittle.model.bounds import Bounds
-    from brittle.model.classifier import Classifier
-    from brittle.model.texts import is_text_function
-
-    own, names = loaded.declared, None
-    of_texts = is_text_function(loaded.module)
-    bounds = None if of_texts else bounds
-    if own is not None:
-        given, names = mean is not None or std is not None, own.class_names
-        say(False, f"{model} declares {own.words}" + ("; --mean and --std are yours" if given else ""))
-        if own.texts is not None and not of_texts:
-            bounds, declared["perturb"] = own.texts.bounds, own.texts.perturb
-        if not given and own.texts is None:
-            mean, std = own.within(*Bounds.of(bounds))
-    classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
-    if names is not None:
-        classifier.class_names = names
-    return classifier
+    if loaded.declared is not None:
+        yours = "; --mean and --std are yours" if mean is not None or std is not None else ""
+        say(False, f"{model} declares {loaded.declared.words}{yours}")
+    return declare_silently(loaded, bounds, mean, std, **declared)
 
 
 @Parameter(name="*", group=MODEL)

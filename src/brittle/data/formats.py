@@ -69,31 +69,30 @@ Data: TypeAlias = "InMemory | str | os.PathLike[str]"
 """What points are given as: data in memory, or a path."""
 
 
-def as_points(
-    data: Data, bounds: BoundsLike, targets: bool = False, label_column: str | None = None, levels: bool = False
-) -> Points:
+def as_points(data: Data, bounds: BoundsLike, targets: bool = False, levels: bool = False, **words: Any) -> Points:
     """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
     data set or loader of PyTorch, a data set of MAITE or a list of images of Pillow, which is read as `dataset_points`
     does, or a path, which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a
     table in a file.
 
-    `targets`, `label_column` and `levels` are as in `Reading`.
+    `targets`, `levels` and `words` are fields of `Reading`; the words are for a path, and `label_column` for a frame.
 
     Raises:
         DataError: they are of another form.
+        ParameterError: a word is for other data.
     """
-    reading = Reading(bounds=bounds, targets=targets, label_column=label_column, levels=levels)
-    x, y = data if isinstance(data, tuple) and len(data) == 2 else (cast(Any, data), None)
-    if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "columns"):
-        return read_frame(x, y, reading)
-    if label_column is not None and not isinstance(data, str | os.PathLike):
-        raise ParameterError(
-            f"label_column={label_column!r:.60} is for tables: a frame of pandas, or a path; leave it out"
-        )
-    if isinstance(data, Points):
-        return data
+    reading = Reading(bounds=bounds, targets=targets, levels=levels, **words)
     if isinstance(data, str | os.PathLike):
         return open_points(data, reading)
+    x, y = data if isinstance(data, tuple) and len(data) == 2 else (cast(Any, data), None)
+    is_frame = type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "columns")
+    for name in words.keys() - ({"label_column"} if is_frame else set[str]()):
+        tables = "tables: a frame of pandas, or a path" if name == "label_column" else "data that are given as a path"
+        raise ParameterError(f"{name}={words[name]!r:.60} is for {tables}; leave it out")
+    if is_frame:
+        return read_frame(x, y, reading)
+    if isinstance(data, Points):
+        return data
     if isinstance(data, Dataset | DataLoader) or is_list_of_images(data) or names_itself(data):
         return dataset_points(data, bounds=bounds, targets=targets)
     return array_points(x, y, bounds=bounds, targets=targets)

@@ -24,6 +24,7 @@ from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
+from brittle.store.index import describe_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,8 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     """The rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is given.
 
-    Without a column of ids the ids are the index as text, where no two are alike.
+    Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
+    that `Table.frame` has it again; where it is not the ids, it is the names of the points.
     """
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
@@ -92,15 +94,19 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y, frame)
-    named = tuple(str(own).strip() for own in frame.index)
+    labels = tuple(map(str, frame.index))
+    named = tuple(label.strip() for label in labels)
     if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
         points = replace(points, ids=named)
+    index = describe_index(frame.index, pa.table({"point": points.ids[:], "row": range(len(frame)), "name": labels}))
+    if index["column"] == "name":
+        points = replace(points, names=labels)
     known = {name: points.source.get(name) for name in ("feature_names", "categories")}
     known |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
     digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
-    return replace(points, source=points.source | {"sha256": digest.hexdigest()})
+    return replace(points, source=points.source | {"sha256": digest.hexdigest(), "index": index})
 
 
 def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) -> ListedPoints:

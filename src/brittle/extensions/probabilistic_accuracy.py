@@ -9,10 +9,10 @@ from numbers import Real
 import numpy as np
 
 from brittle.analysis.columns import check_column
-from brittle.analysis.decisions import column_if_any
 from brittle.errors import DataError, ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.store.columns import Column
+from brittle.store.representative import representative_column
 from brittle.store.table import Table
 
 
@@ -82,7 +82,7 @@ def probabilistic_accuracy(table: Table, rho: float, column: Column | None = Non
     check_column("column", column)
     if not (isinstance(rho, Real) and 0.0 < rho <= 1.0):
         raise ParameterError(f"rho must be a probability above 0 and at most 1; found {rho!r:.60}")
-    column = column if column is not None else column_if_any(table, rho)
+    column = column if column is not None else representative_column(table.columns, rho)
     if column is None or not column.is_probability:
         raise DataError("no_such_score", "the run holds no probability of keeping the prediction; score it by one")
     correct = table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"]

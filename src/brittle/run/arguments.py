@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
+from torch.utils.data import DataLoader, Dataset
 
 from brittle.data import Points
 from brittle.data.formats import Data, as_points
@@ -16,11 +18,11 @@ from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows, hold_missing
-from brittle.model.arrays import Fitted
+from brittle.model.arrays import Fitted, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.run.job import Job
-from brittle.scores import NoiseScore, Score
+from brittle.scores import CATALOGUE, NoiseScore, Score
 from brittle.scores.choose import choose, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores, find_score
@@ -28,6 +30,39 @@ from brittle.scores.sound import check_serves
 
 Asked = Sequence[Score | str] | str | None
 """Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
+
+
+def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:
+    """Labels and scores out of the argument behind the data and `scores`, which is the former where it is left out.
+
+    A text, a score, and a list of scores, or of different texts with the name of a score among them, are scores; all
+    else is labels.
+    """
+    return (None, y) if scores is None and _are_scores(y) else (y, scores)
+
+
+def _are_scores(y: Any) -> bool:
+    if not isinstance(y, list | tuple):
+        return isinstance(y, str | Score)
+    if y and all(isinstance(one, str) for one in y):
+        named = any(one in CATALOGUE for one in y) or all(":" in one for one in y)  # FILE.py:CLASS
+        return named and len(set(y)) == len(y)
+    return not y or any(isinstance(one, Score) or (isinstance(one, type) and issubclass(one, Score)) for one in y)
+
+
+def with_labels(data: Data, y: Any) -> Data:
+    """`data` with these labels; refused where they bring their own."""
+    if y is None:
+        return data
+    x, labels = data if isinstance(data, tuple) and len(data) == 2 else (cast("Any", data), None)
+    if labels is not None:
+        raise ParameterError("labels are given twice, in the pair (x, y) and behind it; give one")
+    if isinstance(x, str | os.PathLike | Points | Dataset | DataLoader) or names_itself(x):
+        raise ParameterError(
+            f"y goes with arrays, tensors and frames; found it beside a {type(x).__name__}, which has its own labels: "
+            "leave y out (for a path, label_column= names a column and labels= a file of labels)"
+        )
+    return x, y
 
 
 def make_job(
@@ -39,22 +74,23 @@ def make_job(
     confidence: float,
     sigma: float | Sequence[float] | None = None,
     noise: str | None = None,
-    label_column: str | None = None,
+    words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """The job of `score` with these arguments; `options` are those of scores by name (`brittle.scores.choose`)."""
+    """The job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options` those of
+    scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     scores, points = cast("Sequence[Score]", asked), None
     listed = asked if isinstance(asked, list | tuple) else ()
     if asked is None or isinstance(asked, str) or any(isinstance(one, str) for one in listed):
-        points = _points_for(classifier, data, label_column)
-        scores = _named(classifier, points, asked, sigma, noise, options)
+        points = _points_for(classifier, data, words)
+        scores = _named(classifier, points, asked, sigma, noise, options, words.get("texts"))
     elif names := [name for name, value in {"sigma": sigma, "noise": noise, **options}.items() if value is not None]:
         raise ParameterError(f"{', '.join(names)}: for scores by name; scores that are given as objects have their own")
     _check_kinds(scores)
     for score in scores:
         check_serves(score, classifier)
-    points = _points_for(classifier, data, label_column) if points is None else points
+    points = _points_for(classifier, data, words) if points is None else points
     classifier = classifier.reading(points.provenance)
     check_confidence(confidence)
     check_seed(seed)
@@ -72,9 +108,15 @@ def make_job(
 
 
 def _named(
-    classifier: Classifier, points: Points, asked: Any, sigma: Any, noise: Any, options: Mapping[str, object]
+    classifier: Classifier,
+    points: Points,
+    asked: Any,
+    sigma: Any,
+    noise: Any,
+    options: Mapping[str, object],
+    texts: Any,
 ) -> list[Score]:
-    """The scores with these names under this noise, as the command line has them."""
+    """The scores with these names under this noise, as the command line has them; `texts` is a field of `Reading`."""
     decision, bounds, family = classifier.decision, classifier.bounds, noise or "gaussian"
     usual = usual_names(decision, classifier.random, classifier.has_probability)
     names = usual if asked is None else [asked] if isinstance(asked, str) else asked
@@ -82,29 +124,31 @@ def _named(
         raise ParameterError(f"scores are given all by name or all as they are; found {other!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())
     numbers = all(isinstance(one, int | float) for one in sigmas)
-    if not numbers or not isinstance(family, str) or changes(family) == "tokens":
+    if not numbers or not isinstance(family, str) or (changes(family) == "tokens" and texts is None):
         raise ParameterError(
             f"sigma takes numbers, and noise the words of --noise that are not for tokens; found {sigma!r:.40} and "
             f"{noise!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
         )
     check_noise(family, sigmas, ())
-    level, noisy = usual_sigma(bounds), any(issubclass(find_score(name), NoiseScore) for name in names)
+    level = usual_sigma(bounds) if texts is None else None  # no range of embeddings says how large noise is
+    noisy = any(issubclass(find_score(name), NoiseScore) for name in names)
     if not noisy and (sigma is not None or noise is not None):
         raise ParameterError(f"sigma and noise are for scores under noise; {', '.join(names)} have none")
     if noisy and not sigmas and not has_level(family) and level is None:
-        raise ParameterError("without bounds no range says how large the noise is: give sigma=, or noise='per-feature'")
+        advice = "noise='per-feature'" if texts is None else "noise='relative:0.5'"
+        raise ParameterError(f"without bounds no range says how large the noise is: give sigma=, or {advice}")
     sigmas = sigmas or (level or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, rules=classifier.rules), options)
+    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, texts, classifier.rules), options)
 
 
-def _points_for(classifier: Classifier, data: Data, label_column: str | None) -> Points:
+def _points_for(classifier: Classifier, data: Data, words: Mapping[str, Any]) -> Points:
     """The points of `data`, with their labels in the classes of the model where it names these."""
     names, targets = classifier.class_names, classifier.decision.targets
     placed = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:
         placed = text_places(data[1], names, fitted=isinstance(classifier.model, Fitted))
         data = data if placed is None else (data[0], placed)
-    points = as_points(data, classifier.bounds, targets, label_column, levels=classifier.reads_frames)
+    points = as_points(data, classifier.bounds, targets, classifier.reads_frames, **words)
     if targets or placed is not None or not classifier.decision.has_margins:
         return points
     sure = classifier.names_are_sure and not isinstance(data, tuple)  # whole numbers in an array are places of classes

@@ -21,8 +21,9 @@ from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes
 from brittle.registry import load
-from brittle.run.arguments import Asked, make_job
+from brittle.run.arguments import Asked, labels_and_scores, make_job, with_labels
 from brittle.run.job import Job, Workers
+from brittle.run.opening import check_words, open_model
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
@@ -67,6 +68,7 @@ class Memory:
 def score(
     classifier: Any,
     data: Data,
+    y: Any = None,
     scores: Asked = None,
     *,
     sigma: float | Sequence[float] | None = None,
@@ -90,6 +92,7 @@ def score(
     draws: int | Sequence[int] | None = None,
     workers: int | None = None,
     part: tuple[int, int] | None = None,
+    **reading: Any,
 ) -> Table:
     """Score every point of `data` by every score of `scores`.
 
@@ -100,12 +103,15 @@ def score(
     Args:
         classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
-            columns.
-        data: `(x, y)` with `x` `[N, *shape]` in the declared units and `y` `[N]` or None; `x` alone; a data set or
-            loader of PyTorch, a data set of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points`
-            does; a path, read as `brittle.data.open_points` does; or points from either of these two; a frame of
-            pandas, alone or as `x`, read as a table in a file. Of an estimator that was fitted on a frame, columns of
-            text and of categories are read, too, and stay as they are.
+            columns. Or its name, as the command line takes it: a file, a folder of Hugging Face, `FILE.py:FACTORY`,
+            whose code is run.
+        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or loader of PyTorch, a data set
+            of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read as
+            `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
+            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories are
+            read, too, and stay as they are.
+        y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
+            score, or a list of scores or of different names with a score's among them is no `y`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
             or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
             `logit_margin`.
@@ -139,6 +145,8 @@ def score(
             the model and of the data, so what you define has to stand in a module that can be imported. The table is
             the same for any number of them, and for none with one thread. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
+        reading: how data that are given as a path are read: `split`, `layout`, `text_column` and the other fields of
+            `brittle.data.Reading`, but `bounds` and `limit`.
 
     Returns:
         the table.
@@ -160,11 +168,18 @@ def score(
     folder = None if out is None else RunFolder(out) if mirror is None else load("place", "mirror")(out, mirror)
     if folder is not None and not resume:
         folder.check_free()
-    model = _declared(classifier, decision, name, noise)
+    y, scores = labels_and_scores(y, scores)
+    data = with_labels(data, y)
+    check_words(reading, score.__annotations__)
+    words = reading if label_column is None else {"label_column": label_column, **reading}
+    if isinstance(classifier, str | os.PathLike):
+        model, words = open_model(classifier, data, words, decision, name, noise)
+    else:
+        model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}
     options |= {} if precision is None else {"precision": precision}
     options |= {} if draws is None else {"draws": tuple(draws) if isinstance(draws, Iterable) else (draws,)}
-    job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, label_column, options)
+    job = make_job(model, data, scores, seed, batch_size, confidence, sigma, noise, words, options)
     with shown_progress(progress) as advance:
         execute(
             job,

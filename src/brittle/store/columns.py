@@ -252,6 +252,21 @@ def _variants(records: Collection[ScoreRecord]) -> list[str]:
     return [score_label(score, other) if len(found[score]) > 1 else score for score, other in others]
 
 
+def distinct_names(columns: Sequence[Column]) -> list[str]:
+    """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
+    it differs from others of that score."""
+    return [_name_among(column, [one for one in columns if one.score == column.score]) for column in columns]
+
+
+def _name_among(column: Column, siblings: Sequence[Column]) -> str:
+    differing = [
+        f"{name}={value}"
+        for name, value in column.parameters.items()
+        if any(name not in one.parameters or one.parameters[name] != value for one in siblings)
+    ]
+    return f"{column.score}[{', '.join(differing)}]" if differing else column.score
+
+
 class Labelled(Protocol):
     """What names a column by its label, as a `brittle.scores.Score` and a `Column` do."""
 
@@ -268,6 +283,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     """The one column that `key` asks for, as `Table` takes it."""
     asked, score, fits = _asked(key)
     fitting = [column for column in columns if fits(column)]
+    fitting = fitting or [one for one, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:

@@ -20,6 +20,9 @@ from brittle.store.record import RunRecord, check_inside, read_object, storage_e
 from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
 
+MOST_READ = 1_000_000
+"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -50,7 +53,12 @@ class ShardError(StorageError):
 
 
 def read_table(
-    folder: str | os.PathLike[str], most: int | None = None, *, images: bool = True, point: str | None = None
+    folder: str | os.PathLike[str],
+    most: int | None = None,
+    *,
+    images: bool = True,
+    point: str | None = None,
+    opened: tuple[RunRecord, Manifest] | None = None,
 ) -> Table:
     """Read a run folder, which may come from anybody; nothing in it is run.
 
@@ -60,13 +68,14 @@ def read_table(
             speaks of them as of a sample (`chosen_from`); runs over the same points give the same ones. None reads all.
         images: whether the thumbnails are kept, which are most of what a run holds.
         point: an id, a row or a name: a point that has it is read in any case.
+        opened: the run, where it is open already.
 
     Raises:
         StorageError: the folder holds no run, was written in another format, or a shard is missing or damaged.
         ArtefactError: a file leads out of the folder.
     """
     folder = Path(folder)
-    record, manifest = open_run(folder)
+    record, manifest = opened or open_run(folder)
     count = sum(entry.account.points for entry in manifest.shards)
     share = 1.0 if most is None else most / max(1, count)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in SHARD_KINDS}
@@ -125,8 +134,12 @@ def export_run(
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
     run = open_run(Path(folder))  # once: another process may add to it meanwhile
+    most = MOST_READ // max(1, len(run[0].scores))
+    label = None if whole else read_table(folder, most, images=False, opened=run).representative(limit)
     return export(
-        lambda: (one.all_columns(limit, whole=whole) for one in read_shards(folder, run)), Path(path), whole=whole
+        lambda: (one.all_columns(limit, whole=whole, label=label) for one in read_shards(folder, run)),
+        Path(path),
+        whole=whole,
     )
 
 

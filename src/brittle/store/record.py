@@ -415,7 +415,7 @@ UNDECISIVE = frozenset(
         *("data.path", "data.files", "data.other_files", "data.labels", "data.input_shape", "data.decided_names"),
         *("data.reading.tokenizer", "data.reading.cut_texts", "versions.python", "machine.threads", "machine.platform"),
         *("scores.title", "scores.reference", "scores.explanation", "scores.safer", "scores.colour"),
-        *("scores.preference", "scores.model", "scores.noise", "scores.sources"),
+        *("data.reading.index", "scores.preference", "scores.model", "scores.noise", "scores.sources"),
     }
 )
 """Fields of a record that decide no number: where things lie, how the run was started, what was found out, what became

@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.registry import is_installed, load
-from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, storable
+from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, distinct_names, storable
 from brittle.store.export import CARD, cells_of, columns_told, export
 from brittle.store.folder import RunFolder, Shard
+from brittle.store.index import make_index
 from brittle.store.record import Account, RunRecord
+from brittle.store.representative import representative_column
 from brittle.store.schemas import COUNTEREXAMPLES, unpack_votes
 from brittle.store.writing import check_target, write
 
@@ -84,8 +86,13 @@ class Table:
         most of the noisy copies with another prediction get; of another score `S`, and `S.low`, `S.high` unless it is
         exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
         others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
-        are `p_robust`, `low` and so on. Of a score at several numbers of draws the largest is told. Columns that hold
-        nothing are left out.
+        are `p_robust`, `low` and so on. Where several judge, the one that the first screen reads has these columns,
+        too, and `by` is its `S`. Of a score at several numbers of draws the largest is told. Columns that hold nothing
+        are left out.
+
+        The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
+        so that `data.join(table.frame())` puts both side by side, and `point` has its type, too. Of other data it is
+        their rows, and `point` is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -95,11 +102,36 @@ class Table:
                 flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
-        frame = self.all_columns(limit, whole=whole)
-        return frame if whole else frame.filter(columns_told([frame]))
+        return self.label_points(self._told(limit, whole=whole), typed=not whole)
 
-    def all_columns(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
-        """As `frame`, with the columns that may be left out there: the same ones for any points of a run."""
+    def _told(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
+        """As `frame`, with the ids of the points as text."""
+        if whole:
+            return self.all_columns(limit, whole=True)
+        frame = self.all_columns(limit, whole=False, label=self.representative(limit))
+        return frame.filter(columns_told([frame]))
+
+    def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
+        """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
+        in other data; where `typed`, ids that are the text of its labels become these."""
+        import pandas as pd
+
+        known = self.record.data.reading.get("index")
+        index = None if known is None else make_index(self.points, known)
+        typed = typed and index is not None
+        index = pd.Index(self.points["row"].to_pylist(), dtype="int64") if index is None else index
+        index = index.take(pd.Index(self.points["point"].to_pylist()).get_indexer(pd.Index(frame["point"].tolist())))
+        frame, texts = frame.set_axis(index), [str(label).strip() for label in index]
+        return frame.assign(point=index) if typed and frame["point"].tolist() == texts else frame
+
+    def representative(self, limit: float | None) -> str | None:
+        """Return the label of the score that `frame` tells under bare names, too, where several judge."""
+        column = None if "" in self._short_names() else representative_column(self.columns, limit)
+        return column.label if column is not None and column.judges else None
+
+    def all_columns(self, limit: float | None, *, whole: bool, label: str | None = None) -> pd.DataFrame:
+        """As `frame`, with the columns that may be left out there: the same ones for any points of a run, of which
+        `label` is the `representative`."""
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
@@ -107,12 +139,15 @@ class Table:
         if whole:
             parts = [frame.rename_axis(None), *map(_whole, self.columns)]
             return pd.concat(parts, axis=1).reset_index(drop=True)
-        names = dict(enumerate(map(storable, self.record.data.names)))
-        for told in ("label", "predicted"):
-            frame[told] = frame[told].map(partial(_class, names), na_action="ignore")
-        parts, ends = [frame[[*TOLD]].rename_axis(None)], list[tuple[str, str]]()
+        parts, ends = [self.name_classes(frame)[[*TOLD]].rename_axis(None)], list[tuple[str, str]]()
+        columns = self._short_names()
+        if label is not None:
+            names = {column.label: name for name, column in columns.items()}
+            parts[0]["by"] = names.get(label, label)
+            columns = {"": self[label], **columns}
+        names = self._class_names
         codes = self.points["predicted"].to_pandas().fillna(-1).to_numpy("int64")
-        for name, column in self._short_names().items():
+        for name, column in columns.items():
             parts.append(_short(column, name, limit))
             dot = f"{name}." if name else ""
             if column.is_probability:
@@ -125,6 +160,15 @@ class Table:
         frame.attrs["ends"] = ends
         return frame
 
+    def name_classes(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return `frame` with names in its columns `label` and `predicted`."""
+        name = partial(_class, self._class_names)
+        return frame.assign(**{key: frame[key].map(name, na_action="ignore") for key in ("label", "predicted")})
+
+    @property
+    def _class_names(self) -> dict[int, str]:
+        return dict(enumerate(map(storable, self.record.data.names)))
+
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
         """The cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as it is.
 
@@ -133,12 +177,12 @@ class Table:
             whole: as of `frame`.
 
         Returns:
-            one row per point, one column for each of `frame`; a number that is missing is null.
+            one row per point, one column for each of `frame`; `point` is text, and a number that is missing is null.
 
         Raises:
             ParameterError: the limit is not between 0 and 1.
         """
-        return cells_of(self.frame(limit, whole=whole))
+        return cells_of(self._told(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
         """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
@@ -149,8 +193,8 @@ class Table:
                 run.
 
         Returns:
-            `point`, `row`, `name`, `label`, `predicted`, `target`, `decided`, `correct`, then `value` (`p_robust` of a
-            flip probability), `low`, `high`, `state` and `status` of that score.
+            `point`, `row`, and under the names of `frame` the class and the label of each point, and `p_robust` or the
+            name of the score, `low`, `high`, `state` and `status`; columns that hold nothing are left out.
 
         Raises:
             DataError: no column fits, or the run has no flip probability.
@@ -174,7 +218,7 @@ class Table:
         """
         file = Path(path)
         if file.suffix.lower() != CARD:
-            frame = self.all_columns(limit, whole=whole)
+            frame = self.all_columns(limit, whole=whole, label=None if whole else self.representative(limit))
             return export(lambda: iter([frame]), file, whole=whole)
         check_target(file)
         write(file, load("analysis", "model_card")(self, limit).encode())
@@ -221,17 +265,8 @@ class Table:
         for one in self.columns:
             most[one.setting, one.variant] = max(most.get((one.setting, one.variant), 0), one.most_draws or 0)
         told = [one for one in self.columns if (one.most_draws or 0) == most[one.setting, one.variant]]
-        names: dict[str, Column] = {}
-        for column in told:
-            alike = [one.parameters for one in told if one.score == column.score]
-            differs = [
-                f"{key}={value}"
-                for key, value in column.parameters.items()
-                if any(key not in one or one[key] != value for one in alike)
-            ]
-            names[f"{column.score}[{', '.join(differs)}]" if differs else column.score] = column
         alone = told if len(told) == 1 else [one for one in told if one.judges]
-        return {"" if [one] == alone else name: one for name, one in names.items()}
+        return {"" if [one] == alone else name: one for name, one in zip(distinct_names(told), told, strict=True)}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.

@@ -81,6 +81,19 @@ def test_a_table_that_does_not_hold_together_is_shown_all_the_same(change: dict[
     assert short_text(repr(broken), 1)
 
 
+def test_columns_are_told_by_what_differs() -> None:
+    """Also where what differs stands at the end of a long name."""
+    said = repr(make_table(points=9, scores=("shrinkage",), sigmas=(0.125, 0.25), budgets=(10,))).splitlines()[-1]
+    assert said == "  columns: shrinkage[sigma=0.125], shrinkage[sigma=0.25]"
+    noises = [f"a_noise_with_a_name_that_is_long_{number}" for number in range(3)]
+    table = made({})
+    first = table.record.scores[0]
+    records = [replace(first, label=f"{first.score}({name})", parameters={"noise": name}) for name in noises]
+    names = repr(replace(table, record=replace(table.record, scores=tuple(records)))).splitlines()[-1].split(", ")
+    assert len(set(names)) == 3
+    assert max(map(len, names)) < 60
+
+
 @pytest.fixture
 def page(nothing_drawn: None) -> Table:
     run = make_table(points=12, scores=("monte_carlo", "logit_margin"), sigmas=(0.1,), budgets=(100,), images=False)
@@ -130,8 +143,8 @@ def test_a_page_is_saved_and_a_run_folder_has_the_page_of_its_table(page: Table,
 
 def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
     frame, top = page.frame(), page.top(5)
-    assert list(top["value"]) == sorted(frame["p_robust"])[:5]
-    assert list(page.top(3, by="logit_margin")["value"]) == sorted(frame["logit_margin"])[:3]
+    assert list(top["p_robust"]) == sorted(frame["p_robust"])[:5]
+    assert list(page.top(3, by="logit_margin")["logit_margin"]) == sorted(frame["logit_margin"])[:3]
 
 
 def test_a_notebook_shows_the_images_of_the_top() -> None:
@@ -142,7 +155,7 @@ def test_a_notebook_shows_the_images_of_the_top() -> None:
         table.points.column_names.index("name"), "name", pa.array([name] * 30, table.points.schema.field("name").type)
     )
     top = replace(table, points=points).top(5)
-    for some, count in ((top, 5), (top.head(2), 2), (top[top["value"] < 2], 5)):
+    for some, count in ((top, 5), (top.head(2), 2), (top[top["p_robust"] < 2], 5)):
         html: Any = some._repr_html_()  # pyright: ignore[reportCallIssue]
         images = dict(zip(table.points["point"].to_pylist(), table.points["image"].to_pylist(), strict=True))
         shown = [base64.b64decode(one) for one in re.findall(r"data:image/png;base64,([^\"]+)", html)]
@@ -150,10 +163,10 @@ def test_a_notebook_shows_the_images_of_the_top() -> None:
         assert len(shown) == count
         assert "<b>" not in html
         assert "\u202e" not in html
-    assert "<img" not in str(top[["value"]]._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert "<img" not in str(top[["p_robust"]]._repr_html_())  # pyright: ignore[reportCallIssue]
     for odd in (pd.concat([top, top], axis=1), top.assign(image=1)):
         assert "image/png" not in str(odd._repr_html_())  # pyright: ignore[reportCallIssue]
-    assert "<script" not in str(top.rename(columns={"value": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
+    assert "<script" not in str(top.rename(columns={"p_robust": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
     assert len(table.top(0)) == 0
     assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame
 

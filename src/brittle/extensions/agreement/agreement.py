@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import MONTE_CARLO, most_draws_by
+from brittle.analysis.columns import MONTE_CARLO
 from brittle.analysis.correlation import kendall_tau
 from brittle.store.columns import Column, Row
+from brittle.store.representative import most_draws_by
 from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 

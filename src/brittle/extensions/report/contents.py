@@ -17,8 +17,6 @@ from brittle.analysis.columns import (
     laplacian_column,
     margin_columns,
     sampled_columns,
-    settings,
-    typical,
 )
 from brittle.analysis.overview import Overview, overview
 from brittle.estimate import DISTANCES
@@ -26,6 +24,7 @@ from brittle.extensions.report.charts import score_colours
 from brittle.extensions.report.wording import MISSING, show
 from brittle.store.columns import Column
 from brittle.store.record import NoiseRecord
+from brittle.store.representative import settings, typical
 from brittle.store.settings import Setting
 from brittle.store.table import Table
 

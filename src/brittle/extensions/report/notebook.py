@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
+from brittle.analysis.decisions import column_for, numbers_beside
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle
 from brittle.analysis.point_list import point_list
@@ -22,7 +23,8 @@ from brittle.errors import ParameterError
 from brittle.extensions.report.render import open_contents, render
 from brittle.extensions.report.wording import plural
 from brittle.extensions.report.wording import show as show_text
-from brittle.store.columns import Key
+from brittle.store.columns import Key, distinct_names
+from brittle.store.export import columns_told
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 
@@ -98,6 +100,7 @@ class PointFrame(pd.DataFrame):
         own = table.points.filter(pc.field("point").isin(pa.array(frame["point"].tolist(), pa.string())))
         images = dict(zip(own["point"].to_pylist(), own["image"].to_pylist(), strict=True))
         found = {point: base64.b64encode(image).decode("ascii") for point, image in images.items() if image}
+        frame = table.label_points(frame)
         shown = PointFrame(frame)
         shown.attrs["thumbnails"] = found
         return shown if found else frame
@@ -112,7 +115,7 @@ class PointFrame(pd.DataFrame):
             return super()._repr_html_()  # pyright: ignore[reportCallIssue]
         shown = pd.DataFrame(self).dropna(axis="columns", how="all").reset_index(drop=True)
         shown = shown.map(lambda one: show_text(one) if isinstance(one, str) else one)
-        shown.insert(0, "image", [self.attrs.get("thumbnails", {}).get(point) for point in self["point"]])
+        shown.insert(0, "image", [self.attrs.get("thumbnails", {}).get(str(point).strip()) for point in self["point"]])
         shown.columns = [str(escape(show_text(str(name)))) for name in shown.columns]
         picture = '<img src="data:image/png;base64,{}" style="image-rendering:pixelated;min-width:48px">'
         styled: Any = shown.style.hide(axis="index").format(precision=3, escape="html")
@@ -121,7 +124,12 @@ class PointFrame(pd.DataFrame):
 
 def list_points(table: Table, count: int, by: Key | None) -> pd.DataFrame:
     """List the points that are the least safe, as `Table.top` does."""
-    return PointFrame.of(point_list(table, None if by is None else table[by]).head(count), table)
+    judge = column_for(table) if by is None else table[by]
+    column = numbers_beside(table, judge) if by is None else judge
+    frame = table.name_classes(point_list(table, column, judge=judge))
+    frame = frame.rename(columns={"value": "p_robust" if column.is_probability else column.score})
+    frame.attrs["ends"] = [] if column.is_probability else [("low", "high")]
+    return PointFrame.of(frame.filter(columns_told([frame])).head(count), table)
 
 
 def table_text(table: Table) -> str:
@@ -151,7 +159,13 @@ def _title(table: Table) -> str:
 
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
-    labels = [show_text(column.shown, LONGEST_NAME) for column in table.columns]
+    labels = [show_text(_shortened(name)) for name in distinct_names(table.columns)]
     left = len(labels) - COLUMNS
     more = f" and {left:,} more" if left > 0 else ""
     return f"columns: {', '.join(labels[:COLUMNS])}{more}" if labels else ""
+
+
+def _shortened(name: str) -> str:
+    """A long name without its middle: its ends tell it from others."""
+    half = LONGEST_NAME // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[1 - half :]}"

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from brittle.analysis.class_votes import votes_texts
-from brittle.analysis.columns import largest_budgets, safety
+from brittle.analysis.columns import safety
 from brittle.analysis.comparison import pair_points
-from brittle.analysis.decisions import column_if_any, numbers_beside
+from brittle.analysis.decisions import numbers_beside
 from brittle.analysis.features import feature_names, kept_counterexamples, kept_inputs
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import RESTS, chosen_sentence, next_steps, where_to_run, words_of
@@ -25,6 +25,7 @@ from brittle.extensions.report.images import PER_SIDE, TILE, decoded, embedded, 
 from brittle.extensions.report.wording import show
 from brittle.store.columns import Column, rests_on, storable
 from brittle.store.record import DataRecord
+from brittle.store.representative import largest_budgets, representative_column
 
 MAX_NUMBERS = 6_000_000
 """Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
@@ -72,7 +73,7 @@ class _Run:
 
 def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    judge = column_if_any(contents)
+    judge = representative_column(contents.columns)
     spoken = None if judge is None else numbers_beside(contents, judge)
     columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
     if not contents.points.num_rows or not columns:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from scipy import special
 
-from brittle.analysis.columns import check_column, typical
+from brittle.analysis.columns import check_column
 from brittle.errors import DataError
 from brittle.store.columns import Column
+from brittle.store.representative import typical
 from brittle.store.settings import GAUSSIAN
 from brittle.store.table import Table
 

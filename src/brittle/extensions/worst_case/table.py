@@ -5,12 +5,13 @@ from __future__ import annotations
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from brittle.analysis.columns import largest_budgets, margin_columns, safer
+from brittle.analysis.columns import margin_columns, safer
 from brittle.analysis.correlation import Correlation, kendall, paired
 from brittle.analysis.detection import detection
 from brittle.estimate import CONFIDENCE, DISTANCES, check_norm
 from brittle.intervals import check_confidence
 from brittle.store.columns import Column, Row
+from brittle.store.representative import largest_budgets
 from brittle.store.table import Table
 from brittle.text import check_epsilon, named_interval
 

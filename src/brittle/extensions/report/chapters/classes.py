@@ -9,12 +9,13 @@ import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias
 from brittle.analysis.class_votes import confusions, has_votes
-from brittle.analysis.columns import class_of, preferred
+from brittle.analysis.columns import class_of
 from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Grid
 from brittle.extensions.report.contents import Contents, extreme_classes
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import fixed, interval, percent, plural, range_text, short, show
+from brittle.store.representative import preferred
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""

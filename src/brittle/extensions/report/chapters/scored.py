@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from brittle.analysis.columns import TYPICAL_P_ROBUST, preferred
 from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview_text import still_text
@@ -18,6 +17,7 @@ from brittle.extensions.report.chapter import Chapter, Entry, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.wording import MISSING, fixed, interval, percent, plural, range_text, show
 from brittle.store.columns import Column, Row
+from brittle.store.representative import TYPICAL_P_ROBUST, preferred
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration
 

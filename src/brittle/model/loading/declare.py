@@ -1,0 +1,52 @@
+"""A model by its name, refused where it cannot be scored, and with what its files declare of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from brittle.errors import ModelError
+from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.classifier import Classifier
+from brittle.model.loading.load import LoadedModel, load_model
+from brittle.model.texts import is_text_function
+
+EXPORT = (
+    "torch.export.save(torch.export.export(model, (inputs,), "
+    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
+)
+"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
+
+
+def load_batched(model: str, weights: Path | None = None) -> LoadedModel:
+    """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused."""
+    loaded = load_model(model, weights=weights)
+    fixed_batch = loaded.provenance.get("fixed_batch")
+    if fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
+            f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
+        )
+    return loaded
+
+
+def declare(
+    loaded: LoadedModel,
+    bounds: BoundsLike,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    **declared: Any,
+) -> Classifier:
+    """Make the classifier of a model; where neither mean nor std is given, they are those of its own files."""
+    facts, of_texts = loaded.declared, is_text_function(loaded.module)
+    bounds = None if of_texts else bounds
+    if facts is not None and facts.texts is not None and not of_texts:
+        bounds, declared["perturb"] = facts.texts.bounds, facts.texts.perturb
+    if facts is not None and facts.texts is None and mean is None and std is None:
+        mean, std = facts.within(*Bounds.of(bounds))
+    classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
+    if facts is not None and facts.class_names is not None:
+        classifier.class_names = facts.class_names
+    return classifier
