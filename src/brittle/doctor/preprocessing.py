@@ -102,8 +102,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
             [reading for _, reading in results[:FINALISTS]] * (len(labels) > count),
         )
     yield (
-        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not many "
-        "more"
+        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not "
+        "many more"
     )
 
 
