@@ -59,8 +59,8 @@ def search_boxes(
     usable = (clean.finite & ~clean.tied & ~clean.incomplete).cpu().numpy().nonzero()[0]
     if len(usable) and not agrees(model, trees, given[usable]):
         return None
-    if rules.whole.any():
-        trees = replace(trees, cut=np.where(rules.whole[trees.feature], np.floor(trees.cut), trees.cut))
+    if rules.integral.any():
+        trees = replace(trees, cut=np.where(rules.integral[trees.feature], np.floor(trees.cut), trees.cut))
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), own[usable], None] + trees.slack).any():
         return None
@@ -70,7 +70,7 @@ def search_boxes(
     if varies[:, list(trees.levels)].any():
         return None
     least, most = np.maximum(rules.lower, bounds.lower.numpy()), np.minimum(rules.upper, bounds.upper.numpy())
-    most = np.where(rules.whole, np.floor(most), most)
+    most = np.where(rules.integral, np.floor(most), most)
     distance, proved = torch.where(clean.finite & clean.tied, 0.0, torch.inf).double(), torch.zeros(shape[0]).double()
     found, classes = torch.from_numpy(given.copy()), torch.full_like(clean.predicted, -1)
     passes = torch.full_like(clean.predicted, clean.passes)
@@ -254,7 +254,7 @@ def find_nearest(rules: Rules, point: np.ndarray, low: np.ndarray, high: np.ndar
     Each number alone goes to its nearest, which keeps ties: bounds of what is to be larger are no smaller. In a
     group that cannot stay as it is, all that can be 1 are as near.
     """
-    above = np.where(rules.whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+    above = np.where(rules.integral, np.floor(low) + 1.0, np.nextafter(low, np.inf))
     at = np.where(point > high, high, np.where(point <= low, above, point))
     for group in rules.groups:
         at[group[high[group].argmax()]] += at[group].sum() == 0.0
