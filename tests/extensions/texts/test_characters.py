@@ -120,7 +120,7 @@ def test_a_rule_that_reads_texts_flips_as_often_as_said(score: Any) -> None:
         assert row["status"] == "ok" or count == 0
 
 
-def test_a_function_that_returns_a_wrong_number_of_rows_is_refused() -> None:
+def test_a_function_that_returns_a_wrong_row_count_is_refused() -> None:
     points = brittle.data.text_points(["a", "b"])
     classifier = brittle.Classifier(TextFunction(lambda texts: torch.rand(len(texts) + 1, 2)), bounds=None)
     with pytest.raises(brittle.errors.ModelError) as caught:

@@ -140,7 +140,7 @@ def stopping(step: Callable[..., Any], at: int, after: bool) -> Callable[..., An
 
 
 @pytest.mark.parametrize(("step", "at", "after"), STOPS)
-def test_an_interrupted_command_loses_nothing_and_can_be_repeated(
+def test_an_interrupted_command_can_be_repeated_without_loss(
     step: str, at: int, after: bool, place: Path, finished: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "run" / "report.html").write_text("mine")
