@@ -1,4 +1,4 @@
-"""Estimators against Monte Carlo: errors and costs."""
+"""Estimators against Monte Carlo: their errors, and what they cost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from brittle.store.settings import Setting
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """Tabulate errors and rank correlations for each noise setting; None where the run has nothing to compare."""
+    """A table of errors and rank correlations for each noise setting; None where the run holds nothing to compare."""
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None
     groups: Any = frame.groupby(["sigma", "noise"])
     tables = [_comparison(contents, Setting(*key), rows) for key, rows in groups]
     return {
-        "tables": sorted(tables, key=lambda table: not table["main"]),
+        "tables": sorted(tables, key=lambda one: not one["main"]),
         "shared": bool(frame["shares_draws"].any()),
         "left": max(frame["left_out"]),
     }
