@@ -72,7 +72,7 @@ def _about_size(subject: Subject, noise: Noise) -> str | None:
             f"{sigma / used:.3g} times what the first {count} rows span ({used:.4g}); sigma is in the units of the "
             f"data: choose a smaller one (--sigma, sigma=), or see whether the data were divided twice"
         )
-    if inputs.dim() != 2 or count < ENOUGH_ROWS or not noise.alike:
+    if inputs.dim() != 2 or count < ENOUGH_ROWS or not noise.is_exchangeable:
         return None
     columns = {place: column for place, column in enumerate(inputs.T) if 2 * len(column.unique()) > count}
     ordered = sorted((float(column.std()), place) for place, column in columns.items())
