@@ -1,4 +1,4 @@
-"""Networks of every family that can be bounded, and what looks for a counterexample."""
+"""Networks of every family that can be bounded, and searches for counterexamples."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def traced(classifier: brittle.Classifier, points: Tensor) -> Network:
 def logit_bounds(network: Network, region: Region) -> Enclosure:
     """Bounds on the class scores over a region by linear relaxation, `[B, C]`."""
     rows = region.rows() if network.row_by_row else [region]
-    return _stacked([_logit_bounds(network, one) for one in rows])
+    return _stacked([_logit_bounds(network, row) for row in rows])
 
 
 def _logit_bounds(network: Network, region: Region) -> Enclosure:

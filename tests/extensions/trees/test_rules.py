@@ -20,7 +20,7 @@ def test_the_search_finds_the_nearest_whole_number_inside_bounds(kind: str) -> N
     generator = np.random.default_rng(3)
     x = np.stack([generator.integers(0, 9, 150), generator.integers(0, 9, 150)], axis=1).astype(float)
     model = make(kind, 6, 3, 0).fit(x, (x[:, 0] * x[:, 1] + generator.normal(size=150) > 12).astype(int))
-    truth = nearest_of_all_boxes(model, x[:20], 0.0, 8.0, whole=(0, 1))
+    truth = nearest_of_all_boxes(model, x[:20], 0.0, 8.0, integers=(0, 1))
     classifier = brittle.Classifier(model, None, rules={"0": "whole 0..8", "1": "whole, 0..8"})
     grid = np.stack(np.meshgrid(*[np.arange(9.0)] * 2), axis=-1).reshape(-1, 2)
     grid_classes, classes = model.predict(grid), model.predict(x[:20])

@@ -59,8 +59,8 @@ def search_boxes(
     usable = (clean.finite & ~clean.tied & ~clean.incomplete).cpu().numpy().nonzero()[0]
     if len(usable) and not agrees(model, trees, coded_rows[usable]):
         return None
-    if rules.whole.any():
-        trees = replace(trees, cut=np.where(rules.whole[trees.feature], np.floor(trees.cut), trees.cut))
+    if rules.integral.any():
+        trees = replace(trees, cut=np.where(rules.integral[trees.feature], np.floor(trees.cut), trees.cut))
     scores = trees.scores(rows[usable])
     if (scores > scores[np.arange(len(usable)), clean_classes[usable], None] + trees.slack).any():
         return None
@@ -70,7 +70,7 @@ def search_boxes(
     if varies[:, list(trees.levels)].any():
         return None
     lower, upper = np.maximum(rules.lower, bounds.lower.numpy()), np.minimum(rules.upper, bounds.upper.numpy())
-    upper = np.where(rules.whole, np.floor(upper), upper)
+    upper = np.where(rules.integral, np.floor(upper), upper)
     distance, proved = torch.where(clean.finite & clean.tied, 0.0, torch.inf).double(), torch.zeros(shape[0]).double()
     nearest_rows, classes = torch.from_numpy(coded_rows.copy()), torch.full_like(clean.predicted, -1)
     passes = torch.full_like(clean.predicted, clean.passes)
@@ -256,7 +256,7 @@ def find_nearest(rules: Rules, point: np.ndarray, low: np.ndarray, high: np.ndar
     Each number by itself goes to its nearest value, which keeps ties, because the bounds of the larger number are no
     smaller. In a group that cannot stay as it is, all columns that can be 1 are equally near.
     """
-    above = np.where(rules.whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+    above = np.where(rules.integral, np.floor(low) + 1.0, np.nextafter(low, np.inf))
     at = np.where(point > high, high, np.where(point <= low, above, point))
     for group in rules.groups:
         at[group[high[group].argmax()]] += at[group].sum() == 0.0
