@@ -19,7 +19,7 @@ PLAN = hostile.Plan(probes=2, copies=150, draws=40, most_draws=40, gradient_draw
 @pytest.mark.parametrize("name", NOISES)
 def test_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(NOISES[name], PLAN)
-    assert verdict.lawful, verdict.said
+    assert verdict.lawful, verdict.summary
     assert verdict.compared or NOISES[name].refused
 
 
