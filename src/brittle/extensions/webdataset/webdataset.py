@@ -60,13 +60,8 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
         members[key] = member
     chosen_images = list(images.values())[: reading.limit]
     labels = None if classes.keys().isdisjoint(images) else _labels(images, classes, source)
-    record = reading.record(
-        path,
-        files_digest(path, files),
-        split=split,
-        files=[path_text(file.name) for file in files],
-        other_files=other_files,
-    )
+    shards, digest = [path_text(file.name) for file in files], files_digest(path, files)
+    record = reading.record(path, digest, split=split, files=shards, other_files=other_files)
     names = [f"{path_text(image.file)}:{path_text(image.name)}" for image in chosen_images]
     return encoded_points(partial(_open, chosen_images, source), names, list(images), reading, record, labels=labels)
 
