@@ -78,12 +78,12 @@ class Case:
 
 def digits(_: Path) -> Case:
     x, y = load_digits(return_X_y=True)
-    return Case((x / 16).astype(np.float32), y.astype(np.int64), Perceptron, None, 0.1)
+    return Case(np.asarray(x / 16, np.float32), np.asarray(y, np.int64), Perceptron, None, 0.1)
 
 
 def census(folder: Path) -> Case:
     frame = pd.read_csv(folder / "census" / "census.csv").sample(ROWS, random_state=0, ignore_index=True)
-    y = frame.pop("income-over-50k").to_numpy(np.int64)
+    y = np.asarray(frame.pop("income-over-50k"), np.int64)
     texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
     frame = frame.astype(dict.fromkeys(texts, "category"))
     return Case(frame, y, lambda: HistGradientBoostingClassifier(max_iter=50, random_state=0), "per-feature", 0.3)
@@ -91,9 +91,8 @@ def census(folder: Path) -> Case:
 
 def cancer(_: Path) -> Case:
     x, y = load_breast_cancer(return_X_y=True)
-    return Case(
-        x, y.astype(np.int64), lambda: make_pipeline(StandardScaler(), LogisticRegression()), "per-feature", 0.3
-    )
+    y = np.asarray(y, np.int64)
+    return Case(x, y, lambda: make_pipeline(StandardScaler(), LogisticRegression()), "per-feature", 0.3)
 
 
 def fashion(folder: Path) -> Case:
@@ -184,7 +183,7 @@ def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
         "show --wrong": wrong - frame["label_probability"].to_numpy(),
         "wrong and holds, least robust first": 2.0 * (wrong & holds) + wrong - robust,
         "wrong, most robust first": sign * robust,
-        "wrong, farthest first": sign * np.nan_to_num(margin, posinf=np.finfo(np.float32).max),
+        "wrong, farthest first": sign * np.nan_to_num(margin, posinf=1e9),
         "copies without the label": -share,
         "mean probability of the label": -mean,
         "copies and confidence": -share - confidence,
@@ -211,30 +210,29 @@ def precision(flipped: NDArray, suspicion: NDArray, count: int) -> float:
     return float(flipped[order[:count]].mean()) if count else float("nan")
 
 
-def measure(case: Case, seeds: int) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Of each setting the sentence on points that hold, and for each ranking and seed both precisions."""
-    rows, listed = [], dict[str, list[NDArray]]()
+def count_held(frame: pd.DataFrame, flipped: NDArray) -> tuple[int, int, float]:
+    """Points that are wrong and hold; how many of them are flipped, and of as many by confidence."""
+    held = (~frame["correct"] & (frame["state"] == "holds")).to_numpy()
+    count = int(held.sum())
+    same = precision(flipped, -frame["label_probability"].to_numpy(), count) * count
+    return count, int((flipped & held).sum()), same
+
+
+def measure(case: Case, seeds: int) -> dict[str, tuple[NDArray, dict[str, NDArray]]]:
+    """Of each setting the means of `count_held`, and of each ranking both precisions for each seed, `[seeds, 2]`."""
+    held, rows = dict[str, list[tuple[int, int, float]]](), dict[str, dict[str, list[tuple[float, float]]]]()
     for seed in range(seeds):
         for setting, frame in evaluations(case, seed):
-            flipped = frame["flipped"].to_numpy()
-            held = (~frame["correct"] & (frame["state"] == "holds")).to_numpy()
-            by_confidence = precision(flipped, -frame["label_probability"].to_numpy(), int(held.sum())) * held.sum()
-            counts = np.array([flipped.sum(), held.sum(), (flipped & held).sum(), by_confidence])
-            listed.setdefault(setting, []).append(counts)
-            rows += [
-                (
-                    setting,
-                    name,
-                    precision(flipped, suspicion, flipped.sum()),
-                    average_precision_score(flipped, suspicion),
-                )
-                for name, suspicion in rankings(frame).items()
-            ]
-    measured = pd.DataFrame(rows, columns=["setting", "ranking", "at k", "average"])
-    for setting, counts in listed.items():
-        flipped, held, true, same = np.mean(counts, axis=0)
-        sentence = f"{flipped:.0f} flipped; {held:.1f} wrong and holding, {true:.1f} of them flipped; of as many "
-        yield setting, f"{sentence}by confidence {same:.1f}", measured[measured["setting"] == setting]
+            flipped = frame["flipped"].to_numpy(bool)
+            held.setdefault(setting, []).append(count_held(frame, flipped))
+            for name, suspicion in rankings(frame).items():
+                average = float(average_precision_score(flipped, suspicion))
+                found = precision(flipped, suspicion, int(flipped.sum())), average
+                rows.setdefault(setting, {}).setdefault(name, []).append(found)
+    return {
+        setting: (np.mean(held[setting], axis=0), {name: np.array(found) for name, found in rows[setting].items()})
+        for setting in held
+    }
 
 
 def main() -> None:
@@ -246,16 +244,11 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=brittle.errors.BrittleWarning)
     for name in options.only:
-        for setting, sentence, measured in measure(CASES[name](options.data), options.seeds):
-            print(f"{name}, {setting}: {sentence}")
-            grouped = measured.groupby("ranking", sort=False)[["at k", "average"]]
-            for ranking, mean, spread in zip(
-                grouped.mean().index, grouped.mean().values, grouped.std().values, strict=True
-            ):
-                print(
-                    f"  {ranking:38}at k {mean[0]:.3f} +- {spread[0]:.3f}   average {mean[1]:.3f} +- {spread[1]:.3f}",
-                    flush=True,
-                )
+        for setting, ((held, true, same), found) in measure(CASES[name](options.data), options.seeds).items():
+            print(f"{name}, {setting}: {held:.1f} wrong and holding, {true:.1f} flipped; by confidence {same:.1f}")
+            for ranking, values in found.items():
+                (first, average), (spread, spreads) = values.mean(axis=0), values.std(axis=0, ddof=int(len(values) > 1))
+                print(f"  {ranking:38}at k {first:.3f} +- {spread:.3f}   average {average:.3f} +- {spreads:.3f}")
 
 
 if __name__ == "__main__":

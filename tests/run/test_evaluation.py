@@ -174,13 +174,13 @@ def test_the_probability_of_a_label_is_the_models() -> None:
         expected = network(images).softmax(dim=1).numpy()[range(20), kinds]
     counted, none = MonteCarlo(sigma=0.1, draws=4, limit=None), np.full(20, np.nan)
     cases = (
-        (forest, x, y, Softmax(), forest.predict_proba(x)[range(len(y)), y]),
-        (forest, x[:20], y[:20], counted, none),
-        (brittle.Classifier(network, bounds=None), images, kinds, counted, expected),
-        (brittle.Classifier(network, bounds=None), images, None, counted, none),
-        (brittle.Classifier(network, bounds=None, decision="multilabel"), images, np.eye(3)[kinds], counted, none),
+        (forest, (x, y), Softmax(), forest.predict_proba(x)[range(len(y)), y]),
+        (forest, (x[:20], y[:20]), counted, none),
+        (brittle.Classifier(network, bounds=None), (images, kinds), counted, expected),
+        (brittle.Classifier(network, bounds=None), images, counted, none),
+        (brittle.Classifier(network, bounds=None, decision="multilabel"), (images, np.eye(3)[kinds]), counted, none),
     )
-    for model, *data, score, probabilities in cases:
-        table = brittle.score(model, *data, [score], skip_doctor=True)
+    for model, data, score, probabilities in cases:
+        table = brittle.score(model, data, scores=[score], skip_doctor=True)
         found = table.points["label_probability"].to_pandas().to_numpy(dtype=float)
         np.testing.assert_allclose(found, probabilities, atol=1e-6)

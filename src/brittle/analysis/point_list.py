@@ -125,7 +125,7 @@ def least_points(
     if asked is not None and not any(_is_class(one, asked, names) for one in classes):
         seen = listed([class_name(table, one) for one in sorted(classes)]) or "none"
         raise DataError("no_such_point", f"no point of the run is in class {str(asked)!r:.60}; classes: {seen}")
-    hidden = [] if wanted.by_label and first["label_probability"].notna().any() else ["label_probability"]
+    hidden = [] if wanted.by_label and bool(first["label_probability"].notna().any()) else ["label_probability"]
     return first.drop(columns=[*_ORDER, *hidden]).reset_index(drop=True), (matched, count)
 
 
