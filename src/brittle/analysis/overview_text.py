@@ -43,8 +43,7 @@ COUNTED = (
 """Said where all others do, of one interval and of several."""
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
-WRONG_HOLDS = "wrong, and noise does not change them: are their labels right?"
-WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
+LOOK_AT_LABELS = "wrong: are their labels right?"
 CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
 """What is said of points, after their number."""
 
@@ -220,18 +219,16 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     limit, sigma = f"--limit {_limit(found)}", found.column.setting.sigma
     if len({score.parameters.get("sigma") for score in found.record.scores} - {None}) > 1 and sigma is not None:
         show += f" --sigma {sigma:g}"
-    held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
+    held, broken = found.count(HOLDS), found.count(BREAKS)
     model = found.record.model
     fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
     fits = fits and any(one.score == READ_BY_DETECTORS for one in found.record.scores)
     calibrates = fits and min(broken, held) >= FEWEST_FOR_DETECTOR
-    open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
         NextStep(found.count(UNDECIDED), "undecided: draw more copies", draw_more(found, run), UNDECIDED),
         NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
-        NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
-        NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
+        NextStep(found.labelled - found.right, LOOK_AT_LABELS, f"{show} --wrong {limit}", kind=WRONG),
         NextStep(broken if calibrates else 0, CALIBRATES, fit, BREAKS),
         NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
     )

@@ -207,8 +207,7 @@ function drawStep(step) {
   for (let point = 0; point < count; point++) {
     if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
   }
-  const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
-  step.hidden = points === 0 || heldWrong;
+  step.hidden = points === 0;
   const text = step.querySelector("p");
   if (text) text.textContent = `${counted(points)} ${words}${words.endsWith("?") ? "" : "."}`;
   const command = step.querySelector("code");
