@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from brittle.data import Points
 from brittle.data.formats import Data, as_points
 from brittle.data.labels import in_classes, text_places
 from brittle.data.points import SomePoints
+from brittle.data.reading import Reading
 from brittle.doctor import varying
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
@@ -30,6 +33,26 @@ from brittle.scores.sound import check_serves
 
 Asked = Sequence[Score | str] | str | None
 """Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
+
+
+WORDS = tuple(
+    sorted(
+        {field.name for field in fields(Reading)} - {"bounds", "limit", "targets", "texts", "levels", "label_column"}
+    )
+)
+"""Fields of `Reading` that are arguments of `brittle.score`; the others it has itself, or the model tells."""
+
+
+def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Raise where a word is neither a field of `Reading` nor one of these arguments, which has a name like it."""
+    for word in words:
+        if word not in WORDS:
+            near = get_close_matches(word, [*arguments, *WORDS], 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ParameterError(
+                f"brittle.score takes no argument {word!r:.60}; {meant}beside its own it takes how a path is read: "
+                f"{', '.join(WORDS)}"
+            )
 
 
 def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:

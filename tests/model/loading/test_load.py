@@ -17,8 +17,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from brittle import registry
+from brittle.model.digest import state_digest
 from brittle.model.loading.load import SOURCES, check_named, form_of, load_model
-from brittle.model.loading.weights import state_digest
 
 PICKLE = b"cos\nsystem\n(S'touch opened'\ntR."
 

@@ -14,7 +14,8 @@ from torch import fx, nn
 
 from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, first_line, listed
 from brittle.model.arrays import ArrayModel, is_estimator
-from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
+from brittle.model.digest import state_digest
+from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
 from brittle.model.texts import TextReader
 from brittle.registry import Registry, missing
 from brittle.user_code import (
