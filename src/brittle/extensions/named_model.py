@@ -29,11 +29,16 @@ def open_model(
 ) -> tuple[Classifier, dict[str, Any]]:
     """Open a model by its name; return it, and the words by which its data are read: `words` and what it declares."""
     spec, changed = os.fspath(model), changes(noise) if isinstance(noise, str) else "values"
-    loaded = load_batched(spec)
+    loaded = load_batched(spec, texts=changed == "characters" or "text_column" in words)
     form = None if loaded.declared is None else loaded.declared.texts
     if form is not None and changed == "characters":
         loaded = replace(loaded, module=form.of_characters(loaded.provenance["state_sha256"]))
     texts = loaded.module if is_text_function(loaded.module) else form
+    if is_text_function(loaded.module) and changed != "characters":
+        raise ParameterError(
+            f"{spec} is a function of texts; say how characters change: noise='typos:0.05', 'case', 'spaces', "
+            f"'homoglyphs' or 'paraphrases:FILE.json'; found noise={noise!r:.40}"
+        )
     is_path = isinstance(data, str | os.PathLike)
     if texts is not None and not is_path and not isinstance(data, Points):
         raise ParameterError(

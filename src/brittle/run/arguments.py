@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -47,6 +48,10 @@ def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Raise where a word is neither a field of `Reading` nor one of these arguments, which has a name like it."""
     for word in words:
         if word not in WORDS:
+            if word in signature(Classifier).parameters:
+                raise ParameterError(
+                    f"{word}= is of brittle.Classifier: give brittle.score(brittle.Classifier(model, {word}=...), ...)"
+                )
             near = get_close_matches(word, [*arguments, *WORDS], 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise ParameterError(

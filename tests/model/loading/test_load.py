@@ -133,7 +133,6 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
     ("name", "match"),
     [
         ("number", r"net\.py:number gives an object of type builtins\.int"),
-        ("needs", "failed.*: TypeError: .*'width'"),
         ("fails", r"net\.py:fails failed at line \d+: RuntimeError: no weights here"),
         ("absent", "absent does not exist; the file has .*make"),
     ],

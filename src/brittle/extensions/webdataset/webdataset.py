@@ -42,22 +42,32 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Points in a `.tar` file, or in those of one split in a folder (`test-000000.tar`), in their order.
 
     A sample is an image `KEY.png` (or another ending of an image) and, where there are labels, `KEY.cls`, a whole
-    number; other files are counted. Ids are `SHARD/KEY`. No link is followed.
+    number; other files are counted. A key ends at the first dot of a file's name, as in WebDataset. Ids are
+    `SHARD/KEY`. No link is followed.
     """
     where = path_text(path)
     files, split = split_files(path, _SHARD, reading.split)
-    images, classes, others = dict[str, _Member](), dict[str, _Member](), 0
+    images, classes, others, dotted = dict[str, _Member](), dict[str, _Member](), 0, ""
     for member in (member for file in files for member in _members(file)):
         folder, slash, base = member.name.rpartition("/")
         stem, dot, kind = base.partition(".")
         is_class = kind.lower() == "cls"
         if not is_class and not IMAGE_SUFFIX.fullmatch(dot + kind):
             others += 1
+            dotted = dotted or (base if IMAGE_SUFFIX.fullmatch(Path(kind).suffix) else "")
             continue
         found, key = classes if is_class else images, path_text(f"{member.file.stem}/{folder}{slash}{stem}")
         if key in found:
             raise DataError("corrupt", f"{where} has two images or two classes of {key!r:.80}: {member.name!r:.80}")
         found[key] = member
+    if dotted and not images:
+        stem, _, kind = dotted.partition(".")
+        raise DataError(
+            "empty_dataset",
+            f"{where} holds no images under their keys: WebDataset ends a key at the first dot of a name, so that "
+            f"{dotted!r:.80} is the file {kind!r:.60} of the sample {stem!r:.60}; write keys without dots, such as "
+            f"{dotted.replace('.', '_', dotted.count('.') - 1)!r:.80}",
+        )
     kept = list(images.values())[: reading.limit]
     labels = None if classes.keys().isdisjoint(images) else _labels(images, classes, where)
     record = reading.record(
