@@ -153,10 +153,19 @@ guard = TextFunction(judged)
 
 def make():
     return guard
+
+def plain():
+    return judged
+
+class Judge:
+    def judge(self, texts):
+        return judged(texts)
+
+method = Judge().judge
 """
 
 
-@pytest.mark.parametrize("name", ["make", "guard"])
+@pytest.mark.parametrize("name", ["make", "guard", "judged", "plain", "method"])
 def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`bad` is mistyped with probability `1 - (1 - 3/4 s)^3` or so; one of two paraphrases keeps it."""
     monkeypatch.chdir(tmp_path)
