@@ -66,7 +66,7 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     assert found.classes["name"].iloc[0] == "airplane"
     alike = overview(made([BREAK, HOLD, OPEN] * 60, classes=[0, 1, 2] * 20 + [1, 2, 0] * 20 + [2, 0, 1] * 20))
     assert alike.named is None
-    assert where(alike).startswith("The 3 classes, of 60 points each, are not shown to differ in mean robustness")
+    assert where(alike).startswith("The 3 classes, of 60 points each, are not shown to differ in p_robust")
     two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
     assert two.named is None
     assert "2 of 3 may be" in where(two)

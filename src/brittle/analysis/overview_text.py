@@ -165,21 +165,19 @@ def where(found: Overview) -> str:
         return ""
     if named is not None:
         return (
-            f"{named['name']} is the least robust class: its predictions are kept with probability "
-            f"{number(named['mean'])} in the mean ({span(named['low'], named['high'])}), and those of every other "
-            f"class more often."
+            f"{named['name']} is the least robust class: its mean p_robust is {number(named['mean'])} "
+            f"({span(named['low'], named['high'])}); in every other class it is higher."
         )
+    counts, test = bias.classes["points"].tolist(), f"permutation test, p = {number(bias.p_value)}"
+    least, most = min(counts), max(counts)
+    sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
     if not bias.differ:
-        counts = bias.classes["points"].tolist()
-        least, most = min(counts), max(counts)
-        sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
-        p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
         few = "; so few points show only large differences" if least < FEW_IN_CLASS else ""
-        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
-    return (
-        f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
-        f"{len(bias.least)} of {len(bias.classes)} may be."
-    )
+        return f"The {len(counts)} classes, of {sizes} each, are not shown to differ in p_robust ({test}){few}."
+    which = "which one is the least robust is open"
+    if len(bias.least) < len(counts):
+        which += f": {len(bias.least)} of {len(counts)} may be"
+    return f"The {len(counts)} classes, of {sizes} each, differ in p_robust ({test}); {which}."
 
 
 def how_sure(found: Overview) -> str:
