@@ -5,8 +5,8 @@
 Intervals: of the mean of robustness that is known at 20 to 5,000 points; in some laws it comes near 1 by many orders of
 magnitude. Printed: misses on either side in per cent at nominal 99%, and the mean width.
 
-Differences: how often classes are taken for different at 1%, by pairs of means and by the permutation test, where one law
-or one mean is that of all, and how often a class that is worse is found.
+Differences: how often classes are taken for different at 1%, by pairs of means and by the permutation test, where one
+law or one mean is that of all, and how often a class that is worse is found.
 
 Pairs: the difference of two models under one noise. Both flip where a shared normal number lies below their threshold.
 
@@ -97,8 +97,8 @@ def differences(replicates: int) -> float:
                 ours += mean_differences(groups, CONFIDENCE).p_value < 0.01
                 dealt += permutation_p_value(groups) < 0.01
             print(
-                f"{classes:3d} classes of {size:4d}, equal means, {name:8s} pairs differ {100 * ours / replicates:5.2f}%, "
-                f"by permutations {100 * dealt / replicates:6.2f}%",
+                f"{classes:3d} classes of {size:4d}, equal means, {name:8s} pairs differ "
+                f"{100 * ours / replicates:5.2f}%, by permutations {100 * dealt / replicates:6.2f}%",
                 flush=True,
             )
             worst = max(worst, ours / replicates)
@@ -116,8 +116,7 @@ def _power(shift: float, size: int, replicates: int) -> None:
         named += mean_differences(groups, CONFIDENCE).least == (0,)
         differ += permutation_p_value(groups) < 0.01
     parts = ", ".join(
-        f"{word} {100 * number / replicates:.0f}%"
-        for word, number in (("differ", differ), ("named", named))
+        f"{word} {100 * number / replicates:.0f}%" for word, number in (("differ", differ), ("named", named))
     )
     print(f" 10 classes of {size:4d}, one worse by {shift:g}: {parts}", flush=True)
 

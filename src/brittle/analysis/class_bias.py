@@ -36,8 +36,8 @@ class ClassBias:
         by: whether a point belongs to its true class (`label`) or, without labels, to the class `predicted`.
         classes: one row per class, the least robust first: `class`, `name`, `points`, `mean`, `low`, `high` (interval
             of the mean of p_robust), `median`.
-        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than two
-            classes.
+        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than
+            two classes.
         least: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the level
             `1 - confidence` for all of them together (`mean_differences`).
         confidence: of the intervals, each for its class alone, and of both tests.
@@ -59,8 +59,8 @@ class ClassBias:
 def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
 
-    Validity: the points are drawn independently. Intervals and tests cover the random error of each point, not a bias of
-    the estimator, which may differ from class to class.
+    Validity: the points are drawn independently. Intervals and tests cover the random error of each point, not a bias
+    of the estimator, which may differ from class to class.
 
     References:
         Fairness through robustness: investigating robustness disparity in deep learning, Vedant Nanda et al., 2021.
@@ -96,16 +96,17 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
 def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
     r"""The p-value of the test that a value does not depend on the group that it belongs to.
 
-    The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random, each
-    order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as far
+    The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
+    each order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as
+    far
 
     $$p = \frac{1 + b}{1 + B}$$
 
     is at most `a` with probability at most `a`: exactly, for any number of groups and of values in them.
 
-    Validity: values drawn independently. That it is small says that the groups differ in their laws, and most likely in
-    their means; which groups do, `mean_differences` says, with less power. Of more than `MOST_POINTS` values every so
-    many of each group are read.
+    Validity: values drawn independently. That it is small says that the groups differ in their laws, and most likely
+    in their means; which groups do, `mean_differences` says, with less power. Of more than `MOST_POINTS` values every
+    so many of each group are read.
 
     References:
         Permutation p-values should never be zero, Belinda Phipson and Gordon K. Smyth, 2010,
@@ -134,7 +135,7 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
 
     # Orders whose means are the same but for rounding count as spread as far.
     observed = spread(values) - 1e-9 * float(values @ values)
-    as_far = sum(spread(generator.permutation(values)) >= observed for _ in range(PERMUTATIONS))
+    as_far = sum(spread(values[generator.permutation(values.size)]) >= observed for _ in range(PERMUTATIONS))
     return (1 + as_far) / (1 + PERMUTATIONS)
 
 
