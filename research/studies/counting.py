@@ -30,10 +30,10 @@ def count_flips(network: nn.Module, points: Tensor, sigma: float, draws: int, se
     flips = torch.zeros(len(points), dtype=torch.int64)
     for row, point in enumerate(points):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + row)
-        own = network(point[None]).argmax(1)
+        predicted = network(point[None]).argmax(1)
         for start in range(0, draws, BLOCK):
             noise = torch.randn(min(BLOCK, draws - start), *point.shape, generator=generator)
-            flips[row] += (network(point + sigma * noise).argmax(1) != own).sum()
+            flips[row] += (network(point + sigma * noise).argmax(1) != predicted).sum()
     return flips
 
 
@@ -76,5 +76,5 @@ def equal_copies(ratio: float, draws: float, reference: int) -> float:
 
     Squared errors against a reference go as `1 / n + 1 / reference`. Infinite where the reference cannot tell.
     """
-    left = ratio**2 * (1 / draws + 1 / reference) - 1 / reference
-    return 1 / left if left > 0 else math.inf
+    remaining = ratio**2 * (1 / draws + 1 / reference) - 1 / reference
+    return 1 / remaining if remaining > 0 else math.inf

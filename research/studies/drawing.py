@@ -16,7 +16,7 @@ from studies.markdown import DATA, data_name
 
 GROUND = "#ffffff"
 DARK = {GROUND: "#14191f", INK: "#e4e8ec", MUTED: "#a6b0b9", GRID: "#29323b"}
-"""What colours turn into in the dark, as in the report; all others have a contrast of 3 or more on both grounds."""
+"""Colours for the dark, as in the report; all others have a contrast of 3 or more on both grounds."""
 
 COLOURS = ("#0072b2", "#d55e00", "#ca79a8", "#9f525e", "#8f85f2", INK, "#049fc6", "#867605", "#af3b8f", "#0c8645")
 """From the palette of the report, those first that stay the furthest apart for colour-blind readers."""
@@ -58,7 +58,11 @@ def svg(chart: alt.TopLevelMixin) -> str:
 
 def in_the_dark() -> str:
     """The rules that turn the colours where a reader prefers the dark."""
-    turned = (f'[{one}="{light}"]{{{one}:{dark}}}' for light, dark in DARK.items() for one in ("fill", "stroke"))
+    turned = (
+        f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
+        for light, dark in DARK.items()
+        for attribute in ("fill", "stroke")
+    )
     return f"@media (prefers-color-scheme: dark){{{''.join(turned)}}}"
 
 
@@ -69,9 +73,9 @@ def legend(names: Sequence[str], title: str | None = None) -> alt.Legend:
 
 
 def coloured(field: str, names: Sequence[str], title: str | None = None) -> dict[str, Any]:
-    """What is no data set and no training, by colour and by shape, too, as there may be many."""
-    both = {"scale": alt.Scale(domain=names), "legend": legend(names, title)}
-    return {"color": alt.Color(f"{field}:N", **both), "shape": alt.Shape(f"{field}:N", **both)}
+    """Return a scale by colour and by shape, for names other than data sets and training."""
+    encoding = {"scale": alt.Scale(domain=names), "legend": legend(names, title)}
+    return {"color": alt.Color(f"{field}:N", **encoding), "shape": alt.Shape(f"{field}:N", **encoding)}
 
 
 def placed(
@@ -106,7 +110,7 @@ def named(frame: Any) -> Any:
 
 
 def by_passes(columns: Any, names: Sequence[str]) -> alt.Chart:
-    """The error of estimators by what they cost."""
+    """Draw the error of estimators by their passes."""
     x = logarithmic(alt.X("passes:Q", title="passes per point"), columns["passes"])
     y = logarithmic(alt.Y("error:Q", title="mean error of p_robust"), columns["error"])
     return alt.Chart(columns).mark_line(point=True).encode(x=x, y=y, **coloured("estimator", names))
@@ -126,9 +130,9 @@ def panels(chart: Any, field: str, order: Any, width: int, height: Any, columns:
 
 def logarithmic(place: Any, numbers: Iterable[float], **axis: Any) -> Any:
     """A logarithmic axis over these numbers, with a line at each power of ten, and two between where these are few."""
-    there = [one for one in numbers if one > 0] or [1.0]
-    low, high = min(there) / 1.1, max(there) * 1.1
+    positive = [number for number in numbers if number > 0] or [1.0]
+    low, high = min(positive) / 1.1, max(positive) * 1.1
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
     lines = [step * 10.0**power for power in powers for step in ((1,) if high / low > 300 else (1, 2, 5))]
     scale = alt.Scale(type="log", nice=False, domain=[low, high])
-    return place.scale(scale).axis(values=[one for one in lines if low <= one <= high], format=",~g", **axis)
+    return place.scale(scale).axis(values=[line for line in lines if low <= line <= high], format=",~g", **axis)

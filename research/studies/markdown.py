@@ -40,7 +40,7 @@ def significant(value: float, digits: int = 2) -> str:
 
 def between(value: float, low: float, high: float, places: int) -> str:
     """A number and its interval."""
-    return bounded(value, low, high, lambda one: decimals(one, places))
+    return bounded(value, low, high, lambda number: decimals(number, places))
 
 
 def bounded(value: float, low: float, high: float, written: Callable[[float], str]) -> str:
@@ -56,13 +56,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def in_words(names: Iterable[str]) -> str:
     """Different names in sorted order: `a, b and c`."""
-    first, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
-    return f"{', '.join(first)} and {last}" if first else last
+    initial, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
+    return f"{', '.join(initial)} and {last}" if initial else last
 
 
 def interval(row: Mapping[str, Any], name: str, places: int) -> str:
     """The number `name` of a row, and its interval in `name_low` and `name_high`."""
-    return with_ends(row, name, lambda one: decimals(one, places))
+    return with_ends(row, name, lambda number: decimals(number, places))
 
 
 def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:

@@ -1,4 +1,4 @@
-"""What a study measures of one network: its test points, and steps that know all that decides their numbers."""
+"""Measurements of one network: its test points, and steps whose identity holds all that decides their numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Size = TypeVar("Size")
 
 @dataclass(frozen=True)
 class Measuring(Generic[Size]):
-    """What is measured of a network.
+    """Measurements of a network.
 
     Attributes:
-        network: which.
-        setting: what the command line says.
-        size: how much is measured, a dataclass.
+        network: the network.
+        setting: options of the command line.
+        size: size of the measurements, a dataclass.
     """
 
     network: Network
@@ -47,10 +47,10 @@ class Measuring(Generic[Size]):
         """The network, on the device that the command line says."""
         return self.network.load(self.setting.device)
 
-    def points(self, count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-        """Test points from `first` on in an order that the seed decides, and their labels."""
-        x, y = test_points(self.setting.shared, self.network.dataset, first + count, self.setting.seed)
-        return x[first:], y[first:]
+    def points(self, count: int, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Test points from `start` on in an order that the seed decides, and their labels."""
+        x, y = test_points(self.setting.shared, self.network.dataset, start + count, self.setting.seed)
+        return x[start:], y[start:]
 
 
 @cache

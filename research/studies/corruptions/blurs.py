@@ -26,19 +26,19 @@ def glass_blur(image: Image, strength: tuple[float, int, int], draw: Draw) -> Im
     As in the published files, a pixel in colour takes its neighbour's colour, which stays there, too, while every other
     grey one changes places with it and is blurred along its column only.
     """
-    deviation, most, rounds = strength
+    deviation, reach, rounds = strength
     height, width, channels = image.shape
     deviations = (deviation, 0 if channels == 1 else deviation, 0)
     places = np.arange(height * width).reshape(height, width).tolist()
-    ways = draw.integers(-most, most, (rounds, height, width, 2)).tolist()
+    moves_by_turn = draw.integers(-reach, reach, (rounds, height, width, 2)).tolist()
     moves = (draw.random((rounds, height, width)) < (0.5 if channels == 1 else 1)).tolist()
-    for turn, row, column in product(range(rounds), range(height - most, most, -1), range(width - most, most, -1)):
+    for turn, row, column in product(range(rounds), range(height - reach, reach, -1), range(width - reach, reach, -1)):
         if moves[turn][row - 1][column - 1]:
-            down, right = ways[turn][row - 1][column - 1]
-            here, there = places[row][column], places[row + down][column + right]
-            places[row][column] = there
+            down, across = moves_by_turn[turn][row - 1][column - 1]
+            here, target = places[row][column], places[row + down][column + across]
+            places[row][column] = target
             if channels == 1:
-                places[row + down][column + right] = here
+                places[row + down][column + across] = here
     moved = ndimage.gaussian_filter(image, deviations, mode="nearest").reshape(-1, channels)[np.array(places)]
     return ndimage.gaussian_filter(moved, deviations, mode="nearest")
 
@@ -55,9 +55,9 @@ def smear(image: Image, radius: int, deviation: float, degrees: float) -> Image:
     rows, columns = (np.arange(side) for side in image.shape[:2])
     changed = np.zeros_like(image)
     for step, weight in zip(steps, weights / weights.sum(), strict=True):
-        down, right = np.ceil(step * np.array([np.sin(angle), np.cos(angle)]) - 0.5).astype(int)
-        there = np.ix_((rows + down).clip(0, rows[-1]), (columns + right).clip(0, columns[-1]))
-        changed += weight * image[there]
+        down, across = np.ceil(step * np.array([np.sin(angle), np.cos(angle)]) - 0.5).astype(int)
+        shifted = np.ix_((rows + down).clip(0, rows[-1]), (columns + across).clip(0, columns[-1]))
+        changed += weight * image[shifted]
     return changed
 
 

@@ -13,8 +13,8 @@ from brittle.extensions.image_noise import KINDS, Draw, Image
 
 def scale(image: Image, factor: float, draw: Draw) -> Image:
     """Larger or smaller about the centre; what comes in is black."""
-    down, right = (_between(side, factor) for side in image.shape[:2])
-    return np.tensordot(down, right @ image, 1)
+    down, across = (_between(side, factor) for side in image.shape[:2])
+    return np.tensordot(down, across @ image, 1)
 
 
 def _between(side: int, factor: float) -> Image:
@@ -50,14 +50,17 @@ def elastic_transform(image: Image, strength: tuple[float, float, float], draw: 
     point moves along each side.
     """
     height, width, channels = image.shape
-    size, smoothing, most = min(height, width) * np.array(strength)
+    size, smoothing, jitter = min(height, width) * np.array(strength)
     third = min(height, width) // 3
     points = np.array([height // 2, width // 2]) + third * np.array([[1, 1], [-1, 1], [-1, -1]])
-    seen = points + draw.uniform(-most, most, points.shape)
-    back = np.linalg.solve(np.column_stack([seen, np.ones(3)]), points)  # rows `(down, right, 1)` to where they were
-    ways = draw.uniform(-1, 1, (2, height, width))
-    smooth = ndimage.gaussian_filter(ways, (0, smoothing, smoothing), mode="reflect", truncate=3)
+    moved = points + draw.uniform(-jitter, jitter, points.shape)
+    back = np.linalg.solve(np.column_stack([moved, np.ones(3)]), points)  # rows `(down, right, 1)` to where they were
+    steps = draw.uniform(-1, 1, (2, height, width))
+    smooth = ndimage.gaussian_filter(steps, (0, smoothing, smoothing), mode="reflect", truncate=3)
     places = np.indices((height, width)) + size * smooth
-    down, right = np.tensordot(back.T, np.stack([*places, np.ones((height, width))]), 1)
-    bent = [ndimage.map_coordinates(image[..., one], [down, right], order=1, mode="mirror") for one in range(channels)]
+    down, across = np.tensordot(back.T, np.stack([*places, np.ones((height, width))]), 1)
+    bent = [
+        ndimage.map_coordinates(image[..., channel], [down, across], order=1, mode="mirror")
+        for channel in range(channels)
+    ]
     return np.stack(bent, axis=2)

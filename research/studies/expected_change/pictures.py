@@ -15,10 +15,10 @@ from studies.tables import Frame
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     frames = read(tables)
     drawn = {"expected_change": ratios(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
-    return {name: svg(one) for name, one in drawn.items()}
+    return {name: svg(chart) for name, chart in drawn.items()}
 
 
 def ratios(changes: Frame) -> alt.FacetChart:
@@ -30,8 +30,8 @@ def ratios(changes: Frame) -> alt.FacetChart:
         x=logarithmic(alt.X("radius:Q", title="length of the noise"), columns["radius"]),
         y=y.title("true by predicted change (median)"), color=by_data(columns), detail="line:N",
     )  # fmt: skip
-    both = alt.layer(lines, dashed(alt.Chart(columns), y="equal:Q"), data=columns)
-    return panels(both, "group", None, 330, 230)
+    layers = alt.layer(lines, dashed(alt.Chart(columns), y="equal:Q"), data=columns)
+    return panels(layers, "group", None, 330, 230)
 
 
 def corrupted(frame: Frame) -> alt.VConcatChart:
@@ -42,14 +42,14 @@ def corrupted(frame: Frame) -> alt.VConcatChart:
     columns = named(frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0))
     columns = columns[columns["ratio"] > 0][["kind", "dataset", "severity", "ratio", "one"]]
     columns["kind"] = columns["kind"].str.replace("_", " ")
-    return alt.vconcat(*(of_dataset(own, str(dataset), columns) for dataset, own in columns.groupby("dataset")))
+    return alt.vconcat(*(of_dataset(rows, str(dataset), columns) for dataset, rows in columns.groupby("dataset")))
 
 
-def of_dataset(own: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
+def of_dataset(rows: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
     """The panel of one data set, on the axis of all."""
     x = logarithmic(alt.X("ratio:Q", title="size of the Laplacian, corrupted by clean"), columns["ratio"])
-    y = alt.Y("kind:N", sort=[*dict.fromkeys(own["kind"])], title=None)
-    marks = alt.Chart(own).mark_tick(thickness=1.5, size=7)
+    y = alt.Y("kind:N", sort=[*dict.fromkeys(rows["kind"])], title=None)
+    marks = alt.Chart(rows).mark_tick(thickness=1.5, size=7)
     marks = marks.encode(x=x, y=y, yOffset="severity:O", color=by_data(columns))
-    panel = alt.layer(marks, dashed(alt.Chart(own), x="one:Q"))
+    panel = alt.layer(marks, dashed(alt.Chart(rows), x="one:Q"))
     return panel.properties(title=title, width=270, height=alt.Step(8))

@@ -1,4 +1,4 @@
-"""The rules by which findings are judged, and what their words share."""
+"""Rules of the findings, and their shared words."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def papers(frame: Frame) -> Frame:
 
 
 def holds(changes: Frame) -> Frame:
-    """Whether the Laplacian's prediction holds, for each row; where too few changes are surely not zero it does not."""
+    """Return whether the Laplacian's prediction holds in each row; with too few sure changes it does not."""
     sized = changes["ratio"].between(TOLERANCE, 1 / TOLERANCE)
     return sized & (changes["sign"] >= TOLERANCE) & (changes["order"] >= TOLERANCE)

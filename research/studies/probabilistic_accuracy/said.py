@@ -1,4 +1,4 @@
-"""What the study found, a line for each thing."""
+"""Findings of the study, a line each."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def results(tables: Tables) -> Frame:
 
 
 def findings(tables: Tables) -> list[Finding]:
-    """Every finding, from the results."""
+    """Return every finding, from the results."""
     frame = results(tables)
     return [
-        *(usual(own, data_name(dataset)) for dataset, own in frame.groupby("dataset")), same_for_all(frame),
-        *(false_holding(own, level) for level, own in strict_of(frame).groupby("level", sort=False)), repeats(frame),
+        *(usual(rows, data_name(dataset)) for dataset, rows in frame.groupby("dataset")), same_for_all(frame),
+        *(false_holding(rows, level) for level, rows in strict_of(frame).groupby("level", sort=False)), repeats(frame),
         library(frame), cost(frame),
     ]  # fmt: skip
 
@@ -58,8 +58,8 @@ def usual(frame: Frame, on: str) -> Finding:
 
 def too_low(frame: Frame) -> list[str]:
     """How far the usual estimate lies below the truth for the other probabilities, ascending."""
-    others = frame[frame["rho"] != STRICT]
-    return [percent(float(missed(own).mean()), 0) for _, own in others.groupby("rho")]
+    lenient = frame[frame["rho"] != STRICT]
+    return [percent(float(missed(rows).mean()), 0) for _, rows in lenient.groupby("rho")]
 
 
 def same_for_all(frame: Frame) -> Finding:
@@ -109,7 +109,7 @@ def library(frame: Frame) -> Finding:
 
 
 def cost(frame: Frame) -> Finding:
-    """What that costs."""
+    """Return the cost of the library's answer."""
     strict = strict_of(frame)
     return Finding(
         "what does it cost?",

@@ -1,4 +1,4 @@
-"""Trains many networks: what is there stays, what is absent is said, the rest is trained."""
+"""Training of many networks: existing ones stay, absent data are reported, the others are trained."""
 
 from __future__ import annotations
 

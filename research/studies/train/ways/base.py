@@ -1,4 +1,4 @@
-"""What a way of training is."""
+"""The interface of a way of training."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Mart:
 def boosted(logits: Tensor, y: Tensor) -> Tensor:
     """`-log p_y - log(1 - max_{k != y} p_k)` of each row, `[B]`; finite, however sure the network is."""
     total = logits.logsumexp(dim=1)
-    own = logits.gather(1, y[:, None])[:, 0]
+    label_logit = logits.gather(1, y[:, None])[:, 0]
     nearest = logits.detach().scatter(1, y[:, None], -torch.inf).argmax(dim=1)
-    rest = logits.scatter(1, nearest[:, None], -torch.inf).logsumexp(dim=1)
-    return 2 * total - own - rest
+    other_logits = logits.scatter(1, nearest[:, None], -torch.inf).logsumexp(dim=1)
+    return 2 * total - label_logit - other_logits

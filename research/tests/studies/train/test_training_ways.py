@@ -64,8 +64,10 @@ def test_the_gradient_norm_is_that_of_finite_differences() -> None:
     network, (x, _) = smooth(), images()
     x.requires_grad_(True)
     truth = (jacobian(network, x.detach()) ** 2).sum(axis=(1, 2))
-    signs = [torch.tensor(one, dtype=torch.float64).expand(len(x), -1) for one in itertools.product((-1, 1), repeat=3)]
-    mean = torch.stack([penalty(network(x), x, one) for one in signs]).mean(dim=0)
+    signs = [
+        torch.tensor(corner, dtype=torch.float64).expand(len(x), -1) for corner in itertools.product((-1, 1), repeat=3)
+    ]
+    mean = torch.stack([penalty(network(x), x, corner) for corner in signs]).mean(dim=0)
     assert mean.detach().numpy() == pytest.approx(truth, rel=1e-8)
 
 
@@ -77,13 +79,13 @@ def test_mart_is_its_formula() -> None:
         torch.manual_seed(0)
         moved = ascend_loss(network, x, y, RADIUS, 3)
         torch.manual_seed(0)
-        found = float(Mart(RADIUS, 3, weight=2.0).loss(network, x, y).detach())
-    clean, attacked = (softmax(network(one).detach().numpy(), axis=1) for one in (x, moved))
+        loss = float(Mart(RADIUS, 3, weight=2.0).loss(network, x, y).detach())
+    clean, attacked = (softmax(network(images_).detach().numpy(), axis=1) for images_ in (x, moved))
     losses = []
-    for p, q, own in zip(clean, attacked, y.tolist(), strict=True):
-        bce = -np.log(q[own]) - np.log(1 - np.delete(q, own).max())
-        losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[own]))
-    assert found == pytest.approx(np.mean(losses), rel=1e-9)
+    for p, q, label in zip(clean, attacked, y.tolist(), strict=True):
+        bce = -np.log(q[label]) - np.log(1 - np.delete(q, label).max())
+        losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[label]))
+    assert loss == pytest.approx(np.mean(losses), rel=1e-9)
 
 
 def weight_of(network: nn.Module) -> Tensor:
@@ -110,6 +112,6 @@ def test_ascent_finds_the_worst_corner_of_a_linear_network(epsilon: float) -> No
 def test_the_sigmoid_is_that_of_the_library(make: Any) -> None:
     network, (x, _) = make().eval(), images(8)
     y = network(x).argmax(dim=1)
-    found = Sigmoid(0.1, classes=CLASSES - 1).odds(network(x.requires_grad_(True)), x, y)
+    odds = Sigmoid(0.1, classes=CLASSES - 1).odds(network(x.requires_grad_(True)), x, y)
     scored = TaylorMVS(sigma=0.1)(brittle.Classifier(network.requires_grad_(False), bounds=(0, 1)), x.detach())
-    assert torch.sigmoid(found).tolist() == pytest.approx(scored.value.tolist(), rel=1e-6)
+    assert torch.sigmoid(odds).tolist() == pytest.approx(scored.value.tolist(), rel=1e-6)
