@@ -93,7 +93,7 @@ def run(words: list[str]) -> None:
 
 
 def print_findings(name: str, findings: list[Finding]) -> None:
-    """A table with one line for each finding."""
+    """Return a table with one line for each finding."""
     shown = Table("what a paper says", "what we find", "agreement", title=name)
     for finding in findings:
         shown.add_row(finding.statement, finding.outcome, finding.agreement)

@@ -38,7 +38,7 @@ def count_flips(network: nn.Module, points: Tensor, sigma: float, draws: int, se
 
 
 def sigma_of(network: nn.Module, points: Tensor, share: float, draws: int, seed: int) -> float:
-    """The sigma, to three digits, at which `share` of the noisy copies flip, by bisection on its logarithm.
+    """Return the sigma, to three digits, at which `share` of the noisy copies flip, by bisection on its logarithm.
 
     Every sigma is tried with the same draws, so that the share hardly depends on luck from one to the next.
     """
@@ -72,7 +72,7 @@ def error_of_counting(flip: NDArray[np.float64], draws: float, reference: int) -
 
 
 def equal_copies(ratio: float, draws: float, reference: int) -> float:
-    """The number of copies by which counting is as far off as `ratio` times counting `draws` of them.
+    """Return the number of copies by which counting is as far off as `ratio` times counting `draws` of them.
 
     Squared errors against a reference go as `1 / n + 1 / reference`. Infinite where the reference cannot tell.
     """

@@ -51,13 +51,13 @@ STYLE: dict[str, Any] = {
 
 
 def svg(chart: alt.TopLevelMixin) -> str:
-    """A chart as SVG."""
+    """Return a chart as SVG."""
     drawn = vl_convert.vegalite_to_svg({**chart.to_dict(), "config": STYLE})
     return drawn.replace("><", f"><style>{in_the_dark()}</style><", 1)
 
 
 def in_the_dark() -> str:
-    """The rules that turn the colours where a reader prefers the dark."""
+    """Return the rules that turn the colours where a reader prefers the dark."""
     turned = (
         f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
         for light, dark in DARK.items()
@@ -67,7 +67,7 @@ def in_the_dark() -> str:
 
 
 def legend(names: Sequence[str], title: str | None = None) -> alt.Legend:
-    """A legend in as many columns as there is room for."""
+    """Return a legend in as many columns as there is room for."""
     widest = max((len(name) for name in names), default=1)
     return alt.Legend(title=title, columns=max(1, min(len(names), ROOM // (7 * widest + 30))))
 
@@ -81,20 +81,20 @@ def coloured(field: str, names: Sequence[str], title: str | None = None) -> dict
 def placed(
     names: Iterable[str], order: Sequence[str], marks: Sequence[str], title: str | None = None
 ) -> dict[str, Any]:
-    """The marks of names by their places in an order, which are the same in every picture."""
+    """Return the marks of names by their places in an order, which are the same in every picture."""
     shown = [name for name in order if name in set(names)]
     marked = [marks[order.index(name) % len(marks)] for name in shown]
     return {"scale": alt.Scale(domain=shown, range=marked), "legend": legend(shown, title)}
 
 
 def by_data(frame: Any) -> alt.Color:
-    """The colour of a data set; those that pages have no name for come last."""
+    """Return the colour of a data set; those that pages have no name for come last."""
     order = [*dict.fromkeys([*DATA.values(), *sorted(frame["dataset"])])]
     return alt.Color("dataset:N", **placed(frame["dataset"], order, COLOURS))
 
 
 def marked(frame: Any) -> dict[str, Any]:
-    """Data sets by colour, kinds of training by shape."""
+    """Return data sets by colour, and kinds of training by shape."""
     return {
         "color": by_data(frame),
         "shape": alt.Shape("group:N", **placed(frame["group"], GROUPS, SHAPES, "training")),
@@ -102,7 +102,7 @@ def marked(frame: Any) -> dict[str, Any]:
 
 
 def named(frame: Any) -> Any:
-    """Data sets as pages write them, and networks without these, for panels that are headed by them."""
+    """Return data sets as pages write them, and networks without these, for panels under their names."""
     if "network" in frame:
         pairs = zip(frame["network"], frame["dataset"], strict=True)
         frame = frame.assign(network=[network.replace(f"{dataset}_", "") for network, dataset in pairs])
@@ -117,19 +117,19 @@ def by_passes(columns: Any, names: Sequence[str]) -> alt.Chart:
 
 
 def equal(x: str, y: str) -> alt.Chart:
-    """The line on which two shares are equal."""
+    """Return the line on which two shares are equal."""
     ends = pd.DataFrame({x: [0.0, 1.0], y: [0.0, 1.0]})
     return alt.Chart(ends).mark_line(color=MUTED, strokeDash=[4, 3]).encode(x=f"{x}:Q", y=f"{y}:Q")
 
 
 def panels(chart: Any, field: str, order: Any, width: int, height: Any, columns: int = 1, **header: Any) -> Any:
-    """A panel for each value of a field, below one another."""
+    """Return a panel for each value of a field, below one another."""
     facet = alt.Facet(f"{field}:N", title=None, sort=order, header=alt.Header(**header))
     return chart.properties(width=width, height=height).facet(facet=facet, columns=columns)
 
 
 def logarithmic(place: Any, numbers: Iterable[float], **axis: Any) -> Any:
-    """A logarithmic axis over these numbers, with a line at each power of ten, and two between where these are few."""
+    """Return a logarithmic axis with a line at each power of ten, and two between where these are few."""
     positive = [number for number in numbers if number > 0] or [1.0]
     low, high = min(positive) / 1.1, max(positive) * 1.1
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))

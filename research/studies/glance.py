@@ -40,7 +40,7 @@ class Glance(NamedTuple):
 
 
 def small(shown: Glance) -> str:
-    """The small picture of a finding: below each name a row of dots and a tick."""
+    """Return the small picture of a finding: below each name a row of dots and a tick."""
     numbers = [(name, number, "dot") for name, row in shown.rows.items() for number in row.values]
     numbers += [(name, row.tick, "tick") for name, row in shown.rows.items()]
     visible = [entry for entry in numbers if math.isfinite(entry[1]) and (entry[1] > 0 or not shown.log)]

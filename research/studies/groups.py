@@ -15,5 +15,5 @@ PUBLISHED = {"vnn21_cifar10_resnet2b": "pgd"}
 
 
 def group_of(method: str) -> str:
-    """The group of a way of training."""
+    """Return the group of a way of training."""
     return UNKNOWN if not method else ADVERSARIAL if method in ATTACKED else OTHERWISE

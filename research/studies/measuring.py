@@ -33,7 +33,7 @@ class Measuring(Generic[Size]):
     size: Size
 
     def step(self, name: str, run: Callable[[], Tables], **identity: Any) -> Step:
-        """The step of this name; `identity` is what else decides its numbers."""
+        """Return the step of this name; `identity` is what else decides its numbers."""
         size: Any = self.size
         same = {
             "network": self.network.digest, "dataset": self.network.dataset,
@@ -44,7 +44,7 @@ class Measuring(Generic[Size]):
         return Step(f"{self.network.name}/{name}", same | identity, run)
 
     def load(self) -> nn.Module:
-        """The network, on the device that the command line says."""
+        """Return the network, on the device that the command line says."""
         return self.network.load(self.setting.device)
 
     def points(self, count: int, start: int = 0) -> tuple[Tensor, Tensor]:

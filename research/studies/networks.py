@@ -46,7 +46,7 @@ class Network:
         return json.loads((self.path / META).read_text(encoding="utf-8"))
 
     def load(self, device: str = "cpu") -> nn.Module:
-        """The program as a module that computes on a device, whatever device its inputs are on."""
+        """Return the program as a module that computes on a device, whatever device its inputs are on."""
         program = torch.export.load(self.path / MODEL)
         return program.module() if device == "cpu" else Elsewhere(move_to_device_pass(program, device).module(), device)
 
@@ -106,7 +106,7 @@ def find_networks(shared: Path, further: Path | None, report: Callable[[str], No
 
 
 def names_of(steps: Iterable[str]) -> list[str]:
-    """The networks of steps that are called `NETWORK/WHAT`, in their order."""
+    """Return the networks of steps that are called `NETWORK/WHAT`, in their order."""
     return [*dict.fromkeys(step.partition("/")[0] for step in steps if "/" in step)]
 
 

@@ -19,7 +19,7 @@ FEWEST = 8
 
 
 def mean_interval(values: NDArray[np.float64], seed: int) -> tuple[float, float, float]:
-    """The mean of one number of each network, and the percentile interval of the bootstrap over networks."""
+    """Return the mean of one number of each network, and the percentile interval of the bootstrap over networks."""
     mean = float(values.mean()) if len(values) else np.nan
     if len(values) < FEWEST:
         return mean, np.nan, np.nan
@@ -55,5 +55,5 @@ def over_networks(
 
 
 def sums(frame: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
-    """The sums over networks of the columns `names`, for each value of `keys`."""
+    """Return the sums over networks of the columns `names`, for each value of `keys`."""
     return frame.groupby(list(keys), sort=False)[list(names)].sum().reset_index()

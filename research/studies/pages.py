@@ -83,7 +83,7 @@ def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
 
 
 def index_of(results: Path) -> str:
-    """The front page: what was found, a sentence each, and the list of the studies with results."""
+    """Return the front page: what was found, a sentence each, and the list of the studies with results."""
     findings, studies, counts = [], [], []
     for name, study in all_studies().items():
         if (results / name).is_dir():
@@ -100,19 +100,19 @@ def index_of(results: Path) -> str:
 
 
 def glances(study: Study, tables: Tables) -> dict[str, str]:
-    """The small pictures of the front page by name, one for each headline in their order."""
+    """Return the small pictures of the front page by name, one for each headline in their order."""
     return {
         f"{study.name}_finding_{at}": small(headline.glance) for at, headline in enumerate(study.headlines(tables), 1)
     }
 
 
 def networks_of(tables: Tables) -> set[str]:
-    """The networks that some table names."""
+    """Return the networks that some table names."""
     return named_in(tables, "network")
 
 
 def data_of(tables: Tables) -> set[str]:
-    """The data sets that some table names."""
+    """Return the data sets that some table names."""
     return named_in(tables, "dataset")
 
 
@@ -122,7 +122,7 @@ def named_in(tables: Tables, column: str) -> set[str]:
 
 
 def page_of(study: Study, results: Tables) -> str:
-    """The page of a study as Markdown."""
+    """Return the page of a study as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     specific = HERE / study.name / TEMPLATE
     template = environment.from_string(
@@ -144,13 +144,13 @@ def page_of(study: Study, results: Tables) -> str:
 
 
 def files_of(study: Study, results: Tables) -> dict[str, str]:
-    """The tables that the page links, as CSV by their paths beside it."""
+    """Return the tables that the page links, as CSV by their paths beside it."""
     linked = [Path(name) for name in study.content(results).get("files", {}) if name.endswith(".csv")]
     return {str(path): csv_of(results[path.stem]) for path in linked if path.stem in results}
 
 
 def csv_of(table: pa.Table) -> str:
-    """A table as CSV, to four digits."""
+    """Return a table as CSV, to four digits."""
     frame = table.to_pandas()
     if "dataset" in frame:
         frame["dataset"] = frame["dataset"].map(markdown.data_name)
@@ -158,13 +158,13 @@ def csv_of(table: pa.Table) -> str:
 
 
 def findings_table(findings: list[Finding]) -> str:
-    """A line for each finding, with the reasons."""
+    """Return a line for each finding, with the reasons."""
     rows = [(finding.statement, finding.outcome, finding.agreement, finding.why) for finding in findings]
     return markdown.table(("what a paper says", "what we find", "agreement", "why"), rows)
 
 
 def verdicts_table(findings: list[Finding]) -> str:
-    """A line for each finding, in few words; a claim that is split stands once."""
+    """Return a line for each finding, in few words; a claim that is split stands once."""
     rows, before = [], ""
     for finding in findings:
         claim = finding.claim + (f" ({finding.source})" if finding.source else "")

@@ -35,7 +35,7 @@ def _correlation(statistic: Any, x: Any, y: Any) -> tuple[float, float, int]:
 
 
 def auc(score: NDArray[np.float64], weak: NDArray[np.bool_], fewest: int) -> float:
-    """The probability that a weak point has the lower score than another, ties half; NaN with fewer of either kind.
+    """Return the probability that a weak point has the lower score, ties half; NaN with fewer of either kind.
 
     Points whose score is not finite are left out.
     """

@@ -70,7 +70,7 @@ def locked(study: Study, name: str, out: Path, wait: bool = True) -> FileLock:
 
 
 def answered(steps: Iterable[Step]) -> Steps:
-    """Steps that do not look at the tables of those before."""
+    """Yield steps that do not use the tables of earlier ones."""
     for step in steps:  # noqa: UP028 - an iterator that is delegated to takes no answer
         yield step
 

@@ -24,7 +24,7 @@ TELLING = ("brittle.cli", "brittle.extensions.report")
 
 
 def files_behind(module: str) -> list[Path]:
-    """The file of a module, and those of all that it imports, and so on, in sorted order.
+    """Return the file of a module, and those of all that it imports, and so on, in sorted order.
 
     Imports are read, not run: those for types alone are passed over, those within functions are not. Names of
     `brittle` that are imported when they are first used count where they are used.
@@ -40,7 +40,7 @@ def files_behind(module: str) -> list[Path]:
 
 @cache
 def file_of(name: str) -> Path | None:
-    """The file of a module of ours; None for other names."""
+    """Return the file of a module of ours; None for other names."""
     root, *parts = name.split(".")
     if root not in ROOTS or name.startswith(TELLING):
         return None
@@ -76,5 +76,5 @@ def run(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def home_of(value: Any) -> str:
-    """The module of a public name, or that which it is."""
+    """Return the module of a public name, or that which it is."""
     return value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))

@@ -26,7 +26,7 @@ PASSES = 400
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """The modules beside the script."""
+    """Return the modules beside the script."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield {name: importlib.import_module(name) for name in PIECES}
     for name in [name for name in sys.modules if name.startswith("nearest_")]:
@@ -34,7 +34,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 def linear(classes: int) -> tuple[torch.nn.Linear, torch.Tensor, torch.Tensor]:
-    """A linear network, points whose nearest other class is far inside [0, 1], and their classes."""
+    """Return a linear network, points whose nearest other class is far inside [0, 1], and their classes."""
     generator = torch.Generator().manual_seed(0)
     network = torch.nn.Linear(12, classes)
     with torch.no_grad():
@@ -90,7 +90,7 @@ def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
 
 
 def rectifiers(*widths: int, seed: int) -> nn.Sequential:
-    """A perceptron of random weights, lively at every depth."""
+    """Return a perceptron of random weights, lively at every depth."""
     generator = torch.Generator().manual_seed(seed)
     linear = [nn.Linear(*pair) for pair in itertools.pairwise(widths)]
     with torch.no_grad():

@@ -95,7 +95,7 @@ def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> Curvat
     direction = torch.randn(flat.shape, generator=generator)
 
     def turned(point: Tensor, axis: Tensor) -> Tensor:
-        """The Hessian times a direction of length 1, flat."""
+        """Return the Hessian times a direction of length 1, flat."""
         ahead, back = (slopes(network, point + step * axis, mine, competitors) for step in (sigma, -sigma))
         return (ahead - back) / (2 * sigma)
 

@@ -27,7 +27,7 @@ ORDER = (MMSE_, MMSE_MVS, TAYLOR, TAYLOR_MVS, SOFTMAX)
 
 
 def entrants(sigma: float, budgets: Sequence[int]) -> dict[tuple[str, int], Score]:
-    """The papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form."""
+    """Return the papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form."""
     scores_by_key: dict[tuple[str, int], Score] = {
         (TAYLOR, 0): Taylor(sigma),
         (TAYLOR_MVS, 0): TaylorMVS(sigma),
@@ -63,7 +63,7 @@ COUNTED, NORMAL = "counted", "moments"
 def score_many(
     network: nn.Module, x: Tensor, y: Tensor, sigma: float, draws: dict[str, int], seed: int
 ) -> tuple[brittle.Table, dict[str, Score]]:
-    """The run over many points, and its scores by name: counted, normal margins, the papers' MMSE, softmax."""
+    """Return the run over many points, and its scores by name: counted, normal margins, the papers' MMSE, softmax."""
     scores: dict[str, Score] = {
         COUNTED: MonteCarlo(sigma, draws=draws[COUNTED], limit=None),
         NORMAL: Moments(sigma, draws=draws[NORMAL]),
@@ -82,7 +82,7 @@ def points_of(table: brittle.Table, scores: dict[str, Score]) -> pd.DataFrame:
 
 
 def classes_of(table: brittle.Table, scores: dict[str, Score]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The means of each class, and one row with the test, by the library's analysis of class bias on counts.
+    """Return the means of each class, and one row with the test, by the library's analysis of class bias on counts.
 
     The second table holds `p_value`, corrected for the number of classes, the `spread` of the class means, and how
     many classes may be the least robust.
@@ -105,5 +105,5 @@ def accuracy(network: nn.Module, x: Tensor, y: Tensor) -> float:
 
 
 def nearest_sigma(sigmas: NDArray[np.float64], holding: NDArray[np.float64], share: float) -> float:
-    """The sigma whose mean `p_robust` is nearest to `share`; the smaller one where two are as near."""
+    """Return the sigma whose mean `p_robust` is nearest to `share`; the smaller one where two are as near."""
     return float(sigmas[np.argmin(np.abs(holding - share))])

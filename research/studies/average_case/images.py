@@ -29,7 +29,7 @@ STEPS, RATE, DECAY = 100, 5e-3, 1e-2
 
 
 def sides(table: brittle.Table, score: Score, count: int) -> Frame:
-    """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`.
+    """Return the `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`.
 
     The most robust are those whose flip probability is surely small: ordered by the upper end of its interval. A class
     with fewer than `2 * count` points is split in halves, so that no point is on both sides.
@@ -47,7 +47,7 @@ def sides(table: brittle.Table, score: Score, count: int) -> Frame:
 
 
 def reader(kind: str, shape: torch.Size) -> nn.Module:
-    """A classifier of two kinds of images of this shape."""
+    """Return a classifier of two kinds of images of this shape."""
     if kind == READERS[0]:
         return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), 1))
     body = nn.Sequential(
@@ -104,7 +104,7 @@ def separability(x: Tensor, chosen: dict[str, Frame], seed: int) -> pd.DataFrame
 
 
 def small_pictures(x: Tensor, chosen: dict[str, Frame], value: Callable[[str, int], float]) -> pd.DataFrame:
-    """The first of each class and side, the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
+    """Return the first of each class and side, as a PNG or JPEG: `by`, `side`, `class`, `value`, `picture`."""
     rows = []
     for by, frame in chosen.items():
         for example in frame[frame["rank"] == 1].to_dict("records"):
@@ -115,7 +115,7 @@ def small_pictures(x: Tensor, chosen: dict[str, Frame], value: Callable[[str, in
 
 
 def encoded(levels: NDArray[np.uint8]) -> bytes:
-    """An image of `[H, W, 1]` or `[H, W, 3]` levels in a file."""
+    """Return an image of `[H, W, 1]` or `[H, W, 3]` levels in a file."""
     image, files = Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels), []
     for kind, options in (("PNG", {"optimize": True}), ("JPEG", {"quality": 85})):
         stream = io.BytesIO()

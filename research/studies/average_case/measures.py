@@ -85,7 +85,7 @@ SIZES = {
 
 
 def alone(setting: Setting) -> Iterable[Step]:
-    """The sigmoid on random problems, and the counterexample; run times on networks with random weights."""
+    """Return the sigmoid on random problems, and the counterexample; run times on networks with random weights."""
     size, code = SIZES[setting.size], code_digest(__name__)
     identity = {"seed": setting.seed, "problems": size.problems, "code": code}
     yield Step(GLOBAL, identity, partial(without_network, size.problems, setting.seed))
@@ -94,7 +94,7 @@ def alone(setting: Setting) -> Iterable[Step]:
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth, the estimates, and what is asked about points."""
+    """Return the truth, the estimates, and what is asked about points."""
     size = SIZES[setting.size]
     measuring = OneNetwork(network, setting, size)
     truth = (yield measuring.step("truth", measuring.truth, about=measuring.about))["truth"].to_pandas()
@@ -107,7 +107,7 @@ def of_network(network: Network, setting: Setting) -> Steps:
 
 
 def without_network(problems: int, seed: int) -> Tables:
-    """The sigmoid on random problems, and the counterexample."""
+    """Return the sigmoid on random problems, and the counterexample."""
     problem_frames = [random_problems(dimension, kind, problems, seed) for kind in KINDS for dimension in DIMENSIONS]
     return {
         "problems": as_table(pd.concat(problem_frames, ignore_index=True)),
@@ -145,13 +145,13 @@ class OneNetwork(Measuring[Size]):
         return {"network": pa.Table.from_pylist([row]), "truth": as_table(pd.concat(parts, ignore_index=True))}
 
     def estimates(self) -> Tables:
-        """The papers' estimators at each sigma, and the sigmoid beside the integral at the margins that they see."""
+        """Run the papers' estimators at each sigma, and the sigmoid and the integral at their margins."""
         model, (x, _) = self.load(), self.points(self.size.points)
         frame = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
         return {"estimates": as_table(frame), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
 
     def printed(self, sigma: float) -> Tables:
-        """Some points with the draws of the UAI paper, beside the few that are said to be enough."""
+        """Estimate some points with the draws of the UAI paper, and with the few that it calls enough."""
         count, draws = self.size.printed
         frame = estimates(self.load(), self.points(count)[0], (sigma,), (PAPER_DRAWS, draws), self.setting.seed)
         return {"printed": as_table(frame)}

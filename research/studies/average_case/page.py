@@ -94,7 +94,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
 
 
 def own_share(results: Results) -> float:
-    """The share of the copies that hold at each network's own sigma, in the mean over networks."""
+    """Return the share of the copies that hold at each network's own sigma, in the mean over networks."""
     return float(results.at_own_sigma("robustness")["mean"].mean())
 
 

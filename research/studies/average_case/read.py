@@ -45,7 +45,7 @@ class Results:
         self.printed_draws = int(self.frames["printed"]["draws"].max())
 
     def errors(self, estimator: str, draws: int | None = None) -> Frame:
-        """The errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
+        """Return the errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
         frame = self.frames["errors"]
         sampled = estimator in (MMSE_, MMSE_MVS)
         budget = (self.budgets[-1] if sampled else 0) if draws is None else draws
@@ -56,11 +56,11 @@ class Results:
         return means(self.errors(estimator, draws), ["sigma"], ["error", "bias", "floor", "kept"])
 
     def telling_error(self, estimator: str, draws: int | None = None) -> Frame:
-        """The mean error over networks at each sigma that tells."""
+        """Return the mean error over networks at each sigma that tells."""
         return self.by_sigma(estimator, draws).set_index("sigma")["error"][self.telling]
 
     def printed(self, estimator: str, draws: int | None = None) -> float:
-        """The mean error over networks of the table `printed`; MMSE with the draws of the paper unless said."""
+        """Return the mean error over networks of the table `printed`; MMSE with the draws of the paper unless said."""
         frame, sampled = self.frames["printed"], estimator in (MMSE_, MMSE_MVS)
         budget = (self.printed_draws if sampled else 0) if draws is None else draws
         return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == budget)]["error"].mean())
@@ -81,7 +81,7 @@ class Results:
         return 1 / (example["points"] * example["reference"])
 
     def parts(self) -> dict[str, Results]:
-        """The same of each data set alone."""
+        """Return the same of each data set alone."""
         return {dataset: Results(_of(self.tables, dataset)) for dataset in sorted(set(self.networks["dataset"]))}
 
     def at_own_sigma(self, table: str) -> Frame:
@@ -91,7 +91,7 @@ class Results:
         return frame[frame["sigma"] == frame["network"].map(chosen)]
 
     def families(self) -> list[Frame]:
-        """The networks of one data set and architecture, of gradient-norm regularisation and plain, by strength."""
+        """Return networks with gradient-norm regularisation and plain ones, per data set and architecture, by strength."""
         looked = self.networks[self.networks["way"].isin([PLAIN, REGULARISED])]
         groups = [group.sort_values("strength") for _, group in looked.groupby(["dataset", "architecture"], sort=True)]
         return [group for group in groups if {PLAIN, REGULARISED} <= set(group["way"])]
@@ -115,7 +115,7 @@ def whole(frame: Frame, names: list[str]) -> Frame:
 
 
 def _of(tables: Tables, dataset: str) -> Tables:
-    """The rows of a data set; tables that know of none as they are."""
+    """Return the rows of a data set; tables that know of none as they are."""
     return {
         name: table.filter(pc.field("dataset") == dataset) if "dataset" in table.column_names else table
         for name, table in tables.items()

@@ -154,7 +154,7 @@ def nearer(results: Results) -> tuple[str, str]:
 
 
 def scaled(results: Results) -> Finding:
-    """The factor."""
+    """Judge the factor."""
     lowest, highest = nearer(results)
     return Finding(
         "does the factor 1.702 of one dimension belong in the multivariate sigmoid?",
@@ -165,7 +165,7 @@ def scaled(results: Results) -> Finding:
 
 
 def enough(results: Results) -> tuple[float, int, float]:
-    """The error of MMSE with the most draws, the fewest copies that are off by less, and its passes; NaN for none."""
+    """Return MMSE's error with the most draws, the fewest copies with a smaller one, and its passes; NaN for none."""
     rows = results.frames["counting"].groupby("copies")["error"].mean()
     at_sigma = results.at_own_sigma("errors").query("estimator == @MMSE_ and draws == @results.budgets[-1]")
     mmse = float(at_sigma["error"].mean())
@@ -199,7 +199,7 @@ def few_draws(results: Results) -> Finding:
 
 
 def as_near(results: Results) -> Finding:
-    """Copies with the same error."""
+    """Judge the number of copies with the same error."""
     rows = results.frames["printed"].query("estimator == @MMSE_ and draws == @results.printed_draws")
     return Finding(
         "how many copies are as near as MMSE with the paper's draws?",
@@ -216,7 +216,7 @@ def ratios(results: Results, architecture: str, code: str = LIBRARY) -> dict[str
 
 
 def in_short(times_by_name: dict[str, float]) -> str:
-    """These ratios in a few words."""
+    """Return these ratios in a few words."""
     return f"{decimals(times_by_name[TAYLOR], 0)}, and {decimals(times_by_name[MMSE_], 0)} ({PAPER_DRAWS} draws)"
 
 
@@ -234,7 +234,7 @@ def times(results: Results, code: str) -> Finding:
 
 
 def small(results: Results) -> Finding:
-    """The same where a pass takes next to no time."""
+    """Judge the same where a pass takes next to no time."""
     return Finding(
         "and on small networks?",
         "",

@@ -116,7 +116,7 @@ def apart(results: Results) -> Finding:
 
 
 def _reads_better(row: Frame) -> Agreement:
-    """The verdict on the CNN."""
+    """Return the verdict on the CNN."""
     if not row[f"{NORMAL}_low"] > READS:
         return Agreement.UNMEASURED
     if row["gap"] >= GAP:

@@ -68,7 +68,7 @@ def random_problems(dimension: int, kind: str, count: int, seed: int) -> pd.Data
 
 
 def at_the_margins(network: nn.Module, x: Tensor, sigmas: tuple[float, ...]) -> pd.DataFrame:
-    """The same at the margins of a network that is linearised at each point, at every sigma."""
+    """Return the same at the margins of a network that is linearised at each point, at every sigma."""
     linearised, rows = brittle.linearize(brittle.Classifier(network, bounds=(0, 1)), x), []
     for point, predicted in enumerate(linearised.predicted.tolist()):
         logits, gram = linearised.logits[point].numpy(), linearised.gram[point].numpy()

@@ -42,7 +42,7 @@ FEWEST_CLASSES = 3
 
 
 def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
-    """The tables of the results: most hold a row for each network and sigma."""
+    """Return the tables of the results: most hold a row for each network and sigma."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for name in names_of(tables_by_step):
         for table, frame in of_network(name, tables_by_step).items():
@@ -57,7 +57,7 @@ def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
 
 
 def of_network(name: str, tables_by_step: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
-    """The results of one network."""
+    """Return the results of one network."""
     facts = tables_by_step[f"{name}/truth"]["network"].to_pandas()
     truth = tables_by_step[f"{name}/truth"]["truth"].to_pandas()
     estimates = tables_by_step[f"{name}/estimates"]["estimates"].to_pandas()
@@ -129,7 +129,7 @@ def robustness(truth: Frame) -> pd.DataFrame:
 
 
 def counting(truth: Frame) -> pd.DataFrame:
-    """The mean absolute difference of a count from one of `PAPER_REFERENCE` copies, by the number of copies."""
+    """Return the mean absolute difference of a count from one of `PAPER_REFERENCE` copies, by the number of copies."""
     flip = (truth["flips"] / truth["draws"]).to_numpy()
     mean_errors = [error_of_counting(flip, copies, PAPER_REFERENCE) for copies in COPIES]
     return pd.DataFrame({"copies": COPIES, "error": mean_errors})
@@ -148,7 +148,7 @@ def sigmoid_errors(frame: Frame) -> pd.DataFrame:
 
 
 def problem_errors(frame: Frame) -> pd.DataFrame:
-    """The same on the random problems of each kind and dimension, and the mean difference with its sign."""
+    """Return the same on the random problems of each kind and dimension, and the mean difference with its sign."""
     rows = []
     for (kind, dimension), group in frame.groupby(["kind", "dimension"], sort=False):
         row: dict[str, object] = {"kind": kind, "dimension": dimension, "count": len(group)}

@@ -91,12 +91,12 @@ GREY: dict[str, tuple[Any, ...]] = {
 
 
 def strengths(channels: int) -> dict[str, tuple[Any, ...]]:
-    """The kinds of corruption for images of so many channels, and their strengths."""
+    """Return the kinds of corruption for images of so many channels, and their strengths."""
     return GREY if channels == 1 else COLOUR
 
 
 def corrupt(image: NDArray[np.uint8], kind: str, severity: int, draw: Draw) -> NDArray[np.uint8]:
-    """A corrupted copy of an image `[H, W, C]` of levels."""
+    """Return a corrupted copy of an image `[H, W, C]` of levels."""
     strength = strengths(image.shape[2])[kind][severity - 1]
     if kind in OWN:
         changed = WHITE * OWN[kind](image / WHITE, strength, draw)
@@ -116,6 +116,6 @@ def corrupt_all(x: Tensor, kind: str, severity: int, seed: int) -> Tensor:
 
 
 def generator_for(seed: int, kind: str, severity: int, point: str) -> Draw:
-    """The generator of one copy, keyed by (seed, kind, severity, point id)."""
+    """Return the generator of one copy, keyed by (seed, kind, severity, point id)."""
     key = f"{seed}\n{kind}\n{severity}\n{point}".encode("utf-8", "surrogatepass")
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))

@@ -12,7 +12,7 @@ from studies.corruptions.shapes import scale
 
 
 def defocus_blur(image: Image, strength: tuple[float, float], draw: Draw) -> Image:
-    """The mean over a disc whose edge is smooth; `strength`: its radius, and the deviation of the smoothing."""
+    """Return the mean over a disc whose edge is smooth; `strength`: its radius, and the deviation of the smoothing."""
     radius, deviation = strength
     across = np.arange(-8, 9)
     disc = (np.hypot(*np.meshgrid(across, across)) <= radius).astype(np.float64)
@@ -49,7 +49,7 @@ def motion_blur(image: Image, strength: tuple[int, float], draw: Draw) -> Image:
 
 
 def smear(image: Image, radius: int, deviation: float, degrees: float) -> Image:
-    """The mean of the pixels to one side, `2 radius + 1` of them, by half a bell; those beyond the edge are its own."""
+    """Average `2 radius + 1` pixels to one side by half a bell; those beyond the edge repeat it."""
     steps, angle = np.arange(2 * radius + 1), np.deg2rad(degrees)
     weights = np.exp(-((steps / deviation) ** 2) / 2)
     rows, columns = (np.arange(side) for side in image.shape[:2])
@@ -62,7 +62,7 @@ def smear(image: Image, radius: int, deviation: float, degrees: float) -> Image:
 
 
 def zoom_blur(image: Image, end: float, draw: Draw) -> Image:
-    """The mean of the image and of its enlargements by 1, 1.01, ... `end`."""
+    """Return the mean of the image and of its enlargements by 1, 1.01, ... `end`."""
     factors = np.arange(1, end + 0.005, 0.01)
     copies = [scale(image, factor, draw) for factor in factors]
     return (image + sum(copies)) / (len(copies) + 1)

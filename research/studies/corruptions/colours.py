@@ -8,7 +8,7 @@ from brittle.extensions.image_noise import Draw, Image
 
 
 def speckle_noise(image: Image, deviation: float, draw: Draw) -> Image:
-    """Normal noise in proportion to the level."""
+    """Add normal noise in proportion to the level."""
     return image * (1 + draw.normal(0, deviation, image.shape))
 
 

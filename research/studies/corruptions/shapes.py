@@ -18,14 +18,14 @@ def scale(image: Image, factor: float, draw: Draw) -> Image:
 
 
 def _between(side: int, factor: float) -> Image:
-    """The weights by which a row of so many pixels becomes longer: linear ones between neighbours."""
+    """Return the weights by which a row of so many pixels becomes longer: linear ones between neighbours."""
     pixels, centre = np.arange(side), (side - 1) / 2
     places = centre + (pixels - centre) / factor
     return np.maximum(0, 1 - np.abs(places[:, None] - pixels))
 
 
 def shear(image: Image, radians: float, draw: Draw) -> Image:
-    """The vertical leans to a drawn side by this angle, and keeps its length."""
+    """Return the vertical leans to a drawn side by this angle, and keeps its length."""
     angle = radians * draw.choice((-1, 1))
     matrix = np.array([[math.cos(angle), 0, 0], [-math.sin(angle), 1, 0], [0, 0, 1]])
     centre = (np.array(image.shape) - 1) / 2
@@ -34,12 +34,12 @@ def shear(image: Image, radians: float, draw: Draw) -> Image:
 
 
 def rotate(image: Image, radians: float, draw: Draw) -> Image:
-    """Turned to a drawn side."""
+    """Turn the image to a drawn side."""
     return KINDS["rotation"].apply(image, math.degrees(radians) * draw.choice((-1, 1)), draw)
 
 
 def translate(image: Image, pixels: int, draw: Draw) -> Image:
-    """Moved along both sides, each way drawn."""
+    """Move the image along both sides, in drawn directions."""
     return KINDS["shift"].apply(image, pixels * draw.choice((-1.0, 1.0), 2), draw)
 
 

@@ -19,7 +19,7 @@ WATER, MUD = np.array([175, 238, 238]) / 255, np.array([63, 42, 20]) / 255
 
 
 def fog(image: Image, strength: tuple[float, float], draw: Draw) -> Image:
-    """A cloud over the image; `strength`: how dense, and how smooth.
+    """Return a cloud over the image; `strength`: how dense, and how smooth.
 
     On grey images it is a corner of a larger cloud.
     """
@@ -65,7 +65,7 @@ def snow(image: Image, strength: tuple[float, float, float, float, int, float, f
 
 
 def spatter(image: Image, strength: tuple[float, float, float, float, float, str], draw: Draw) -> Image:
-    """Drops of water, which shine, or of mud, which is dark grey on grey images.
+    """Add drops of water, which shine, or of mud, which is dark grey on grey images.
 
     `strength`: mean and deviation of a field, the deviation by which it is smoothed, its least level in a drop, the
     share of water, or the deviation by which mud is smoothed, and which of them it is.

@@ -88,7 +88,7 @@ class Rows:
         high: Any = np.nan,
         status: Any = "ok",
     ) -> None:
-        """The estimates of all points by one estimator at one budget."""
+        """Return the estimates of all points by one estimator at one budget."""
         numbers = np.asarray(p_robust, dtype=np.float64)
         values = (origin, estimator, budget, np.arange(len(numbers)), numbers, low, high, status, passes)
         self.parts.append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
@@ -132,7 +132,7 @@ def by_library(
 
 
 def as_printed(network: nn.Module, x: Tensor, sigma: float, budgets: Sequence[int], seed: int) -> pd.DataFrame:
-    """The estimators of the paper as it prints them, at every budget."""
+    """Return the estimators of the paper as it prints them, at every budget."""
     estimates = Rows()
     for name, estimate in {
         "taylor": printed.taylor, "taylor_mvs": printed.taylor_mvs, "softmax": printed.softmax,
@@ -149,7 +149,7 @@ def as_printed(network: nn.Module, x: Tensor, sigma: float, budgets: Sequence[in
 def of_user(
     name: str, estimate: Estimator, network: nn.Module, x: Tensor, sigma: float, budgets: Sequence[int], seed: int
 ) -> pd.DataFrame:
-    """A user's estimator at every budget.
+    """Return a user's estimator at every budget.
 
     It is called as `estimate(network, points, sigma, draws, generator)` with points `[B, *shape]` and gives `p_robust`,
     `[B]`, or `(p_robust, low, high)`, the ends of its 99% intervals besides. NaN stands where it has no number. Rows
@@ -206,7 +206,7 @@ def check_estimators(written: Sequence[str]) -> None:
 
 
 def load_estimator(written: str) -> Estimator:
-    """The function that `FILE.py:NAME` names.
+    """Return the function that `FILE.py:NAME` names.
 
     Raises:
         StudyError: there is none.

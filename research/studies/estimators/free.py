@@ -30,7 +30,7 @@ SEVERITY = 3
 
 
 def free_scores(sigma: float) -> dict[str, Score]:
-    """The scores by name; `sigma` is that of the two that know of noise."""
+    """Return the scores by name; `sigma` is that of the two that know of noise."""
     return {
         "max_probability": MaxProbability(), "probability_margin": ProbabilityMargin(), "entropy": Entropy(),
         "logit_margin": LogitMargin(), "feature_margin": FeatureMargin(), "first_order_margin": FirstOrderMargin(),
@@ -60,7 +60,7 @@ def score_points(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tupl
 
 
 def distances(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
-    """The L2 distance to the nearest input found with another prediction, by the fast search."""
+    """Return the L2 distance to the nearest input found with another prediction, by the fast search."""
     score = InputMargin(norm="l2", effort="fast")
     classifier = brittle.Classifier(network, bounds=(0, 1))
     return brittle.score(classifier, x, [score], seed=seed, most_failures=None)[score].value.to_numpy(np.float64)
@@ -68,7 +68,7 @@ def distances(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
 
 @torch.no_grad()
 def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
-    """The share of the corruptions that change the prediction of each point."""
+    """Return the share of the corruptions that change the prediction of each point."""
     predicted, kinds = network(x).argmax(1), strengths(x.shape[1])
     changed = [network(corrupt_all(x, kind, SEVERITY, seed)).argmax(1) != predicted for kind in kinds]
     return torch.stack(changed).double().mean(0).numpy()

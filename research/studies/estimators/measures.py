@@ -84,7 +84,7 @@ class OneNetwork(Measuring[Size]):
     """Measurements of a network."""
 
     def levels(self) -> Tables:
-        """The sigma of each level, and the accuracy of the network on the points of the free scores."""
+        """Return the sigma of each level, and the accuracy of the network on the points of the free scores."""
         model, size = self.load(), self.size
         x, y = self.points(size.free)
         with torch.no_grad():
@@ -102,26 +102,26 @@ class OneNetwork(Measuring[Size]):
         return {"truth": pa.table({"flips": flips.numpy(), "draws": draws})}
 
     def by_library(self, sigma: float, rare: bool) -> Tables:
-        """The library's estimators."""
+        """Return the library's estimators."""
         x, _ = self.points(self.size.points)
         frame = by_library(self.load(), x, sigma, self.size.budgets, rare, self.setting.seed)
         return {"estimates": as_table(frame)}
 
     def as_printed(self, sigma: float) -> Tables:
-        """The paper's estimators."""
+        """Return the paper's estimators."""
         x, _ = self.points(self.size.points)
         frame = as_printed(self.load(), x, sigma, self.size.budgets, self.setting.seed)
         return {"estimates": as_table(frame)}
 
     def of_user(self, written: str, sigma: float) -> Tables:
-        """An estimator of a user."""
+        """Return an estimator of a user."""
         x, _ = self.points(self.size.points)
         estimate = load_estimator(written)
         frame = of_user(name_of(written), estimate, self.load(), x, sigma, self.size.budgets, self.setting.seed)
         return {"estimates": as_table(frame)}
 
     def free(self, sigma: float) -> Tables:
-        """The free scores, and what they are to foretell beside flips."""
+        """Return the free scores, and what they are to foretell beside flips."""
         model, size, seed = self.load(), self.size, self.setting.seed
         x, y = self.points(size.free)
         scores, absent = score_points(model, x, sigma, seed)

@@ -41,7 +41,7 @@ def moments_and_counting(results: Results) -> Finding:
 
 
 def shares(results: Results, budget: int) -> tuple[float, float, int]:
-    """The error of the default by that of counting with as many passes, over networks and levels of noise.
+    """Return the error of the default by that of counting with as many passes, over networks and levels of noise.
 
     The geometric mean, the worst, and in how many cases the default is further off.
     """
@@ -51,7 +51,7 @@ def shares(results: Results, budget: int) -> tuple[float, float, int]:
 
 
 def over_budgets(results: Results) -> str:
-    """The means and the worst cases of all budgets, from the least to the most."""
+    """Return the means and the worst cases of all budgets, from the least to the most."""
     means, worst, _ = zip(*(shares(results, budget) for budget in results.budgets), strict=True)
     return (
         f"{decimals(min(means), 2)} to {decimals(max(means), 2)} of the error of counting in the geometric mean, and "
@@ -60,7 +60,7 @@ def over_budgets(results: Results) -> str:
 
 
 def default_and_counting(results: Results) -> list[Finding]:
-    """The default beside counting as many copies, with each number of draws."""
+    """Judge the default beside counting as many copies, with each number of draws."""
     lines = []
     for budget in results.budgets:
         mean, worst, further = shares(results, budget)
@@ -90,7 +90,7 @@ def intervals(results: Results) -> Finding:
 
 
 def free_flips(results: Results) -> list[Finding]:
-    """The free score that finds what breaks under noise, at each level."""
+    """Judge the free score that finds what breaks under noise, at each level."""
     lines = []
     for level in results.levels:
         best = results.as_good(f"noise, {level}", results.of_one_pass)[0]
@@ -106,7 +106,7 @@ def free_flips(results: Results) -> list[Finding]:
 
 
 def wrong_and_corrupted(results: Results) -> list[Finding]:
-    """The free score that finds mistakes, and the one that finds what a corruption changes."""
+    """Judge the free score that finds mistakes, and the one that finds what a corruption changes."""
     lines = []
     for outcome, on in (("wrong", "wrong predictions"), ("corruption", "changed by corruption")):
         best = results.as_good(outcome)[0]

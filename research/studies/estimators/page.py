@@ -92,7 +92,7 @@ def answer(results: Results) -> str:
 
 
 def by_counting(estimator: str, rows: Mapping[str, Row]) -> Glance:
-    """The error of an estimator by that of counting, on each network."""
+    """Return the error of an estimator by that of counting, on each network."""
     return Glance(f"{estimator}: error by that of counting", rows, "dots: networks, ticks: equal errors", log=True)
 
 

@@ -21,7 +21,7 @@ NEAR = 1.25
 
 
 def ends(numbers: Sequence[float], places: int) -> str:
-    """The least and the most."""
+    """Return the least and the most."""
     return f"{decimals(min(numbers), places)} to {decimals(max(numbers), places)}"
 
 
@@ -31,7 +31,7 @@ def _errors(results: Results, name: str, budget: int = 0) -> list[float]:
 
 
 def best_estimators(results: Results) -> list[Finding]:
-    """The order of the papers' estimators, at each level."""
+    """Judge the order of the papers' estimators, at each level."""
     budget, lines = results.budgets[-1], []
     names = (("mmse", budget), ("mmse_mvs", budget), ("taylor", 0), ("taylor_mvs", 0), ("softmax", 0))
     for place, level in enumerate(results.levels):
@@ -93,7 +93,7 @@ def counting_is_slow(results: Results) -> Finding:
 
 
 def sigmoid(results: Results) -> Finding:
-    """The sigmoid in the place of the normal integral."""
+    """Judge the sigmoid in the place of the normal integral."""
     ratios = []
     for name, budget in (("taylor", 0), ("mmse", results.budgets[-1])):
         pairs = zip(_errors(results, f"{name}_mvs", budget), _errors(results, name, budget), strict=True)
@@ -107,7 +107,7 @@ def sigmoid(results: Results) -> Finding:
 
 
 def softmax_value(results: Results) -> Finding:
-    """The value of softmax."""
+    """Judge the value of softmax."""
     softmax_errors = _errors(results, "softmax")
     sampled = [_errors(results, name, results.budgets[-1]) for name in ("mmse", "mmse_mvs")]
     worst = np.max([_errors(results, "taylor"), _errors(results, "taylor_mvs"), *sampled], axis=0)
@@ -120,7 +120,7 @@ def softmax_value(results: Results) -> Finding:
 
 
 def softmax_order(results: Results) -> Finding:
-    """The order that softmax gives."""
+    """Judge the order that softmax gives."""
     ranks = [results.one(level, PRINTED, "softmax", 0)["spearman"] for level in results.levels]
     return Finding(
         "softmax and robustness are not strongly correlated",
@@ -156,6 +156,6 @@ def margins_find(results: Results) -> Finding:
 
 
 def flips_counted(results: Results) -> str:
-    """The share of copies that flip at each level, in the mean."""
+    """Return the share of copies that flip at each level, in the mean."""
     shares = results.networks.groupby("level", sort=False)["flips"].mean()
     return ", ".join(percent(float(share), 0) for share in shares)

@@ -106,7 +106,7 @@ def normal_integral(values: Tensor, slopes: Tensor, sigma: float) -> Tensor:
 
 
 def _cdf(place: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
-    """The normal integral up to `place`; NaN where a gradient is zero."""
+    """Return the normal integral up to `place`; NaN where a gradient is zero."""
     if not np.isfinite(place).all():
         return np.nan
     drawn: Any = {"rng": np.random.default_rng(0)} if SEEDED else {}

@@ -23,7 +23,7 @@ MANY = 10_000
 
 
 def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
-    """The results, by their names.
+    """Return the results, by their names.
 
     `levels`, `errors`, `free`, `confident`, `absent`: of each network. `estimators`, `scores`: over networks.
     """

@@ -25,7 +25,7 @@ def on_sphere(shape: torch.Size, radius: float, count: int, generator: torch.Gen
 
 @torch.no_grad()
 def count_changes(network: nn.Module, points: Tensor, radius: float, pairs: int, seed: int) -> pd.DataFrame:
-    """The moments of `dp = p_c(x + e) - p_c(x)` at each point, from pairs `e` and `-e` on the sphere, a row a point.
+    """Count the moments of `dp = p_c(x + e) - p_c(x)` from pairs `e` and `-e` on the sphere, a row per point.
 
     Columns `mean` (`E[dp]`), `variance` (`Var[dp]`) and `absolute` (`E|dp|`), each with its standard error over pairs
     in `NAME_se`, and `flips`, the share of the copies with another class. In a pair what the gradient does cancels, so

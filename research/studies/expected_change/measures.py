@@ -67,7 +67,7 @@ def alone(setting: Setting) -> Iterable[Step]:
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth by counting, what the library says, both under corruptions, and the flips of confident points."""
+    """Measure the truth, the library's scores, both under corruptions, and the flips of confident points."""
     measuring = OneNetwork(network, setting, SIZES[setting.size])
     yield measuring.step("points", measuring.scored, about=measuring.about)
     yield measuring.step("counted", measuring.counted, radii=RADII)
@@ -106,14 +106,14 @@ class OneNetwork(Measuring[Size]):
         return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
 
     def counted(self) -> Tables:
-        """`changes`: the truth at each point and radius."""
+        """Count the truth at each point and radius, `changes`."""
         model, (x, _) = self.load(), self.inputs()
         seed = self.setting.seed + 1  # other draws than the library's
         frames = [count_changes(model, x, radius, self.size.pairs, seed).assign(radius=radius) for radius in RADII]
         return {"changes": as_table(pd.concat(frames, ignore_index=True))}
 
     def library(self) -> Tables:
-        """`changes`: what the library says of the same."""
+        """Score the same by the library, `changes`."""
         x, _ = self.inputs()
         frame = score_changes(self.load(), x, RADII, self.size.draws, self.setting.seed)
         return {"changes": as_table(frame)}
@@ -153,5 +153,5 @@ class OneNetwork(Measuring[Size]):
 
 
 def norm_of_weights(network: torch.nn.Module) -> float:
-    """The L2 norm of all parameters together, as in the paper's table 2."""
+    """Return the L2 norm of all parameters together, as in the paper's table 2."""
     return sum(float(parameter.detach().double().square().sum()) for parameter in network.parameters()) ** 0.5

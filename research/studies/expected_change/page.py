@@ -105,7 +105,7 @@ def finds_confident(frames: Frames) -> bool:
 
 
 def confident_in_words(frames: Frames) -> str:
-    """The AUC of the Laplacian and of confidence among confident points, by length."""
+    """Return the AUC of the Laplacian and of confidence among confident points, by length."""
     parts = []
     for length in lengths_among_confident(frames):
         laplacian, _, confidence = ranked(frames, length, SURELY)

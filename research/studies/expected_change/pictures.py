@@ -22,7 +22,7 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 
 
 def ratios(changes: Frame) -> alt.FacetChart:
-    """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
+    """Draw true by predicted change against the length of the noise, a line per network, a panel per kind."""
     columns = changes[["network", "dataset", "group", "radius", "ratio"]].dropna()
     columns = named(columns.assign(equal=1.0, line=columns["network"], group=columns["group"].map(NAMED)))
     y = alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), axis=alt.Axis(values=[-100, -10, -1, 0, 1, 10, 100]))
@@ -35,7 +35,7 @@ def ratios(changes: Frame) -> alt.FacetChart:
 
 
 def corrupted(frame: Frame) -> alt.VConcatChart:
-    """The size of the Laplacian on corrupted images by that on clean ones, a mark a network, the most severe lowest.
+    """Draw the Laplacian's size on corrupted by that on clean images, a mark per network, the most severe lowest.
 
     Each data set has a panel, as its kinds are its own.
     """
@@ -46,7 +46,7 @@ def corrupted(frame: Frame) -> alt.VConcatChart:
 
 
 def of_dataset(rows: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
-    """The panel of one data set, on the axis of all."""
+    """Return the panel of one data set, on the axis of all."""
     x = logarithmic(alt.X("ratio:Q", title="size of the Laplacian, corrupted by clean"), columns["ratio"])
     y = alt.Y("kind:N", sort=[*dict.fromkeys(rows["kind"])], title=None)
     marks = alt.Chart(rows).mark_tick(thickness=1.5, size=7)

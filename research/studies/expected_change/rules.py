@@ -18,14 +18,14 @@ Frames = dict[str, Frame]
 
 
 def read(tables: Tables) -> Frames:
-    """The results by name, without JPEG compression of images that are JPEG copies."""
+    """Return the results by name, without JPEG compression of images that are JPEG copies."""
     frames = frames_of(tables)
     twice = (frames["corrupted"]["dataset"] == "cifar10") & (frames["corrupted"]["kind"] == "jpeg_compression")
     return frames | {"corrupted": frames["corrupted"][~twice]}
 
 
 def papers(frame: Frame) -> Frame:
-    """The rows at the paper's lengths."""
+    """Return the rows at the paper's lengths."""
     return frame[frame["radius"].isin(PAPERS)]
 
 

@@ -41,7 +41,7 @@ def findings(tables: Tables) -> list[Finding]:
 
 
 def theorem(frame: Frame, group: str) -> Finding:
-    """The theorem, on the networks of one group."""
+    """Judge the theorem, on the networks of one group."""
     holding = holds(frame)
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian",
@@ -53,7 +53,7 @@ def theorem(frame: Frame, group: str) -> Finding:
 
 
 def signs(frame: Frame) -> tuple[str, int, int]:
-    """The share of the points with the sign of the Laplacian, and on how many networks and lengths it is high."""
+    """Return the share of points with the Laplacian's sign, and on how many networks and lengths it is high."""
     shares = frame.dropna(subset="sign")["sign"]
     return percent(float(shares.mean())), int((shares >= TOLERANCE).sum()), len(shares)
 
@@ -86,7 +86,7 @@ def table_1(frames: Frames) -> Finding:
 
 
 def figure_4(frame: Frame, group: str) -> Finding:
-    """The Laplacian of points that flipped at least once."""
+    """Judge the Laplacian of points that flipped at least once."""
     surely = frame[frame["p"] < LEVEL]
     lower = surely["laplacian_ever"] < surely["laplacian_never"]
     return Finding(
@@ -110,7 +110,7 @@ def aucs(frames: Frames, length: float, among: str) -> Frame:
 
 
 def ranked(frames: Frames, length: float, among: str) -> list[float]:
-    """The mean AUC over networks of the Laplacian, of its size alone, and of confidence; NaN where there is none."""
+    """Return the mean AUC over networks of the Laplacian, its size alone, and confidence; NaN for none."""
     means = aucs(frames, length, among).mean()
     return [float(means[name]) for name in ("laplacian", "laplacian size", "max_probability")]
 
@@ -121,7 +121,7 @@ def better(area: float, reference: float) -> str:
 
 
 def beside_confidence(frames: Frames) -> Finding:
-    """The Laplacian as a ranking, beside what one pass gives."""
+    """Judge the Laplacian as a ranking, beside what one pass gives."""
     laplacian, _, confidence = ranked(frames, RADII[-1], ALL)
     return Finding(
         BESIDE,
@@ -133,12 +133,12 @@ def beside_confidence(frames: Frames) -> Finding:
 
 
 def lengths_among_confident(frames: Frames) -> list[float]:
-    """The lengths at which confident points of enough networks lose their class."""
+    """Return the lengths at which confident points of enough networks lose their class."""
     return [length for length in LONG if len(aucs(frames, length, SURELY)) >= NETWORKS]
 
 
 def among_confident(frames: Frames) -> list[Finding]:
-    """The same as the paper asks it: of points whose prediction is not uncertain (section 3.1.1)."""
+    """Judge the same as the paper asks it: of points whose prediction is not uncertain (section 3.1.1)."""
     lines = []
     for length in lengths_among_confident(frames):
         laplacian, size, confidence = ranked(frames, length, SURELY)
@@ -154,7 +154,7 @@ def among_confident(frames: Frames) -> list[Finding]:
 
 
 def on_enough(frame: Frame) -> tuple[Frame, bool]:
-    """The networks with enough corrupted images where there are several, or else all; and whether there are."""
+    """Return the networks with enough corrupted images where there are several, or else all; and whether there are."""
     enough = frame[frame["images"] >= IMAGES]
     return (enough, True) if enough["network"].nunique() >= NETWORKS else (frame, False)
 
@@ -166,14 +166,14 @@ def images_of(frame: Frame, dataset: str) -> str:
 
 
 def judged_on(dataset: str, enough: bool, holding: Frame) -> Agreement:
-    """The judgement of what the paper says of two data sets; on others, and of a few images, there is none."""
+    """Return the judgement of what the paper says of two data sets; on others, and of a few images, there is none."""
     if dataset.split("_")[0] not in PAPERS_DATA:
         return Agreement.UNSAID
     return judged_by_share(holding) if enough else Agreement.UNMEASURED
 
 
 def corrupted_larger(frame: Frame, dataset: str) -> Finding:
-    """The size of the Laplacian on corrupted images and on the same images clean."""
+    """Judge the size of the Laplacian on corrupted images and on the same images clean."""
     frame, enough = on_enough(frame)
     larger = frame["corrupted"] > frame["clean"]
     return Finding(
@@ -223,7 +223,7 @@ def models(frames: Frames) -> list[Finding]:
 
 
 def bound(frame: Frame) -> Finding:
-    """The bound on the mean size of the change."""
+    """Judge the bound on the mean size of the change."""
     loose = frame.groupby("radius")["loose"].median()
     return Finding(
         "is the mean size of the change at most the bound of equation 7, put right?",
@@ -247,7 +247,7 @@ def moments(frame: Frame) -> Finding:
 
 
 def cost(frame: Frame) -> Finding:
-    """Return the cost of a Laplacian."""
+    """Judge the cost of a Laplacian."""
     passes = [decimals(float(rows["passes"].mean()), 0) for _, rows in frame.groupby("group")]
     return Finding(
         "does the Laplacian take the whole, expensive Hessian?",

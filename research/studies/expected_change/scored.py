@@ -35,7 +35,7 @@ BENT = "bends"
 
 
 def score_all(network: nn.Module, x: Tensor, scores: Sequence[Score], seed: int) -> Any:
-    """The library's table of these scores; points that fail have no number."""
+    """Return the library's table of these scores; points that fail have no number."""
     classifier = brittle.Classifier(network, bounds=(0, 1))
     return brittle.score(classifier, x, scores, seed=seed, confidence=CONFIDENCE, most_failures=None)
 
@@ -54,7 +54,7 @@ def laplacians(table: Any, score: Laplacian) -> pd.DataFrame:
 
 
 def score_points(network: nn.Module, x: Tensor, seed: int) -> pd.DataFrame:
-    """The scores that know of no noise, a row a point."""
+    """Return the scores that know of no noise, a row a point."""
     laplacian = Laplacian(probes=PROBES)
     plain = {
         "max_probability": MaxProbability(), "probability_margin": ProbabilityMargin(), "logit_margin": LogitMargin(),

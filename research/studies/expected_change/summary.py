@@ -78,7 +78,7 @@ def group_of(points: Frame) -> str:
 
 
 def of_points(points: Frame) -> dict[str, float]:
-    """The Laplacian over points: by right and wrong predictions, its sign, its size, and beside confidence."""
+    """Return the Laplacian over points: by right and wrong predictions, its sign, its size, and beside confidence."""
     laplacian, correct = points["laplacian"].to_numpy(), points["right"].to_numpy()
     finite = np.isfinite(laplacian)
     wrong = finite & ~correct
@@ -120,7 +120,7 @@ def relative_error(
 
 
 def of_changes(points: Frame, truth: Frame, library: Frame, radius: float, inputs: int) -> dict[str, float]:
-    """The Laplacian's prediction `r^2 / (2 n) L`, the sampled moments and the bound, beside the truth at one radius.
+    """Compare the Laplacian's prediction `r^2 / (2 n) L`, sampled moments and bound with the truth at one radius.
 
     `sign` is the share of the points whose change is surely not 0 where the Laplacian has its sign; `ratio` the median
     there of true by predicted change. `violated` is the share of points where the mean size of the change is surely
@@ -181,7 +181,7 @@ def of_flips(points: Frame, flips: Array) -> dict[str, float]:
 
 
 def noise_of(length: float) -> str:
-    """The outcome of losing the class under noise of a length."""
+    """Return the outcome of losing the class under noise of a length."""
     return f"noise of length {length:g}"
 
 

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def affine_weight(network: nn.Module, x: Tensor) -> Array | None:
-    """The weight `W`, `[C, d]`, where `z(x) - z(0) = W x` at all of `x`; None where the network is not affine."""
+    """Return the weight `W`, `[C, d]`, if `z(x) - z(0) = W x` at all of `x`; None for a network that is not affine."""
     jacobian = torch.autograd.functional.jacobian(lambda row: network(row[None])[0], x[0])
     assert isinstance(jacobian, Tensor)
     weight = jacobian.flatten(1).double()

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def from_few(points: Frame, everything: Frame, standard: NDArray[np.bool_], epsilon: float, seed: int) -> list[Row]:
-    """A row for each size of subset: the error of three answers, over random subsets of `points`.
+    """Return a row for each size of subset: the error of three answers, over random subsets of `points`.
 
     `points` have margins and are the first of `everything`. Parts of them are set against the robust accuracy by the
     margins of them all; all of them against `attacked`, the share of everything that is right and withstands the

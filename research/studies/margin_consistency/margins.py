@@ -27,7 +27,7 @@ SCORES = ("logit_margin", "feature_margin", "probability_margin", "max_probabili
 
 
 def margins(network: nn.Module, x: Tensor, y: Tensor, norm: str, effort: str, seed: int) -> pd.DataFrame:
-    """A row for each point: `margin`, infinite where nothing was found, `status`, the scores, and whether it is right.
+    """Return per point `margin`, infinite where nothing was found, `status`, the scores, and `right`.
 
     `feature_margin` and `feature_distance` are NaN where the network does not end in a linear layer.
     """
@@ -70,7 +70,7 @@ def head_distances(network: nn.Module, x: Tensor) -> pd.DataFrame:
 
 
 def scores_of_all(network: nn.Module, x: Tensor, y: Tensor, seed: int) -> pd.DataFrame:
-    """The logit margin of each point, and whether it is right."""
+    """Return the logit margin of each point, and whether it is right."""
     classifier, score = brittle.Classifier(network, bounds=(0, 1)), LogitMargin()
     values = brittle.score(classifier, x, [score], seed=seed, most_failures=None)[score].value.to_numpy(np.float64)
     with torch.no_grad():

@@ -139,7 +139,7 @@ class OneNetwork(Measuring[Size]):
         return {"checked": as_table(pd.concat(frames))}
 
     def fab(self) -> Tables:
-        """The margins of the same points in Linf, and those that FAB finds."""
+        """Return the margins of the same points in Linf, and those that FAB finds."""
         model, (x, _) = self.load(), self.points(self.size.checked)
         nearest = brittle.nearest(brittle.Classifier(model, bounds=(0, 1)), x, norm="linf", effort=self.size.effort)
         with torch.no_grad():

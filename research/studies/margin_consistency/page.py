@@ -33,7 +33,7 @@ PAPER_GAP = 0.013
 
 
 def linf_of(tables: Tables) -> Frame:
-    """The networks in Linf."""
+    """Return the networks in Linf."""
     return where(frame_of(tables, "networks"), norm=NORMS[0])
 
 

@@ -95,7 +95,7 @@ def by_epsilon(epsilons: Frame) -> alt.FacetChart:
 
 
 def few(frame: Frame) -> alt.TopLevelMixin:
-    """The robust accuracy from half of the margins against that from all (figure 5)."""
+    """Return the robust accuracy from half of the margins against that from all (figure 5)."""
     columns = named(frame[frame["share"] == 0.5])[["dataset", "group", "truth", "estimate"]]
     axis, scale = alt.Axis(format="%"), alt.Scale(domain=(0, 1))
     points = alt.Chart(columns).mark_point(filled=False, size=50).encode(

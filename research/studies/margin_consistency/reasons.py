@@ -90,7 +90,7 @@ def isometric(linf: Frame) -> list[Finding]:
 
 
 def wide_of(pseudo: Frame) -> Frame:
-    """The taus of each network, a column for each score."""
+    """Return the taus of each network, a column for each score."""
     if not len(pseudo):
         return pseudo
     return pseudo.pivot_table(index=["group", "network"], columns="score", values="tau", sort=False).reset_index()
@@ -112,7 +112,7 @@ def learned(pseudo: Frame) -> Finding:
 
 
 def learned_where_strong(pseudo: Frame) -> Finding:
-    """The same on adversarially trained networks, none of which is weak here."""
+    """Judge the same on adversarially trained networks, none of which is weak here."""
     wide = where(wide_of(pseudo), group=ADVERSARIAL)
     taus = [mean(wide[score]) if len(wide) else "-" for score in ("logit_margin", "pseudo-margin, features")]
     return Finding(
@@ -139,7 +139,7 @@ def other_scores(scores: Frame) -> Finding:
 
 
 def beside_fab(fab: Frame) -> Finding:
-    """The attack that the paper takes its input margins from."""
+    """Judge the attack that the paper takes its input margins from."""
     total, nearer, further = (int(fab[column].sum()) if len(fab) else 0 for column in ("points", "nearer", "further"))
     return Finding(
         "are they nearer than FAB's, which the paper takes?",

@@ -67,7 +67,7 @@ def robust_networks(linf: Frame) -> list[Finding]:
 
 
 def other_networks(linf: Frame) -> Finding:
-    """The same networks trained in other ways."""
+    """Judge the same networks trained in other ways."""
     taus = numbers(linf[linf["group"] != ADVERSARIAL]["tau_of_all"])
     return Finding(
         "does it take adversarial training?",

@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 
 def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
-    """The tables, by their names; the functions that make their rows say what these hold."""
+    """Return the tables, by their names; the functions that make their rows say what these hold."""
     rows: dict[str, list[Row]] = {
         name: [] for name in ("networks", "epsilons", "scores", "bins", "few", "checked", "fab", "pseudo")
     }
@@ -81,7 +81,7 @@ def beside_fab(margins: Frame) -> Row:
 
 
 def right_points(points: Frame) -> Frame:
-    """The points that are predicted right: all that follows is about these."""
+    """Return the points that are predicted right: all that follows is about these."""
     return points[points["right"]]
 
 
@@ -133,7 +133,7 @@ def consistency(points: Frame, epsilon: float) -> Row:
 
 
 def by_epsilon(points: Frame) -> list[Row]:
-    """Detection by the logit margin at quantiles of the margins of the right points (figure 9)."""
+    """Return detection by the logit margin at quantiles of the margins of the right points (figure 9)."""
     correct = right_points(points)
     margin = correct["margin"].to_numpy()
     if not np.isfinite(margin).any():
@@ -163,7 +163,7 @@ def by_score(points: Frame) -> list[Row]:
 
 
 def binned(points: Frame) -> list[Row]:
-    """The mean input margin of points with alike logit margins, and its standard error (figure 2)."""
+    """Return the mean input margin of points with alike logit margins, and its standard error (figure 2)."""
     correct = right_points(points)
     correct = correct[np.isfinite(correct["margin"])].sort_values("logit_margin", kind="stable")
     rows = []

@@ -45,12 +45,12 @@ PAPERS_DATA = (data_name("cifar10"), data_name("cifar100"))
 
 
 def frame_of(tables: Tables, name: str) -> Frame:
-    """A table of the results; without rows where nothing of it was measured."""
+    """Return a table of the results; without rows where nothing of it was measured."""
     return tables[name].to_pandas() if name in tables else pd.DataFrame()
 
 
 def where(frame: Frame, **values: object) -> Frame:
-    """The rows with these values; a frame without rows as it is."""
+    """Return the rows with these values; a frame without rows as it is."""
     for column, value in values.items():
         frame = frame[frame[column] == value] if len(frame) else frame
     return frame
@@ -74,12 +74,12 @@ def mean(values: Iterable[float]) -> str:
 
 
 def of_paper(data: str, judgement: Agreement) -> Agreement:
-    """The judgement on data that the paper looks at, by their name on pages; on others it claims nothing."""
+    """Return the judgement on data that the paper looks at, by their name on pages; on others it claims nothing."""
     return judgement if data in PAPERS_DATA else Agreement.UNSAID
 
 
 def by_dataset(frame: Frame) -> Iterator[tuple[str, Frame]]:
-    """The adversarially trained networks of each data set with several, under its name."""
+    """Return the adversarially trained networks of each data set with several, under its name."""
     for dataset, rows in where(frame, group=ADVERSARIAL).groupby("dataset") if len(frame) else ():
         if rows["network"].nunique() > 1:
             yield data_name(dataset), rows

@@ -60,7 +60,7 @@ class OneNetwork(Measuring[Size]):
     """Measurements of a network."""
 
     def levels(self) -> Tables:
-        """The sigma of each level."""
+        """Return the sigma of each level."""
         model, (x, _) = self.load(), self.points(self.size.points)
         seed = self.setting.seed + 1  # other draws than those that are counted
         sigmas = [sigma_of(model, x, share, self.size.searching, seed) for share in LEVELS.values()]
@@ -79,7 +79,7 @@ class OneNetwork(Measuring[Size]):
         }
 
     def by_library(self, sigma: float) -> Tables:
-        """The library's answer for each `rho`, counted until each point is decided."""
+        """Return the library's answer for each `rho`, counted until each point is decided."""
         (x, y), rows = self.points(self.size.points), []
         for rho in RHOS:
             classifier = brittle.Classifier(self.load(), bounds=(0, 1))

@@ -75,7 +75,7 @@ def answer(tables: Tables) -> str:
 
 
 def worst(tables: Tables) -> str:
-    """The largest miss of the usual estimate for the probability that it is meant for."""
+    """Return the largest miss of the usual estimate for the probability that it is meant for."""
     return percent(float(missed(strict_of(results(tables))).abs().max()), 1)
 
 

@@ -17,7 +17,7 @@ STRICT = 0.99
 
 
 def results(tables: Tables) -> Frame:
-    """A row for each network, level and `rho`."""
+    """Return a row for each network, level and `rho`."""
     return tables["accuracy"].to_pandas()
 
 
@@ -38,12 +38,12 @@ def missed(frame: Frame) -> Frame:
 
 
 def strict_of(frame: Frame) -> Frame:
-    """The rows for the probability that the usual estimate is meant for."""
+    """Return the rows for the probability that the usual estimate is meant for."""
     return frame[frame["rho"] == STRICT]
 
 
 def usual(frame: Frame, on: str) -> Finding:
-    """The usual estimate for the probability that it is meant for."""
+    """Judge the usual estimate for the probability that it is meant for."""
     miss = missed(strict_of(frame))
     inside = miss == 0
     return Finding(
@@ -63,7 +63,7 @@ def too_low(frame: Frame) -> list[str]:
 
 
 def same_for_all(frame: Frame) -> Finding:
-    """The usual estimate for other probabilities."""
+    """Judge the usual estimate for other probabilities."""
     return Finding(
         "may it stand in for 0.90 and 0.95, with the same copies?",
         "",
@@ -98,7 +98,7 @@ def repeats(frame: Frame) -> Finding:
 
 
 def library(frame: Frame) -> Finding:
-    """The library's answer."""
+    """Judge the library's answer."""
     sure = (frame["lower"] <= frame["truth_high"]) & (frame["truth_low"] <= frame["upper"])
     return Finding(
         "what does counting until each point is decided give?",
@@ -109,7 +109,7 @@ def library(frame: Frame) -> Finding:
 
 
 def cost(frame: Frame) -> Finding:
-    """Return the cost of the library's answer."""
+    """Judge the cost of the library's answer."""
     strict = strict_of(frame)
     return Finding(
         "what does it cost?",

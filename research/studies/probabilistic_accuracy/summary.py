@@ -39,7 +39,7 @@ def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
 
 
 def accuracies(correct: NDArray[np.bool_], flips: NDArray[np.int64], rho: float) -> dict[str, float]:
-    """The truth, and what the usual estimate makes of it, from `flips`, `[points, blocks]`.
+    """Return the truth, and what the usual estimate makes of it, from `flips`, `[points, blocks]`.
 
     `truth_low` is the share of points that are right and surely hold, by exact intervals over all copies, `truth_high`
     that of those that may. `usual` is the share that is right and without a flip in a block, on average over blocks,

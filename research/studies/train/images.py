@@ -81,7 +81,7 @@ def open_images(folder: Path, data: Dataset, split: str, limit: int | None = Non
 
 @cache
 def read(folder: Path, data: Dataset, split: str, limit: int | None) -> tuple[Tensor, Tensor]:
-    """The first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`; read once in a process.
+    """Read the first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`, once in a process.
 
     Raises:
         DataError: there is no such split, a file is damaged, or the images have no labels.

@@ -85,7 +85,7 @@ class Recipe:
 
 
 def worst_case(dataset: str, steps: int) -> list[Way]:
-    """The ways against adversarial examples, and Gaussian augmentation beside them."""
+    """Return the ways against adversarial examples, and Gaussian augmentation beside them."""
     radius = DATASETS[dataset].epsilon
     return [
         Gaussian(DATASETS[dataset].sigma),

@@ -95,7 +95,7 @@ NUMBERS = {"wide_resnet_28_10": 36_479_194, "wide_resnet_34_10": 46_160_474, "re
 
 
 def with_statistics(network: nn.Module) -> nn.Module:
-    """The network with random batch norms, so that each of them counts."""
+    """Return the network with random batch norms, so that each of them counts."""
     for layer in network.modules():
         if isinstance(layer, nn.BatchNorm2d):
             for tensor in (layer.running_mean, layer.running_var, layer.weight, layer.bias):
@@ -157,7 +157,7 @@ def checkpoint(network: nn.Module) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[nn.Module, Tensor, Tensor]:
-    """A small wide network, trained for seconds to tell four colours, and points that it was not trained on."""
+    """Return a small wide network, trained for seconds to tell four colours, and points that it was not trained on."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         labels = torch.arange(4).repeat(24)

@@ -17,7 +17,7 @@ EPSILON, STEPS = 0.05, 20
 
 
 def linear(classes: int, seed: int = 0) -> nn.Sequential:
-    """A linear network of 16 pixels."""
+    """Return a linear network of 16 pixels."""
     last = nn.Linear(16, classes, bias=False)
     with torch.no_grad():
         last.weight.copy_(torch.randn(classes, 16, generator=torch.Generator().manual_seed(seed)))

@@ -56,7 +56,7 @@ def test_the_sigmoid_and_the_integral_meet_at_zero(dimension: int) -> None:
 
 
 def counted(flips: list[int], draws: int) -> pd.DataFrame:
-    """Counts at one sigma."""
+    """Return counts at one sigma."""
     return pd.DataFrame({"sigma": 0.1, "point": range(len(flips)), "flips": flips, "draws": draws})
 
 

@@ -24,7 +24,7 @@ SMOOTH = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "gaussian_bl
 
 
 def pictures(channels: int) -> list[Image]:
-    """A disc on a ground with waves, in six places; the ground of a grey image is black."""
+    """Return a disc on a ground with waves, in six places; the ground of a grey image is black."""
     side = 28 if channels == 1 else 32
     down, across = np.mgrid[:side, :side]
     ground = np.array([0.0]) if channels == 1 else 0.5 + np.sin(down / 3 + across / 5)[..., None] * [0.3, 0.1, 0.2]
@@ -39,7 +39,7 @@ def copy(image: Image, kind: str, severity: int, point: str = "a", seed: int = 0
 
 
 def distance(kind: str, severity: int, channels: int) -> float:
-    """The root mean square over the images, in levels."""
+    """Return the root mean square over the images, in levels."""
     squares = [
         (copy(image, kind, severity, str(row)).astype(float) - image) ** 2
         for row, image in enumerate(pictures(channels))

@@ -27,7 +27,7 @@ BOTH = pytest.mark.parametrize("norm", ["linf", "l2"])
 
 
 def linear(classes: int = 3, seed: int = 0) -> tuple[nn.Sequential, torch.Tensor]:
-    """A linear network of twelve pixels, and twenty points."""
+    """Return a linear network of twelve pixels, and twenty points."""
     generator = torch.Generator().manual_seed(seed)
     network = nn.Sequential(nn.Flatten(), nn.Linear(12, classes))
     for parameter in network.parameters():

@@ -17,7 +17,7 @@ from studies.probabilistic_accuracy.summary import RHOS, accuracies
 
 
 def drawn(flip: np.ndarray, blocks: int) -> np.ndarray:
-    """Counts of points of these flip probabilities."""
+    """Draw counts of points of these flip probabilities."""
     return np.random.default_rng(0).binomial(COPIES, flip[:, None], (len(flip), blocks))
 
 

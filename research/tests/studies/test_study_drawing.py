@@ -37,7 +37,7 @@ def test_words_are_legible_on_a_phone_and_turn_in_the_dark(path: Path) -> None:
 
 
 def scale_of(names: list[str]) -> dict[str, Any]:
-    """The colours of data sets."""
+    """Return the colours of data sets."""
     encoding: Any = by_data(pd.DataFrame({"dataset": names})).to_dict()
     return encoding["scale"]
 

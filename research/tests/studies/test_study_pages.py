@@ -20,7 +20,7 @@ NAMES = re.compile(r"\bL[012]\b|CIFAR-100?(?:-C)?\b|ResNet-18|WideResNet-34-10|`
 
 
 def typed(template: str) -> list[str]:
-    """The words of a template with a digit that is part of no name, inside expressions, too."""
+    """Return the words of a template with a digit that is part of no name, inside expressions, too."""
     return [
         word
         for word in NAMES.sub("", re.sub(r"\{#.*?#\}", "", template, flags=re.DOTALL)).split()
@@ -29,7 +29,7 @@ def typed(template: str) -> list[str]:
 
 
 def constants(code: str) -> Iterator[str]:
-    """The texts in what a finding says was found, and why: the third and the fifth argument of `Finding`."""
+    """Return the texts in what a finding says was found, and why: the third and the fifth argument of `Finding`."""
     for call in ast.walk(ast.parse(code)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Finding":
             for argument in (call.args[2], *call.args[4:]):

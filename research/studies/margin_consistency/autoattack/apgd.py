@@ -21,7 +21,7 @@ Loss = Callable[[Tensor], Tensor]
 
 
 def cross_entropies(y: Tensor) -> Loss:
-    """The cross-entropy of each point."""
+    """Return the cross-entropy of each point."""
     return lambda logits: cross_entropy(logits, y, reduction="none")
 
 

@@ -46,7 +46,7 @@ def crosses(network: nn.Module, x: Tensor, moved: Tensor, share: Tensor, classes
 
 
 def nearest_across(network: nn.Module, x: Tensor, y: Tensor, target: Tensor, epsilon: float, steps: int) -> Tensor:
-    """The nearest input of another class that was found, `[B, *shape]`; the point itself where none is in the ball."""
+    """Return the nearest input of another class found, `[B, *shape]`; the point itself without one in the ball."""
     flat = x.flatten(1)
     here, best, nearest = flat.clone(), flat.clone(), torch.full((len(x),), torch.inf)
     for _ in range(steps):
@@ -71,7 +71,7 @@ def nearest_across(network: nn.Module, x: Tensor, y: Tensor, target: Tensor, eps
 
 
 def across(points: Tensor, slope: Tensor, offset: Tensor) -> Tensor:
-    """The nearest `z` in Linf and [0, 1] with `slope . z + offset = 0`, `[B, n]`; where none is, the nearest to that.
+    """Return the nearest `z` in Linf and [0, 1] with `slope . z + offset = 0`, `[B, n]`, or nearest to that.
 
     Each coordinate moves the same way `t` against the sign of the value, or as far as [0, 1] lets it. The change of the
     value is concave in `t` and linear between the ends of the coordinates, which are sorted.

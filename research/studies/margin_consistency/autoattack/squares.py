@@ -22,7 +22,7 @@ HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 def search_squares(
     network: nn.Module, x: Tensor, y: Tensor, epsilon: float, queries: int, generator: torch.Generator
 ) -> Tensor:
-    """The inputs with the smallest margins that were found, `[B, C, H, W]`."""
+    """Return the inputs with the smallest margins that were found, `[B, C, H, W]`."""
     channels, height, width = x.shape[1:]
     best = (x + epsilon * _signs((len(x), channels, 1, width), generator)).clamp(0, 1)
     lowest = margins_of(network(best), y)
@@ -47,7 +47,7 @@ def search_squares(
 
 
 def side_of(share: float, height: int, width: int) -> int:
-    """The side of a square after this share of the queries."""
+    """Return the side of a square after this share of the queries."""
     halvings = sum(10_000 * share > after for after in HALVED)
     return min(max(1, round((SHARE / 2**halvings * height * width) ** 0.5)), height, width)
 

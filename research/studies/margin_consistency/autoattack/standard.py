@@ -51,7 +51,7 @@ def stands(network: nn.Module, x: Tensor, y: Tensor, epsilon: float, steps: int,
 
 
 def kinds(count: int) -> Iterator[tuple[str, int]]:
-    """The attacks in their order, each with the place of the class that it aims at among so many others."""
+    """Return the attacks in their order, each with the place of the class that it aims at among so many others."""
     yield "apgd-ce", 0
     for kind in ("apgd-t", "fab-t"):
         yield from ((kind, place) for place in range(min(TARGETS, count)))

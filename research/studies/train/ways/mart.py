@@ -39,7 +39,7 @@ class Mart:
         return self.weight
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean boosted cross-entropy and the mean weighted divergence."""
+        """Return the mean boosted cross-entropy and the mean weighted divergence."""
         moved = ascend_loss(network, x, y, grown * self.epsilon, self.steps)
         clean, attacked = network(x), network(moved)
         unsure = 1 - clean.softmax(dim=1).gather(1, y[:, None])[:, 0]

@@ -44,7 +44,7 @@ class Sigmoid:
         return self.sigma
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy and the mean regulariser."""
+        """Return the mean cross-entropy and the mean regulariser."""
         x = x.detach().requires_grad_(True)
         logits = network(x)
         return cross_entropy(logits, y) + grown * self.weight * self.odds(logits, x, y).sigmoid().mean()

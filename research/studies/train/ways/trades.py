@@ -40,7 +40,7 @@ class Trades:
         return self.weight
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy and the mean divergence."""
+        """Return the mean cross-entropy and the mean divergence."""
         with torch.no_grad(), evaluating(network):
             before = network(x)
         start = x + NEARBY * torch.randn_like(x)

@@ -25,7 +25,7 @@ RADIUS = 0.1
 
 
 def smooth(seed: int = 0) -> nn.Sequential:
-    """A small network with tanh, in double precision."""
+    """Return a small network with tanh, in double precision."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES)).double()
@@ -35,7 +35,7 @@ def smooth(seed: int = 0) -> nn.Sequential:
 
 
 def linear(classes: int = CLASSES) -> nn.Sequential:
-    """A linear network, whose margins and their gradients are known."""
+    """Return a linear network, whose margins and their gradients are known."""
     network = nn.Sequential(nn.Flatten(), nn.Linear(6, classes)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -52,7 +52,7 @@ def images(count: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def jacobian(network: nn.Module, x: Tensor, step: float = 1e-5) -> np.ndarray:
-    """The Jacobian of the logits by central differences, one pixel at a time, `[B, K, 6]`."""
+    """Return the Jacobian of the logits by central differences, one pixel at a time, `[B, K, 6]`."""
     columns = []
     for pixel in torch.eye(6, dtype=torch.float64).view(6, *SHAPE):
         with torch.no_grad():
@@ -89,7 +89,7 @@ def test_mart_is_its_formula() -> None:
 
 
 def weight_of(network: nn.Module) -> Tensor:
-    """That of a linear network, `[K, 6]`."""
+    """Return the weight of a linear network, `[K, 6]`."""
     return next(network.parameters()).detach()
 
 
