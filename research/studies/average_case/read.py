@@ -91,7 +91,7 @@ class Results:
         return frame[frame["sigma"] == frame["network"].map(chosen)]
 
     def families(self) -> list[Frame]:
-        """Return networks with gradient-norm regularisation and plain ones, per data set and architecture, by strength."""
+        """Return networks with gradient-norm regularisation and plain ones, by data, architecture and strength."""
         looked = self.networks[self.networks["way"].isin([PLAIN, REGULARISED])]
         groups = [group.sort_values("strength") for _, group in looked.groupby(["dataset", "architecture"], sort=True)]
         return [group for group in groups if {PLAIN, REGULARISED} <= set(group["way"])]
