@@ -130,7 +130,7 @@ def noisy(case: Case, x: Any, rng: np.random.Generator) -> Any:
 
 
 def columns(case: Case, model: Any, x: Any, labels: NDArray) -> pd.DataFrame:
-    """What the model and brittle say of each point: a row for each."""
+    """Score the points by the model and by brittle, a row per point."""
     network = isinstance(model, Perceptron)
     scored = brittle.Classifier(model.network, bounds=None) if network else model
     scores = ["shrinkage", "softmax", *(["input_margin"] if network else [])]
@@ -143,8 +143,8 @@ def columns(case: Case, model: Any, x: Any, labels: NDArray) -> pd.DataFrame:
     frame["margin"] = table["input_margin"].value.to_numpy() if network else np.nan
     share = class_votes(table, of="label").set_index("point")["share"]
     frame["share"] = share.reindex(frame["point"]).to_numpy()
-    rng, each = np.random.default_rng(0), np.arange(len(labels))
-    copies = (model.predict_proba(noisy(case, x, rng))[each, labels] for _ in range(COPIES))
+    rng, places = np.random.default_rng(0), np.arange(len(labels))
+    copies = (model.predict_proba(noisy(case, x, rng))[places, labels] for _ in range(COPIES))
     frame["mean"] = sum(copies) / COPIES
     probabilities = model.predict_proba(x)
     return frame.join(pd.DataFrame(probabilities).add_prefix("class "))
@@ -167,18 +167,18 @@ def evaluations(case: Case, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
-    """How suspicious each label is by each ranking, the larger the more."""
+    """Return how suspicious each label is by each ranking, the larger the more."""
     probabilities = frame.filter(like="class ").to_numpy()
-    labels, each = frame["label"].to_numpy(np.int64), np.arange(len(frame))
-    confidence = probabilities[each, labels]
-    others = probabilities.copy()
-    others[each, labels] = -1.0
+    labels, places = frame["label"].to_numpy(np.int64), np.arange(len(frame))
+    confidence = probabilities[places, labels]
+    other_classes = probabilities.copy()
+    other_classes[places, labels] = -1.0
     wrong, holds = ~frame["correct"].to_numpy(), (frame["state"] == "holds").to_numpy()
     robust, margin, share, mean = (frame[name].to_numpy(float) for name in ("p_robust", "margin", "share", "mean"))
     sign = np.where(wrong, 1.0, -1.0)
-    found = {
+    suspicions = {
         "confidence in the label": -confidence,
-        "normalized margin": others.max(axis=1) - confidence,
+        "normalized margin": other_classes.max(axis=1) - confidence,
         "cleanlab": cleanlab_issues(labels, probabilities),
         "show --wrong": wrong - frame["label_probability"].to_numpy(),
         "wrong and holds, least robust first": 2.0 * (wrong & holds) + wrong - robust,
@@ -188,7 +188,7 @@ def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
         "mean probability of the label": -mean,
         "copies and confidence": -share - confidence,
     }
-    return {name: suspicion for name, suspicion in found.items() if np.ptp(suspicion) > 0}
+    return {name: suspicion for name, suspicion in suspicions.items() if np.ptp(suspicion) > 0}
 
 
 def cleanlab_issues(labels: NDArray, probabilities: NDArray) -> NDArray:
@@ -219,7 +219,7 @@ def count_held(frame: pd.DataFrame, flipped: NDArray) -> tuple[int, int, float]:
 
 
 def measure(case: Case, seeds: int) -> dict[str, tuple[NDArray, dict[str, NDArray]]]:
-    """Of each setting the means of `count_held`, and of each ranking both precisions for each seed, `[seeds, 2]`."""
+    """Return for each setting the means of `count_held`, and both precisions of each ranking by seed, `[seeds, 2]`."""
     held, rows = dict[str, list[tuple[int, int, float]]](), dict[str, dict[str, list[tuple[float, float]]]]()
     for seed in range(seeds):
         for setting, frame in evaluations(case, seed):
@@ -227,10 +227,10 @@ def measure(case: Case, seeds: int) -> dict[str, tuple[NDArray, dict[str, NDArra
             held.setdefault(setting, []).append(count_held(frame, flipped))
             for name, suspicion in rankings(frame).items():
                 average = float(average_precision_score(flipped, suspicion))
-                found = precision(flipped, suspicion, int(flipped.sum())), average
-                rows.setdefault(setting, {}).setdefault(name, []).append(found)
+                precisions = precision(flipped, suspicion, int(flipped.sum())), average
+                rows.setdefault(setting, {}).setdefault(name, []).append(precisions)
     return {
-        setting: (np.mean(held[setting], axis=0), {name: np.array(found) for name, found in rows[setting].items()})
+        setting: (np.mean(held[setting], axis=0), {name: np.array(pairs) for name, pairs in rows[setting].items()})
         for setting in held
     }
 
@@ -244,11 +244,13 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=brittle.errors.BrittleWarning)
     for name in options.only:
-        for setting, ((held, true, same), found) in measure(CASES[name](options.data), options.seeds).items():
+        for setting, ((held, true, same), precisions_by_ranking) in measure(
+            CASES[name](options.data), options.seeds
+        ).items():
             print(f"{name}, {setting}: {held:.1f} wrong and holding, {true:.1f} flipped; by confidence {same:.1f}")
-            for ranking, values in found.items():
-                (first, average), (spread, spreads) = values.mean(axis=0), values.std(axis=0, ddof=int(len(values) > 1))
-                print(f"  {ranking:38}at k {first:.3f} +- {spread:.3f}   average {average:.3f} +- {spreads:.3f}")
+            for ranking, values in precisions_by_ranking.items():
+                (at_k, average), (spread, spreads) = values.mean(axis=0), values.std(axis=0, ddof=int(len(values) > 1))
+                print(f"  {ranking:38}at k {at_k:.3f} +- {spread:.3f}   average {average:.3f} +- {spreads:.3f}")
 
 
 if __name__ == "__main__":
