@@ -1,4 +1,4 @@
-"""Which ranking finds labels that are wrong? One label in twenty of four real data sets is flipped at random.
+"""Rankings that find wrong labels, where one label in twenty of four real data sets is flipped at random.
 
     python research/benchmarks/suspicious_labels.py SHARED/data [--only digits cancer] [--seeds 3]
 
@@ -67,7 +67,7 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs, an array or a frame, their labels, what is fitted to them, and the noise that they are scored under."""
+    """Inputs, an array or a frame, their labels, the model to fit, and the noise of the scores."""
 
     x: Any
     y: NDArray
@@ -104,11 +104,11 @@ def fashion(folder: Path) -> Case:
 
 
 CASES = {"digits": digits, "census": census, "cancer": cancer, "fashion": fashion}
-"""The rule was chosen on the first two."""
+"""Cases by name; the rule was chosen on the first two."""
 
 
 def flip(y: NDArray, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
-    """Labels of which some are others, and which these are."""
+    """Return labels with some of them changed, and which these are."""
     classes, count = int(y.max()) + 1, round(FLIPPED * len(y))
     flipped = np.isin(np.arange(len(y)), rng.choice(len(y), count, replace=False))
     labels = y.copy()
@@ -121,7 +121,7 @@ def rows_of(x: Any, rows: NDArray) -> Any:
 
 
 def noisy(case: Case, x: Any, rng: np.random.Generator) -> Any:
-    """A copy of `x` with the noise of the case; categories stay as they are."""
+    """Return a copy of `x` with the noise of the case; categories stay as they are."""
     if isinstance(x, pd.DataFrame):
         numbers = x.select_dtypes("number")
         return x.assign(**(numbers + case.sigma * numbers.std().to_numpy() * rng.standard_normal(numbers.shape)))
@@ -151,7 +151,7 @@ def columns(case: Case, model: Any, x: Any, labels: NDArray) -> pd.DataFrame:
 
 
 def evaluations(case: Case, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The columns of all points of both settings, and which labels are `flipped`."""
+    """Yield the columns of all points of both settings, and which labels are `flipped`."""
     rng = np.random.default_rng(seed)
     labels, flipped = flip(case.y, rng)
     parts = []
@@ -192,7 +192,7 @@ def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
 
 
 def cleanlab_issues(labels: NDArray, probabilities: NDArray) -> NDArray:
-    """The issues of cleanlab by its defaults, in its order by confidence; then the rest in the same order."""
+    """Return the issues of cleanlab by its defaults, in its order by confidence; then the others in this order."""
     try:
         from cleanlab.filter import find_label_issues
     except ImportError:
@@ -204,14 +204,14 @@ def cleanlab_issues(labels: NDArray, probabilities: NDArray) -> NDArray:
 
 
 def precision(flipped: NDArray, suspicion: NDArray, count: int) -> float:
-    """The share of the first `count` points that are flipped; points that tie come in a random order."""
+    """Return the share of the first `count` points that are flipped; ties come in a random order."""
     shuffled = np.random.default_rng(0).permutation(len(flipped))
     order = shuffled[np.argsort(-suspicion[shuffled], kind="stable")]
     return float(flipped[order[:count]].mean()) if count else float("nan")
 
 
 def count_held(frame: pd.DataFrame, flipped: NDArray) -> tuple[int, int, float]:
-    """Points that are wrong and hold; how many of them are flipped, and of as many by confidence."""
+    """Count points that are wrong and hold, the flipped ones among them, and among as many by confidence."""
     held = (~frame["correct"] & (frame["state"] == "holds")).to_numpy()
     count = int(held.sum())
     same = precision(flipped, -frame["label_probability"].to_numpy(), count) * count
