@@ -197,7 +197,9 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
         ("", math.nan)
     ]
     text = f"For {nearest_name} of the points the nearest input with another prediction is at most "
-    text += f"{_length(column, distance)} away" + "".join(f", for {words} at most {_length(column, distance)}" for words, distance in further)
+    text += f"{_length(column, distance)} away" + "".join(
+        f", for {words} at most {_length(column, distance)}" for words, distance in further
+    )
     if not nearest_name:
         text = "An input with another prediction was found for fewer than one in ten points"
     search = f"search: {parameters_text(column)}" if has_sibling else ""
