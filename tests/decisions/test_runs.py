@@ -41,11 +41,9 @@ def test_sets_of_labels_are_classes() -> None:
     table = scored("multilabel", targets)
     points = table.points.to_pylist()
     for row, z in enumerate(outputs()):
-        held_places = [place for place in range(4) if float(z[place]) > 0]
-        assert points[row]["predicted"] == sum(2**place for place in held_places)
-        assert table.record.data.names[points[row]["predicted"]] == (
-            " + ".join(NAMES[place] for place in held_places) or "none"
-        )
+        labels = [place for place in range(4) if float(z[place]) > 0]
+        assert points[row]["predicted"] == sum(2**place for place in labels)
+        assert table.record.data.names[points[row]["predicted"]] == (" + ".join(NAMES[i] for i in labels) or "none")
         assert points[row]["correct"] is (row != 0)
     assert points[0]["label"] == points[0]["predicted"] ^ 2
     assert table.record.data.labelled

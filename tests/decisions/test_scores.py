@@ -128,9 +128,8 @@ def test_the_predicted_class_as_a_function_has_the_same_numbers(score: str) -> N
 
     network, kind = bent_network(), CATALOGUE[score]
     estimator = kind() if score == "input_margin" else kind(sigma=SIGMA)  # pyright: ignore[reportCallIssue]
-    plain, by_function = (
-        estimator(brittle.Classifier(network, decision=how), POINTS) for how in (None, Custom(keeps_its_class))
-    )
+    decisions = (None, Custom(keeps_its_class))
+    plain, by_function = (estimator(brittle.Classifier(network, decision=how), POINTS) for how in decisions)
     assert by_function.value.tolist() == pytest.approx(plain.value.tolist(), rel=1e-6, abs=1e-9)
     assert by_function.status.tolist() == plain.status.tolist()
 

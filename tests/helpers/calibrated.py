@@ -60,7 +60,7 @@ def exported(wrapped: nn.Module, x: Tensor) -> nn.Module:
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
     """Return a detector of `network` that calls as few points brittle as possible."""
     identity = brittle.extensions.detector.identity.Identity(
-        brittle.model.loading.weights.state_digest(network), (-2.0, 2.0), None, None, outputs
+        brittle.model.digest.state_digest(network), (-2.0, 2.0), None, None, outputs
     )
     return below_all(replace(detector, model=identity), score)
 

@@ -193,6 +193,7 @@ def _make(recipe: Recipe) -> Table:
         "target": nothing,
         "decided": nothing,
         "correct": pa.array(truth == predicted, mask=~(ok & labelled)),
+        "label_probability": pa.array(np.where(truth == predicted, 0.75, 0.125), mask=~(ok & labelled)),
         "status": _status(ok),
         "detail": pa.array(["1 NaN of 3072"] * count, mask=ok),
         "passes": np.sum([part["passes"] for part in scores[1:]], axis=0, dtype=np.int64) + np.zeros(count, np.int64),

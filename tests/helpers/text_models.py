@@ -87,3 +87,34 @@ def text_folder(folder: Path, **config: Any) -> Path:
     for name in ("model.safetensors", "tokenizer.json"):
         (folder / name).write_bytes(b"{}")
     return folder
+
+
+def bert_folder(folder: Path) -> tuple[Any, Any]:
+    """Save a small BERT with random weights and its tokenizer as transformers does, and return both."""
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer as Plain  # type: ignore[import-not-found]
+    from tokenizers import models, pre_tokenizers, processors  # type: ignore[import-not-found]
+
+    plain = Plain(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[mask]"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    plain.post_processor = processors.TemplateProcessing(
+        single="[start] $A [end]", special_tokens=[("[start]", 1), ("[end]", 2)]
+    )
+    marks = dict(zip(("pad_token", "cls_token", "sep_token", "mask_token"), WORDS, strict=False))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, model_max_length=8, **marks)
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=16, initializer_range=0.4, id2label={0: "bad", 1: "good"},
+        label2id={"bad": 0, "good": 1},
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config).eval()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model, tokenizer
+
+
+def write_reviews() -> None:
+    """Write `TEXTS` with their labels to `reviews.csv`."""
+    rows = "".join(f"{text},{label}\n" for text, label in zip(TEXTS, LABELS, strict=True))
+    Path("reviews.csv").write_text(f"text,label\n{rows}", encoding="utf-8")

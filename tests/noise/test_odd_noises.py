@@ -25,9 +25,7 @@ def test_refused_by_name_or_right(name: str) -> None:
 
 def test_the_truth_of_another_noise_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the noise counts as wrong, so the law can fail."""
-    true_noise = NOISES["noise of two generators: own less torch's"]
-    less = replace(
-        true_noise, name="less", copies=lambda rng, x, sigma, count: true_noise.copies(rng, x, sigma / 4, count)
-    )
+    noise = NOISES["noise of two generators: own less torch's"]
+    less = replace(noise, name="less", copies=lambda rng, x, sigma, count: noise.copies(rng, x, sigma / 4, count))
     monkeypatch.setitem(NOISES, "less", less)
     assert not hostile.examine(less, replace(PLAN, copies=300, draws=100, most_draws=100)).lawful

@@ -52,9 +52,7 @@ def test_scales_are_those_of_the_columns_and_0_of_categories() -> None:
 def truth(x: torch.Tensor) -> torch.Tensor:
     """Return `Phi(-|m| / s)`, `s^2 = sum_i (0.3 d_i w_i)^2` over the features that move, from the table itself."""
     weights, deviations = [0.5, 30.0], table().numpy().std(axis=0)
-    spread = 0.3 * math.sqrt(
-        sum((weight * float(deviation)) ** 2 for weight, deviation in zip(weights, deviations, strict=False))
-    )
+    spread = 0.3 * math.sqrt(sum((w * float(d)) ** 2 for w, d in zip(weights, deviations, strict=False)))
     margins = (x @ network().weight[0].detach() - 150.5).abs().tolist()
     return torch.tensor([0.5 * math.erfc(margin / spread / math.sqrt(2)) for margin in margins], dtype=torch.float64)
 

@@ -49,8 +49,7 @@ def flips_by_exponentials(margin: float) -> float:
     """Return `P(w e > m)` for independent exponential numbers of one rate and distinct weights (hypoexponential)."""
     weights = (WEIGHTS / RATE).tolist()
     return sum(
-        math.exp(-margin / weight) * math.prod(weight / (weight - rival) for rival in weights if rival != weight)
-        for weight in weights
+        math.exp(-margin / w) * math.prod(w / (w - other_w) for other_w in weights if other_w != w) for w in weights
     )
 
 
@@ -78,9 +77,8 @@ def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     sampled = Sample(noise, 40)(falling_classifier(), clean)
     assert (sampled.votes.members, {*sampled.votes.units.tolist()}) == (1, {40})
     flips = sampled.votes.flips[:, 1].numpy()
-    estimate = MonteCarlo(noise=noise, draws=40, limit=None).estimate(
-        {Sample(noise, 40, votes_only=True): sampled}, 0.99
-    )
+    score = MonteCarlo(noise=noise, draws=40, limit=None)
+    estimate = score.estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
     low, high = clopper_pearson(flips, 40, 0.99)
     assert np.allclose(estimate.low, low)
     assert np.allclose(estimate.high, high)
@@ -140,9 +138,7 @@ def test_a_function_that_cannot_be_noise_is_refused(message: str, fn) -> None:
 
 def test_scores_with_a_covariance_or_pairs_refuse_it_by_name() -> None:
     served = {"monte_carlo", "shrinkage", "probability_change"}
-    for kind in CATALOGUE.values():
-        if not issubclass(kind, NoiseScore):
-            continue
+    for kind in [kind for kind in CATALOGUE.values() if issubclass(kind, NoiseScore)]:
         if kind.name in served:
             kind(noise=Transform(exponential))
             continue

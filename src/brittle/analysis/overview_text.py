@@ -43,8 +43,7 @@ COUNTED = (
 """Said where all others do, of one interval and of several."""
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
-WRONG_HOLDS = "wrong, and noise does not change them: are their labels right?"
-WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
+LOOK_AT_LABELS = "wrong: are their labels right?"
 CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
 """What is said of points, after their number."""
 
@@ -126,7 +125,7 @@ def how_brittle(found: Overview) -> str:
         share = share_of(found.right, found.labelled, words.counted)
         right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
     if column is None or not found.rated:
-        unknown = " No point has a flip probability, so how many predictions hold under noise is not known."
+        unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
         return chosen + right + ("" if column is None and found.margins else unknown)
     if not found.judges:
         return f"{chosen}{unjudged_text(column)}. {right}"
@@ -165,21 +164,19 @@ def where(found: Overview) -> str:
         return ""
     if named is not None:
         return (
-            f"{named['name']} is the least robust class: its predictions are kept with probability "
-            f"{number(named['mean'])} in the mean ({span(named['low'], named['high'])}), and those of every other "
-            f"class more often."
+            f"The least robust class is {named['name']}: its mean p_robust is {number(named['mean'])} "
+            f"({span(named['low'], named['high'])}), and higher in every other class."
         )
+    counts, test = bias.classes["points"].tolist(), f"permutation test, p = {number(bias.p_value)}"
+    least, most = min(counts), max(counts)
+    sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
     if not bias.differ:
-        counts = bias.classes["points"].tolist()
-        least, most = min(counts), max(counts)
-        sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
-        p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
         few = "; so few points show only large differences" if least < FEW_IN_CLASS else ""
-        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
-    return (
-        f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
-        f"{len(bias.least)} of {len(bias.classes)} may be."
-    )
+        return f"The {len(counts)} classes, of {sizes} each, are not shown to differ in p_robust ({test}){few}."
+    which = "which one is the least robust is open"
+    if len(bias.least) < len(counts):
+        which += f": {len(bias.least)} of {len(counts)} may be"
+    return f"The {len(counts)} classes, of {sizes} each, differ in p_robust ({test}); {which}."
 
 
 def how_sure(found: Overview) -> str:
@@ -190,7 +187,8 @@ def how_sure(found: Overview) -> str:
     said = [f"A point is called only where its whole {100 * found.record.confidence:.4g}% interval lies on one side."]
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
         said += [
-            f"States are by {found.column.shown}; the values that points are listed with by {found.numbers.shown}."
+            f"States are by {found.column.title}, whose copies stop once a point is decided; the p_robust that points "
+            f"are listed with is by {found.numbers.title}, of {found.numbers.most_draws:,} copies each."
         ]
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, 'rests', 'rest')} "
@@ -220,18 +218,16 @@ def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
     limit, sigma = f"--limit {_limit(found)}", found.column.setting.sigma
     if len({score.parameters.get("sigma") for score in found.record.scores} - {None}) > 1 and sigma is not None:
         show += f" --sigma {sigma:g}"
-    held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
+    held, broken = found.count(HOLDS), found.count(BREAKS)
     model = found.record.model
     fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
     fits = fits and any(one.score == READ_BY_DETECTORS for one in found.record.scores)
     calibrates = fits and min(broken, held) >= FEWEST_FOR_DETECTOR
-    open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
         NextStep(found.count(UNDECIDED), "undecided: draw more copies", draw_more(found, run), UNDECIDED),
         NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
-        NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
-        NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
+        NextStep(found.labelled - found.right, LOOK_AT_LABELS, f"{show} --wrong {limit}", kind=WRONG),
         NextStep(broken if calibrates else 0, CALIBRATES, fit, BREAKS),
         NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
     )

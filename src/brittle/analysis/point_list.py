@@ -18,14 +18,14 @@ from brittle.intervals import check_share
 from brittle.store.columns import Column
 from brittle.store.representative import preferred
 from brittle.store.table import Table
-from brittle.text import aligned, chosen_text, number, span
+from brittle.text import aligned, chosen_text, clipped, number, span
 
 Correct = Literal["right", "wrong"]
 
 _ORDER = ("danger", "second")
 """What orders points before their rows."""
 
-_SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct")
+_SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct", "label_probability")
 
 
 def point_list(
@@ -38,11 +38,14 @@ def point_list(
     limit: float | None = None,
     judge: Column | None = None,
 ) -> pd.DataFrame:
-    """The points of a run, the least safe by a score first.
+    """The points of a run, the least safe by a score first; of wrong ones those whose label is the least probable.
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
     preference, then by their place in the data.
+
+    Wrong points, without `by`, are ordered by the probability that the model gives their label, the smallest first:
+    the first labels are the most suspicious (`docs/how-to/labels.md`).
 
     Args:
         table: a run.
@@ -57,8 +60,8 @@ def point_list(
 
     Returns:
         `point`, `row`, `name`, `label`, `predicted`, `target` and `decided` (the words for both, where they are no
-        classes), `correct`, `value` (`p_robust` of a flip probability) with its interval `low`, `high`, `state` (None
-        where `by` is no flip probability), `status`.
+        classes), `correct`, `label_probability` (where it orders the points), `value` (`p_robust` of a flip
+        probability) with its interval `low`, `high`, `state` (None where `by` is no flip probability), `status`.
 
     Raises:
         DataError: the run has no such class, no label, or no flip probability.
@@ -66,20 +69,23 @@ def point_list(
     """
     check_column("by", by)
     check_column("judge", judge)
+    by_label = by is None and correct == "wrong"
     if by is None:
         judge = judge if judge is not None else column_for(table, limit)
         by = numbers_beside(table, judge)
-    wanted = Wanted(of_class, state, correct, limit)
+    wanted = Wanted(of_class, state, correct, limit, by_label)
     return least_points([table], len(table.points), table, by, by if judge is None else judge, wanted)[0]
 
 
 class Wanted(NamedTuple):
-    """Which points a list has, and what their states compare `p_robust` with: the arguments of `point_list`."""
+    """Which points a list has, and what their states compare `p_robust` with: the arguments of `point_list`. With
+    `by_label` those whose label is the least probable come first."""
 
     of_class: str | int | None = None
     state: str | None = None
     correct: Correct | None = None
     limit: float | None = None
+    by_label: bool = False
 
 
 def least_points(
@@ -102,6 +108,7 @@ def least_points(
         raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
     (class_kind, _), names = class_of(table), table.record.data.names
     second = preferred(table.columns, by.setting, exclude=by.score) if by.is_probability else None
+    order = [*(["label_probability"] if wanted.by_label else []), *_ORDER, "row"]
     first, matched, count, labelled, classes = pd.DataFrame(), 0, 0, False, set[int]()
     for shard in shards:
         frame = _rows(shard, by, judge, second, wanted.limit)
@@ -111,14 +118,15 @@ def least_points(
         chosen = frame.loc[_is_wanted(frame, class_kind, names, wanted)]
         matched += len(chosen)
         first = pd.concat([first, chosen]) if len(first) else chosen
-        first = first.sort_values(by=[*_ORDER, "row"], na_position="last").head(most)
+        first = first.sort_values(by=order, na_position="last").head(most)
     if wanted.correct is not None and not labelled:
         raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
     asked = wanted.of_class
     if asked is not None and not any(_is_class(one, asked, names) for one in classes):
         seen = listed([class_name(table, one) for one in sorted(classes)]) or "none"
         raise DataError("no_such_point", f"no point of the run is in class {str(asked)!r:.60}; classes: {seen}")
-    return first.drop(columns=[*_ORDER]).reset_index(drop=True), (matched, count)
+    hidden = [] if wanted.by_label and bool(first["label_probability"].notna().any()) else ["label_probability"]
+    return first.drop(columns=[*_ORDER, *hidden]).reset_index(drop=True), (matched, count)
 
 
 def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit: float | None) -> pd.DataFrame:
@@ -162,7 +170,7 @@ def format_point_list(
 
     Where `frame` is but the beginning of a list, `counts` says how many points that has, and how many the run.
     """
-    names = table.record.data.names
+    names, by_label = table.record.data.names, "label_probability" in frame
 
     def class_text(key: float, words: object) -> str:
         if key != key:
@@ -171,8 +179,9 @@ def format_point_list(
 
     rows = [
         [
-            str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {row['name']}",
+            str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {clipped(row['name'])}",
             class_text(row["label"], row["target"]),
+            *([number(row["label_probability"])] if by_label else []),
             class_text(row["predicted"], row["decided"]),
             number(row["value"]),
             span(row["low"], row["high"]),
@@ -182,10 +191,20 @@ def format_point_list(
         for row in frame.head(top).to_dict("records")
     ]
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
-    header = ["point", "label", "predicted", title, "interval", "state", "status"]
+    header = [
+        "point",
+        "label",
+        *(["probability"] if by_label else []),
+        "predicted",
+        title,
+        "interval",
+        "state",
+        "status",
+    ]
     matched, count = counts or (len(frame), len(by))
     chosen = chosen_text(count, table.record.data)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
     which = f"{matched:,} of {count:,} points{chosen and f' ({chosen})'}"
+    order = "with the least probable label" if by_label else f"the least safe by {by.shown}"
     more = [f"  and {matched - top:,} more; --top shows them"] if matched > top else []
-    return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
+    return "\n".join([f"{which}, {order} first{states}", *aligned([header, *rows]), *more])

@@ -157,7 +157,7 @@ class Decision(ABC):
         return torch.stack(weights, dim=1), margins.detach()
 
     def check_taken(self, margins: Tensor) -> None:  # noqa: B027
-        """Raise where `margins` `[B, K]` at the points themselves are negative, as those of a custom function may be."""
+        """Raise where `margins` `[B, K]` at the points themselves are negative; those of a function may be."""
 
     def check(self, outputs: Tensor) -> None:
         """Raise a `ModelError` unless the decision can read `outputs` `[B, ...]`."""

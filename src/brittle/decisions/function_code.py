@@ -65,11 +65,10 @@ def _inside(value: Any, visited: set[int]) -> Iterable[Any] | None:
     if isinstance(value, tuple | list):
         return (f"{len(value)} values", *value)
     kind = type(value)
-    has_text = (
-        kind.__repr__ is not object.__repr__ and not callable(value) and not hasattr(kind, "__dataclass_fields__")
-    )
+    is_shown = kind.__repr__ is not object.__repr__ and not hasattr(kind, "__dataclass_fields__")
     state = object.__getstate__(value)
-    if has_text or inspect.ismodule(value) or (state is None and not hasattr(value, "__dict__")):
+    is_empty = state is None and not hasattr(value, "__dict__")
+    if (is_shown and not callable(value)) or inspect.ismodule(value) or is_empty:
         return None
     return (kind.__qualname__, *_class_parts(kind, visited), state)
 

@@ -81,13 +81,9 @@ class Custom(Decision):
         margins = self.compare(outputs.clone(), decided.clone())  # the function may work in place
         if isinstance(margins, Tensor) and margins.dim() == 1:
             margins = margins[:, None]
-        fine = (
-            isinstance(margins, Tensor) and margins.dim() == 2 and len(margins) == len(outputs) and margins.shape[1] > 0
-        )
-        if not fine or margins.is_complex():
-            description = (
-                f"a tensor of shape {list(margins.shape)}" if isinstance(margins, Tensor) else type(margins).__name__
-            )
+        shape = list(margins.shape) if isinstance(margins, Tensor) else []
+        if len(shape) != 2 or shape[0] != len(outputs) or not shape[1] or margins.is_complex():
+            description = f"a tensor of shape {shape}" if isinstance(margins, Tensor) else type(margins).__name__
             raise ModelError(
                 "output_shape",
                 f"the function of the decision {self.label} gave {description} for {len(outputs)} outputs; expected "
@@ -230,11 +226,7 @@ class Within(Decision):
 
     def __post_init__(self) -> None:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
-        fine = all(
-            isinstance(tolerance, int | float) and math.isfinite(tolerance) and tolerance > 0
-            for tolerance in tolerances
-        )
-        if not tolerances or not fine:
+        if not tolerances or not all(isinstance(t, int | float) and math.isfinite(t) and t > 0 for t in tolerances):
             raise ParameterError(
                 f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
             )

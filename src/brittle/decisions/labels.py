@@ -55,9 +55,7 @@ class MultiLabel(Decision):
         if self.threshold is not None:
             thresholds = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
             low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
-            if not thresholds or not all(
-                isinstance(threshold, int | float) and low < threshold < high for threshold in thresholds
-            ):
+            if not thresholds or not all(isinstance(t, int | float) and low < t < high for t in thresholds):
                 raise ParameterError(
                     f"every threshold must be a number between {low:g} and {high:g}; found {self.threshold!r:.60}"
                 )
@@ -132,9 +130,8 @@ class MultiLabel(Decision):
         return self.described(self._select(targets) - 0.5)
 
     def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
-        label_names = (
-            list(names) if names is not None and len(names) == outputs else [f"label {at}" for at in range(outputs)]
-        )
+        has_names = names is not None and len(names) == outputs
+        label_names = list(names or ()) if has_names else [f"label {place}" for place in range(outputs)]
         if (place := self._place) is not None:
             return (f"not {label_names[place]}", label_names[place])
         if outputs > MOST_NAMED:
@@ -163,6 +160,4 @@ class MultiLabel(Decision):
                 "output_shape", f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
             )
         if (place := self._place) is not None and place >= labels:
-            raise ModelError(
-                "output_shape", f"label {place} was asked for; the model returns {labels}, numbered from 0"
-            )
+            raise ModelError("output_shape", f"label {place} was asked for; the model returns {labels}, counted from 0")

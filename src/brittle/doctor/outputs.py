@@ -163,6 +163,12 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
     """Refuse probabilities and sigmoids that were declared as logits; log-probabilities serve as such."""
     sums = logits.double().sum(dim=1)
     total = _total_of(logits, sums, exact)
+    if total == 1 and bool(((logits == 0) | (logits == 1)).all()):
+        raise ModelError(
+            "outputs",
+            "every row of the output is a 1 among zeros: these are classes, without scores; use --outputs probs "
+            "(outputs='probs'), which takes each class as sure",
+        )
     if total is not None:
         divided = "" if total == 1 else f"divide them by {total:.4g} and "
         raise ModelError(
@@ -231,11 +237,21 @@ LARGE, LARGEST = 30.0, 1e6
 """Size of the products, against that of the margins, at which no constant that is added to them decides the sign; and
 the largest margin that is taken for this."""
 
-ADVICE = (
-    "of probabilities add --outputs probs (outputs='probs') once, and beside --decision multilabel (decision="
-    "'multilabel') where labels hold each by itself; of an amount use --decision within:T, with a tolerance T; let a "
-    "function compare a probability with 0.5; otherwise return the logits"
-)
+AMOUNT = "for an amount use --decision within:T (decision='within:T'); otherwise return the logits"
+
+
+def _advice(subject: Subject) -> str:
+    """Say what to do where the sign of an output never changes."""
+    if subject.classifier.outputs == "binary-logit":
+        return (
+            "for the probability p of class 1 return [1 - p, p], for a class return [1, 0] or [0, 1], and use "
+            f"--outputs probs (outputs='probs') in the place of binary-logit; {AMOUNT}"
+        )
+    if isinstance(subject.decision, Custom):
+        return f"let the function compare a probability with 0.5; {AMOUNT}"
+    if subject.classifier.outputs == "logits":
+        return f"for probabilities of labels add --outputs probs (outputs='probs'); {AMOUNT}"
+    return f"see that the model returns the probability of each label; {AMOUNT}"
 
 
 class OtherWeights(TorchDispatchMode):
@@ -286,7 +302,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         raise ModelError(
             "outputs",
             f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
-            f"inputs, nor with other weights or far away: the outputs lie between {span}; {ADVICE}",
+            f"inputs, nor with other weights or far away: the outputs lie between {span}; {_advice(subject)}",
         )
     correct, labelled = subject.right
     if bool(stuck.all()) and (not labelled or correct < labelled):

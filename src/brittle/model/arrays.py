@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
@@ -183,15 +184,7 @@ class Fitted(ArrayModel):
                 f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
                 f"and {data_names[at]!r:.40} in the data; put the columns of the data in the order of the model's",
             )
-        more, fewer = (
-            listed([name for name in names if name not in other_names], COLUMNS_SHOWN) or "nothing"
-            for names, other_names in ((data_names, fitted), (fitted, data_names))
-        )
-        raise DataError(
-            "columns",
-            f"the model was fitted on other columns: the data have besides {more}, and lack {fewer}; give its columns, "
-            "and name that of the labels with --label-column (label_column=)",
-        )
+        raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
@@ -393,6 +386,26 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
             "output_shape", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
         )
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
+
+
+def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
+    """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
+    unknown, missing = [name for name in found if name not in fitted], [name for name in fitted if name not in found]
+    sentences: list[str] = []
+    if missing:
+        sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")
+    if len(unknown) == 1:
+        word = shlex.quote(unknown[0]) if len(unknown[0]) <= 60 else "NAME"
+        sentences.append(
+            f"the model was not fitted on the column {unknown[0]!r:.60} of the data: if it holds the labels, type "
+            f"--label-column {word} (label_column=), else leave it out"
+        )
+    elif unknown:
+        sentences.append(
+            f"the model was not fitted on the columns {listed(unknown, COLUMNS_SHOWN)} of the data: if one holds the "
+            "labels, name it with --label-column (label_column=), and leave the others out"
+        )
+    return "; ".join(sentences)
 
 
 def _holds(dtype: str, column: Any) -> bool:

@@ -15,6 +15,13 @@ from brittle.errors import ModelError, ParameterError
 OUTPUTS = ("logits", "probs", "binary-logit")
 """Kinds of outputs: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
 
+ONE_NUMBER = (
+    "for the logit of a two-class model use --outputs binary-logit (outputs='binary-logit'); for its probability p "
+    "return [1 - p, p], for a class return a row with a 1 in its place, such as numpy.eye(classes)[label], and use "
+    "--outputs probs (outputs='probs'); for a number that it predicts, --decision within:T (decision='within:T')"
+)
+"""Advice where a model returns one number for each input."""
+
 LARGEST_PROBABILITY = 1 + 1e-2
 """The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
 
@@ -88,8 +95,10 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:
-        advice = "; for pixels say --decision masks:0.5 (decision='masks:0.5')" if scores.dim() == 4 else ""
-        if rows == 1 < scores.numel() and scores.dim() == 1:
+        advice = f"; {ONE_NUMBER}" if scores.dim() == 1 and len(scores) == rows else ""
+        if scores.dim() == 4:
+            advice = "; for pixels say --decision masks:0.5 (decision='masks:0.5')"
+        elif rows == 1 < scores.numel() and scores.dim() == 1:
             advice = "; write squeeze(dim) instead of squeeze() in the model"
         raise ModelError(
             "output_shape",
@@ -102,10 +111,7 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
     if scores.shape[1] < 2:
         raise ModelError(
             "output_shape",
-            "the model returns 1 number per input, but a classifier has at least 2 classes; for the logit of a "
-            "two-class model use --outputs binary-logit (outputs='binary-logit'), for its probability p return "
-            "[1 - p, p] and use --outputs probs (outputs='probs'); for a number that it predicts, --decision within:T "
-            "(decision='within:T')",
+            f"the model returns 1 number per input, but a classifier has at least 2 classes; {ONE_NUMBER}",
         )
     return widened(scores)
 

@@ -153,11 +153,7 @@ class Noise(ABC):
         """
         unit = {"unit": self.unit} if self.unit else {}
         name_field = {} if self.name == "gaussian" else {"noise": self.name}
-        values = {
-            field.metadata.get("written", field.name): getattr(self, field.name)
-            for field in fields(self)
-            if field.compare
-        }
+        values = {f.metadata.get("written", f.name): getattr(self, f.name) for f in fields(self) if f.compare}
         return {"sigma": self.sigma} | unit | name_field | values
 
     def check_supports(self, score: str, linear: bool, pairs: bool = False) -> None:

@@ -181,10 +181,7 @@ def _normal(size: int, generator: torch.Generator) -> Tensor:
 
 def digest_of_tensors(*tensors: Tensor) -> str:
     """Return a digest of some tensors; masks count as bytes, numbers in double precision."""
-    content = [
-        tensor.detach().cpu() if tensor.dtype is torch.bool else tensor.detach().to("cpu", torch.float64)
-        for tensor in tensors
-    ]
+    content = [tensor.detach().to("cpu", None if tensor.dtype is torch.bool else torch.float64) for tensor in tensors]
     return hashlib.sha256(b"".join(tensor.contiguous().numpy().tobytes() for tensor in content)).hexdigest()[:16]
 
 

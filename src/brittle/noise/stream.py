@@ -238,9 +238,7 @@ def _repeated_draws(noise: Noise, size: int, device: torch.device) -> Iterator[T
     generators = [torch.Generator(device).manual_seed(2) for _ in range(2)]
     first_draw, is_constant = None, True
     for number in range(draws := max(FEWEST_DRAWS, min(CHECKED_DRAWS, CHECKED_NUMBERS // size))):
-        draw, again = (
-            check_draw(noise, noise.draw(generator, size), size).double().clone() for generator in generators
-        )
+        draw, again = (check_draw(noise, noise.draw(source, size), size).double().clone() for source in generators)
         check_finite(noise, draw)
         if not torch.equal(draw, again):
             raise _broken_promise(
@@ -252,9 +250,7 @@ def _repeated_draws(noise: Noise, size: int, device: torch.device) -> Iterator[T
         is_constant = is_constant and torch.equal(draw, first_draw)
         yield draw
     if is_constant and first_draw is not None and bool(first_draw.any()):
-        raise _broken_promise(
-            noise, f"{draws} draws from one generator are all the same; each must take new numbers from it"
-        )
+        raise _broken_promise(noise, f"{draws} draws from one generator are all the same; each must take new numbers")
 
 
 def _check_symmetric(noise: Noise, odd: Tensor) -> None:
@@ -287,9 +283,8 @@ def _check_average(noise: Noise, statistic: str, values: Tensor, expected: Tenso
         worst = int(off.nonzero()[0])
         raise _broken_promise(
             noise,
-            f"{statistic} of {len(values)} draws at sigma 1 is {float(mean[worst]):.3g} where "
-            f"{float(expected[worst]):.3g} is declared, with an error of {float(error[worst]):.2g}; a family with a "
-            f"covariance has mean 0 and that covariance",
+            f"{statistic} of {len(values)} draws at sigma 1 is {float(mean[worst]):.3g} +- {float(error[worst]):.2g}; "
+            f"declared is {float(expected[worst]):.3g}: a family with a covariance has mean 0 and that covariance",
         )
 
 

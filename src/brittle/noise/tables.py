@@ -59,8 +59,7 @@ class PerFeature(DiagonalGaussian):
         Missing values are left out. A subset uses the scales of the full data set.
 
         Args:
-            points: the data, in any form that `brittle.score` takes: points, an array `[N, n]`, a frame, `(x, y)`, a
-                path.
+            points: the data, as for `brittle.score`: points, an array `[N, n]`, a frame, `(x, y)`, a path.
             sigma: size of the noise in standard deviations of each feature.
             categories: features that stay as they are, by name or place; by default columns of at most `FEW` distinct
                 whole numbers. Columns of text and of type `category` stay in any case.
@@ -69,11 +68,8 @@ class PerFeature(DiagonalGaussian):
         points = full_points(points)
         deviations, has_few_values = _scales(points)
         names = feature_names_of(points, len(deviations))
-        stays = (
-            has_few_values & ~select_features(moving, names)
-            if categories is None
-            else select_features(categories, names)
-        )
+        guesses = has_few_values & ~select_features(moving, names)
+        stays = guesses if categories is None else select_features(categories, names)
         stays = stays | select_features(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
         still_names = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
@@ -96,19 +92,15 @@ def full_points(data: Any) -> Points:
 def _scales(points: Points) -> tuple[Tensor, Tensor]:
     """Return the standard deviation of each column, `[n]`, float64, and the mask of columns of few whole numbers."""
     count, mean, squares = torch.zeros(3, 1).double()
-    values_by_column: dict[int, set[float] | None] = {}
+    values_of: dict[int, set[float] | None] = {}
     for rows in readable_rows(points):
         more = (~rows.isnan()).double().sum(dim=0)
         total, batch_mean = (count + more).clamp_min(1), rows.nanmean(dim=0).nan_to_num()
         step = batch_mean - mean
         squares = squares + ((rows - batch_mean).square().nansum(dim=0) + step.square() * (count * more / total))
         mean, count = mean + step * (more / total), count + more
-        values_by_column = {
-            place: _few_values(values_by_column.get(place, set()), column) for place, column in enumerate(rows.T)
-        }
-    return (squares / count.clamp_min(1)).sqrt(), torch.tensor(
-        [values is not None for values in values_by_column.values()]
-    )
+        values_of = {place: _few_values(values_of.get(place, set()), column) for place, column in enumerate(rows.T)}
+    return (squares / count.clamp_min(1)).sqrt(), torch.tensor([values is not None for values in values_of.values()])
 
 
 def _few_values(previous: set[float] | None, column: Tensor) -> set[float] | None:

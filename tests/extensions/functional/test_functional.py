@@ -288,7 +288,7 @@ class Once(torch.autograd.Function):
 
 @pytest.mark.parametrize("name", ["taylor_mvs", "mmse_mvs"])
 def test_networks_without_derivatives_are_refused(name: str) -> None:
-    """Of first order, or of second; a caller who needs no gradients needs the first alone."""
+    """First or second derivatives; a caller who needs no gradients needs the first alone."""
     head = linear_network(3, 6, dtype=torch.float32)
     for net in (lambda x: head(x.detach()), lambda x: Once.apply(head(x))):
         with pytest.raises(ModelError) as caught:

@@ -116,9 +116,7 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
         ("PoolFormer", {}),
     ],
 )
-def test_unsupported_steps_of_transformers_are_not_copied(
-    name: str, description: dict[str, Any], tmp_path: Path
-) -> None:
+def test_unsupported_transformers_steps_are_not_copied(name: str, description: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     assert isinstance(declared_steps(_describe(tmp_path, name, description)), str)
 

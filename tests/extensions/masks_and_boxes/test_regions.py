@@ -63,13 +63,10 @@ def boxes_above(output: dict[str, Tensor], score: float) -> list[tuple[int, list
     return [(label, box) for label, box, sure in rows if sure >= score]
 
 
-def count_lost(
-    point_boxes: list[tuple[int, list[float]]], copies: list[tuple[int, list[float]]], overlap: float
-) -> int:
+def count_lost(boxes: list[tuple[int, list[float]]], copies: list[tuple[int, list[float]]], overlap: float) -> int:
     """Count the lost boxes: the fewest over all pairings."""
-    count = len(point_boxes)
-    fits = [[a == b and iou(box, copy) > overlap for b, copy in copies] + [False] * count for a, box in point_boxes]
-    assignments = permutations(range(len(copies) + count), count)
+    fits = [[a == b and iou(box, copy) > overlap for b, copy in copies] + [False] * len(boxes) for a, box in boxes]
+    assignments = permutations(range(len(copies) + len(boxes)), len(boxes))
     return min(sum(not row[at] for row, at in zip(fits, columns, strict=True)) for columns in assignments)
 
 

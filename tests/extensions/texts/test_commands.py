@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.text_models import LABELS, TEXTS, WORDS, Model, Tokenizer, pretend, text_folder
+from helpers.text_models import TEXTS, Model, Tokenizer, bert_folder, pretend, text_folder, write_reviews
 
 import brittle
 from brittle.cli.commands import main
@@ -26,8 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     pretend(monkeypatch, Model(), Tokenizer())
     text_folder(tmp_path / "bert")
-    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    write_reviews()
     return tmp_path
 
 
@@ -73,32 +72,12 @@ def test_what_is_refused(options: list[str], message: str, place: Path, capsys: 
 
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A small BERT with random weights as transformers saves it, and its tokenizer."""
-    transformers = pytest.importorskip("transformers")
-    from tokenizers import Tokenizer as Plain  # type: ignore[import-not-found]
-    from tokenizers import models, pre_tokenizers, processors  # type: ignore[import-not-found]
-
-    plain = Plain(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[mask]"))
-    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    plain.post_processor = processors.TemplateProcessing(
-        single="[start] $A [end]", special_tokens=[("[start]", 1), ("[end]", 2)]
-    )
-    marks = dict(zip(("pad_token", "cls_token", "sep_token", "mask_token"), WORDS, strict=False))
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, model_max_length=8, **marks)
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=16, initializer_range=0.4, id2label={0: "bad", 1: "good"},
-        label2id={"bad": 0, "good": 1},
-    )  # fmt: skip
-    model = transformers.BertForSequenceClassification(config).eval()
+    """A small BERT and its tokenizer, in `bert`, and texts in `reviews.csv`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    model.save_pretrained("bert")
-    tokenizer.save_pretrained("bert")
-    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    Path("reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    return model, tokenizer
+    found = bert_folder(Path("bert"))
+    write_reviews()
+    return found
 
 
 def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,15 +154,11 @@ def test_every_form_gives_the_points_that_python_makes(tmp_path: Path) -> None:
 
 def test_the_provenance_names_columns_and_tokenizer(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"text,label,id\n{TEXTS[0]},good,x\n{' '.join(['bad'] * 20)},bad,y")
-    provenance = opened(path).provenance
-    assert provenance["format"] == "texts"
-    assert (provenance["text_column"], provenance["label_column"], provenance["columns"]) == (
-        "text",
-        "label",
-        ["text", "label", "id"],
-    )
-    assert (provenance["cut_texts"], provenance["tokenizer"], provenance["points"]) == (1, "Tokenizer", 2)
-    before = provenance["sha256"]
+    facts = opened(path).provenance
+    assert facts["format"] == "texts"
+    assert (facts["text_column"], facts["label_column"], facts["columns"]) == ("text", "label", ["text", "label", "id"])
+    assert (facts["cut_texts"], facts["tokenizer"], facts["points"]) == (1, "Tokenizer", 2)
+    before = facts["sha256"]
     written(path, f"text,label,id\n{TEXTS[1]},good,x")
     assert opened(path).provenance["sha256"] != before
 

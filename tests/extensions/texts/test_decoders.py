@@ -153,10 +153,19 @@ guard = TextFunction(judged)
 
 def make():
     return guard
+
+def plain():
+    return judged
+
+class Judge:
+    def judge(self, texts):
+        return judged(texts)
+
+method = Judge().judge
 """
 
 
-@pytest.mark.parametrize("name", ["make", "guard"])
+@pytest.mark.parametrize("name", ["make", "guard", "judged", "plain", "method"])
 def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`bad` is mistyped with probability `1 - (1 - 3/4 s)^3` or so; one of two paraphrases keeps it."""
     monkeypatch.chdir(tmp_path)
@@ -186,16 +195,9 @@ def test_decoders_of_transformers(tmp_path: Path) -> None:
     sizes = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "pad_token_id": 0}
     for name in DECODERS:
-        gpt2_options = {
-            "n_embd": 16,
-            "n_layer": 2,
-            "n_head": 4,
-            "n_positions": 32,
-            "vocab_size": len(WORDS),
-            "pad_token_id": 0,
-        }
+        gpt2 = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": len(WORDS), "pad_token_id": 0}
         more = {"head_dim": 4} if name in ("Gemma", "Mistral") else {}
-        config = getattr(transformers, f"{name}Config")(**(gpt2_options if name == "GPT2" else sizes | heads | more))
+        config = getattr(transformers, f"{name}Config")(**(gpt2 if name == "GPT2" else sizes | heads | more))
         torch.manual_seed(0)
         kind = getattr(transformers, f"{name}ForSequenceClassification")
         model = kind._from_config(config, attn_implementation="eager").eval()

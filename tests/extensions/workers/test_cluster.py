@@ -138,7 +138,7 @@ def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_of_three_machines(tmp_path: Path) -> None:
     """The commands of docs/how-to/cluster.md as they stand, but for the name and the port of the first machine."""
-    head_commands, join_commands, run = blocks("docs/how-to/cluster.md", "console")[2:]
+    head, join, run = blocks("docs/how-to/cluster.md", "console")[2:]
     (tmp_path / "mynet.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
     np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)
@@ -147,9 +147,7 @@ def test_the_example_of_three_machines(tmp_path: Path) -> None:
         bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         environment = bare | home | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         port = str(free_port())
-        lines = (
-            (head_commands + join_commands + join_commands + run).replace("6379", port).replace("first:", "127.0.0.1:")
-        )
+        lines = (head + join + join + run).replace("6379", port).replace("first:", "127.0.0.1:")
         try:
             done = subprocess.run(
                 ["bash", "-euc", lines], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300

@@ -239,9 +239,8 @@ def test_later_runs_of_other_shards_add_scores(tmp_path: Path) -> None:
     table, accounts = brittle.read_table(tmp_path / "grown"), [brittle.read_table(run).record.account for run in runs]
     assert table.scores.equals(at_once.scores)
     assert grown.account.check_passes == sum(account.check_passes for account in accounts)
-    assert (
-        grown.account.passes == sum(account.passes for account in accounts) == sum(table.points["passes"].to_pylist())
-    )
+    passes = sum(account.passes for account in accounts)
+    assert grown.account.passes == passes == sum(table.points["passes"].to_pylist())
     assert verify(tmp_path / "grown") == []
     with pytest.raises(BrittleError) as caught:
         join(tmp_path / "other", [tmp_path / "even", tmp_path / "first"])

@@ -138,9 +138,8 @@ def shards(hire: Callable[[], Any], numbers: list[int]) -> list[Any]:
 @pytest.mark.parametrize("fatal", [{10}, {14}, {11, 12, 13}])
 def test_the_rows_that_kill_are_found_wherever_they_stand(fatal: set[int]) -> None:
     """Bisection finds exactly these rows."""
-    lost_by_shard = dict(
-        shards(lambda: Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys()), [0, 1, 2])
-    )
+    worker = Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys())
+    lost_by_shard = dict(shards(lambda: worker, [0, 1, 2]))
     assert {number: {*lost} for number, lost in lost_by_shard.items()} == {0: set(), 1: fatal, 2: set()}
 
 

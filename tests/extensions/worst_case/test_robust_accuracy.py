@@ -99,7 +99,7 @@ def test_a_line_warns_where_the_logit_margin_misleads() -> None:
 
 
 def test_an_infinite_threshold_differs_by_its_rate() -> None:
-    """Where all or none of the subset are robust: null in JSON, and `tpr` is null without a non-robust point."""
+    """All or none of the subset are robust: null in JSON, and `tpr` is null without a non-robust point."""
     margin, subset = np.linspace(0.4, 1.0, 400), np.arange(0, 400, 4)
     for epsilon, threshold, tpr in ((0.3, -np.inf, None), (2.0, np.inf, 1.0)):
         answer = summarize(margin, margin, epsilon, subset)

@@ -35,27 +35,25 @@ def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
     corruptions and perturbations, 2019) and of MNIST-C (N. Mu and J. Gilmer, MNIST-C, 2019).
     """
     has_severities = _has_severities(path)
-    severities = SEVERITIES if has_severities else 1
+    times = SEVERITIES if has_severities else 1
     kinds = _images(path).items()
-    parts = {
-        f"{kind}:{at + 1}" if has_severities else kind: (file, at) for kind, file in kinds for at in range(severities)
-    }
+    parts = {f"{kind}:{at + 1}" if has_severities else kind: (file, at) for kind, file in kinds for at in range(times)}
     split = choose_split(path, list(parts), reading.split)
     file, place = parts[split]
     files = file, path / LABELS if has_severities else file.with_name(TEST_LABELS)
     image_file, label_file = map(path_text, files)
     images, labels = read_array(file), read_array(files[1])
-    count = len(images) // severities if images.ndim == 4 and images.shape[3] in CHANNELS else 0
-    if not count or len(images) != count * severities or labels.shape[:1] != images.shape[:1]:
+    count = len(images) // times if images.ndim == 4 and images.shape[3] in CHANNELS else 0
+    if not count or len(images) != count * times or labels.shape[:1] != images.shape[:1]:
         raise DataError(
             "shape",
             f"{image_file} has shape {images.shape} and {label_file} {labels.shape}; expected images [N, H, W, C] of "
-            f"1, 3 or 4 channels and a label for each, N a multiple of {severities}",
+            f"1, 3 or 4 channels and a label for each, N a multiple of {times}",
         )
-    if (labels.reshape(severities, -1) != labels[:count].reshape(-1)).any():
+    if (labels.reshape(times, -1) != labels[:count].reshape(-1)).any():
         raise DataError(
             "labels",
-            f"{label_file} does not hold the same {count:,} labels {severities} times; bring images and labels into "
+            f"{label_file} does not hold the same {count:,} labels {times} times; bring images and labels into "
             "the order of the severities",
         )
     as_images = Reading(layout="nhwc", scale_uint8=images.dtype == np.uint8)

@@ -11,7 +11,7 @@ from msgspec import Meta
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
-from brittle.model.loading.weights import digest_of
+from brittle.model.digest import digest_of
 from brittle.model.outputs import OUTPUTS
 from brittle.scores.one_pass import LARGEST_FLOAT
 from brittle.store.record import ModelRecord

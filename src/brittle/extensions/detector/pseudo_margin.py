@@ -25,8 +25,8 @@ from brittle.extensions.detector.criterion import check_table, margin_column
 from brittle.extensions.detector.identity import Identity, Source
 from brittle.extensions.detector.regressor import FEWEST, MarginRegressor, Recipe, train
 from brittle.model.classifier import Classifier
+from brittle.model.digest import state_digest
 from brittle.model.head import Head
-from brittle.model.loading.weights import state_digest
 from brittle.scores.base import mark
 from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import NO_OPTION

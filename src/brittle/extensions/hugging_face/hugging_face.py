@@ -58,16 +58,13 @@ def locate(spec: str) -> tuple[str, Path]:
 def _snapshot(spec: str) -> tuple[str, Path]:
     match = re.fullmatch(rf"{HUB}([\w.-]+/[\w.-]+)(?:@([\w.-]+(?:/[\w.-]+)*))?", spec)
     if match is None or ".." in spec:
-        raise UsageError(
-            f"{spec!r:.80} is not the name of a model of the Hub; write {HUB}OWNER/NAME or {HUB}OWNER/NAME@REVISION"
-        )
+        raise UsageError(f"{spec!r:.80} is not a model of the Hub; write {HUB}OWNER/NAME or {HUB}OWNER/NAME@REVISION")
     hub = import_package("huggingface_hub", spec, "pip install 'brittle[hf]'")
     try:
         location = hub.snapshot_download(match[1], revision=match[2], allow_patterns=FETCHED, ignore_patterns="*/*")
     except Exception as error:
         raise ModelError(
-            "unreadable",
-            f"{spec} is not in the cache of the Hugging Face Hub and cannot be fetched: {first_line(error)}",
+            "unreadable", f"{spec} is neither in the cache of the Hugging Face Hub nor reachable: {first_line(error)}"
         ) from error
     folder = Path(location)
     if not is_hugging_face(folder):
@@ -93,10 +90,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     computed by elementary operations, which have second derivatives.
     """
     config = read_description(folder / CONFIG)
-    of_texts, ending = (
-        _is_kind(config, TEXTS),
-        next((candidate for candidate in KINDS if _is_kind(config, candidate)), None),
-    )
+    ending = next((name for name in KINDS if _is_kind(config, name)), None)
     if ending is None:
         raise ModelError(
             "model_file",
@@ -115,7 +109,7 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
     module.config.return_dict = True
     described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
     digest = digest_of([*described, *folder.glob("model*.safetensors*")])
-    if of_texts:
+    if _is_kind(config, TEXTS):
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
     processor = image_processor(folder)
@@ -166,9 +160,7 @@ def run_processor(processor: Any, image: Image.Image, **options: bool) -> np.nda
     except Exception as error:
         raise ModelError("model_file", f"{type(processor).__name__} fails on an image: {first_line(error)}") from error
     if pixels.ndim != 3:
-        raise ModelError(
-            "model_file", f"{type(processor).__name__} gives shape {list(pixels.shape)}; expected [C, H, W]"
-        )
+        raise ModelError("model_file", f"{type(processor).__name__} gives shape {list(pixels.shape)}, not [C, H, W]")
     return pixels
 
 
@@ -186,10 +178,8 @@ def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | No
     means, stds = numbers(options.get("image_mean")), numbers(options.get("image_std"))
     mean, std = (means, stds) if options.get("do_normalize") else ((0.0,), (1.0,))
     if options.get("include_top") and std and stds:  # divides once more
-        std = tuple(
-            deviation * divisor
-            for deviation, divisor in zip(std * len(stds) if len(std) == 1 else std, stds, strict=True)
-        )
+        channels = std * len(stds) if len(std) == 1 else std
+        std = tuple(value * divisor for value, divisor in zip(channels, stds, strict=True))
     if factor and mean and std and all(std):
         mean, std = (tuple(round(value / (LEVELS * factor), 12) for value in values) for values in (mean, std))
         if all(_is_normalised(processor, colour, mean, std) for colour in COLOURS):

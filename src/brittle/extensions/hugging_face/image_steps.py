@@ -57,14 +57,9 @@ def declared_steps(model: str) -> ImageSteps | str | None:
 def _is_same(prepare: Callable[[Image.Image], np.ndarray], steps: ImageSteps) -> bool:
     """Return whether random images of four sizes get the levels that `prepare` gives them, `[C, H, W]`."""
     draw = np.random.default_rng(0)
-    smallest = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
-    smaller = smallest // 2 + 3 if steps.resize else smallest
-    for size in (
-        (smallest, smallest),
-        (smallest + 17, smallest + 40),
-        (2 * smallest + 31, smallest + 5),
-        (smaller, smaller + 7),
-    ):
+    side = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
+    small = side // 2 + 3 if steps.resize else side
+    for size in ((side, side), (side + 17, side + 40), (2 * side + 31, side + 5), (small, small + 7)):
         image = Image.fromarray(draw.integers(0, 256, (*size, 3), dtype=np.uint8))
         if not np.array_equal(prepare(image), pixels_of(image, "RGB", steps).numpy()):
             return False
@@ -82,14 +77,8 @@ def timm_steps(description: Mapping[str, Any]) -> ImageSteps | str | None:
         return None
     height, width = size[1:]
     has_sides = all(isinstance(side, int) and side > 0 for side in (height, width))
-    has_known_mode = mode == "squash" or (mode == "center" and height == width)
-    if (
-        not has_sides
-        or not isinstance(share, int | float)
-        or share <= 0
-        or not has_known_mode
-        or method not in INTERPOLATIONS
-    ):
+    is_supported = (mode == "squash" or (mode == "center" and height == width)) and method in INTERPOLATIONS
+    if not has_sides or not isinstance(share, int | float) or share <= 0 or not is_supported:
         return f"{mode!s:.20} to {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}, interpolation {method!s:.20}"
     sides = (height,) if mode == "center" else (height, width)
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")

@@ -47,9 +47,7 @@ class RobustnessMetric:
 
     def __call__(self, images: Sequence[Any], /) -> Sequence[Any]:
         """Return the model's predictions and store the images."""
-        self._sent = [
-            deepcopy(image) for image in images
-        ]  # the model may change them, or the caller reuse their memory
+        self._sent = [deepcopy(image) for image in images]  # the model may change them, or the caller overwrite them
         return self._model(images)
 
     def update(self, predictions: Sequence[Any], targets: Sequence[Any], metadata: Sequence[Any], /) -> None:

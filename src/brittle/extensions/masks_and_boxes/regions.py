@@ -153,9 +153,7 @@ class Boxes(_Regions):
         sides = torch.minimum(rows[..., 2:4], columns[..., 2:4]) - torch.maximum(rows[..., :2], columns[..., :2])
         shared = sides.clamp_min(0.0).prod(dim=-1)
         areas = sum((boxes[..., 2:4] - boxes[..., :2]).prod(dim=-1) for boxes in (rows, columns))
-        fits = (shared / (areas - shared) > self.overlap) & (
-            rows[..., 4] == columns[..., 4]
-        )  # NaN where both are padding
+        fits = (shared / (areas - shared) > self.overlap) & (rows[..., 4] == columns[..., 4])  # NaN between paddings
         matched = fits.any(dim=2).sum(dim=1)
         for row in (fits.sum(dim=1) > 1).any(dim=1).nonzero().flatten().tolist():
             pairs = scipy.optimize.linear_sum_assignment(fits[row].cpu().numpy(), maximize=True)

@@ -58,9 +58,7 @@ class Swap(Transforming):
             raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
         columns = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
         if len(columns) != rows.shape[1] or not bool(columns.any()):
-            raise ParameterError(
-                f"{int(columns.sum())} of {len(columns)} columns may be swapped, in rows of {rows.shape[1]}"
-            )
+            raise ParameterError(f"{int(columns.sum())} of {len(columns)} columns swap, in rows of {rows.shape[1]}")
         digest = digest_of_tensors(rows, columns, *map(torch.tensor, together))
         self._set(sigma=share, rows=rows, columns=columns, together=together, digest=digest)
 

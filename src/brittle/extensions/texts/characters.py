@@ -30,12 +30,8 @@ ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІК�
 
 _PLACES = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
 NEIGHBOURS = {
-    center: "".join(
-        key
-        for key, (x, y) in _PLACES.items()
-        if key != center and abs(x - center_x) <= 1.0 and abs(y - center_row) <= 1
-    )
-    for center, (center_x, center_row) in _PLACES.items()
+    key: "".join(k for k, (x, y) in _PLACES.items() if k != key and abs(x - at) <= 1.0 and abs(y - row) <= 1)
+    for key, (at, row) in _PLACES.items()
 }
 """The keys beside each key."""
 
@@ -206,8 +202,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError("texts", f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(content, dict) or not all(
-        isinstance(variants, list) and all(isinstance(variant, str) for variant in variants)
-        for variants in content.values()
+        isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in content.values()
     ):
         raise DataError("texts", f'{path} does not hold a list of texts for each text: {{"a text": ["another", ...]}}')
     return content
@@ -222,9 +217,7 @@ def _paraphrases(levels: Sequence[float], data: NoiseData) -> list[Paraphrases]:
 
 
 TYPOS, CASE, SPACES, HOMOGLYPHS = (
-    NamedNoise(
-        lambda shares, data, kind=kind: [Edits(kind, share) for share in shares], example=0.05, changes="characters"
-    )
+    NamedNoise(lambda levels, data, kind=kind: [Edits(kind, s) for s in levels], example=0.05, changes="characters")
     for kind in EDITS
 )
 PARAPHRASES = NamedNoise(_paraphrases, example="FILE.json", changes="characters")

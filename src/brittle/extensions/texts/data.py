@@ -20,9 +20,6 @@ from brittle.data.tables import Roles, answers_in, find_column, find_roles, ids_
 from brittle.errors import DataError, ParameterError, listed
 from brittle.extensions.texts.forms import TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
-LONGEST_NAME = 120
-"""Longest name of a point, cut from its text, in characters."""
-
 
 def text_points(
     texts: Sequence[str],
@@ -79,7 +76,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     """Read the rows of a table of texts as points: a text becomes the embeddings of its tokens, `[T, E]`.
 
     The texts stand in the column `reading.text_column`, or in the only text column that holds neither labels nor ids;
-    other columns are left out. Embeddings are computed when they are read. The beginning of its text names a point.
+    other columns are left out. Embeddings are computed when they are read. The name of a point is its text.
     """
     form = reading.texts
     if form is None:
@@ -107,7 +104,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
         table.record | roles.record | facts | dict(form.facts),
         ids_in(cells, roles, table),
         read,
-        names=[" ".join(text.split())[:LONGEST_NAME] for text in texts],
+        names=texts,
         **answers_in(cells, roles, table, reading),
     )
 

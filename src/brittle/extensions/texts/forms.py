@@ -53,9 +53,8 @@ class Tokens:
 
     def rows(self, start: int, stop: int) -> Tokens:
         part = slice(start, stop)
-        return Tokens(
-            self.ids[part], {name: tensor[part] for name, tensor in self.extra_inputs.items()}, self.varies[part]
-        )
+        extra_inputs = {name: tensor[part] for name, tensor in self.extra_inputs.items()}
+        return Tokens(self.ids[part], extra_inputs, self.varies[part])
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,8 @@ class TextForm:
             return candidates[best]
         raise ModelError(
             "texts",
-            f"the outputs of {type(self.model).__name__} for text {row} differ by {difference:.3g} of their size "
-            f"between its tokens alone and their embeddings beside longer texts; noise on embeddings tells nothing "
-            f"about such a model",
+            f"the outputs of {type(self.model).__name__} for text {row} differ by {difference:.3g} of their size from "
+            f"tokens alone and from embeddings beside longer texts; noise on embeddings tells nothing of such a model",
         )
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
@@ -110,9 +108,8 @@ class TextForm:
             )
         if not fields[MASK].shape[1]:
             padding = getattr(self.tokenizer, "pad_token_id", None) or 0
-            fields = {
-                name: tensor.new_full((len(texts), 1), padding * (name == IDS)) for name, tensor in fields.items()
-            }
+            shape = (len(texts), 1)
+            fields = {name: tensor.new_full(shape, padding * (name == IDS)) for name, tensor in fields.items()}
         fields[MASK][~fields[MASK].any(dim=1), 0] = 1  # a text without tokens is read as one padding token
         if self.ends_last:
             order = fields[MASK].argsort(dim=1, stable=True)
@@ -138,9 +135,8 @@ class TextForm:
                 return tensor[rows][is_token[rows]].view(len(rows), length).to(device)
 
             extra_inputs = {name: select(tensor) for name, tensor in tokens.extra_inputs.items()}
-            logits_by_row |= zip(
-                rows.tolist(), _logits(self.model(**{IDS: select(tokens.ids)}, **extra_inputs)), strict=True
-            )
+            logits = _logits(self.model(**{IDS: select(tokens.ids)}, **extra_inputs))
+            logits_by_row |= zip(rows.tolist(), logits, strict=True)
         return torch.stack([logits_by_row[row] for row in range(len(texts))])
 
     def of_characters(self, digest: str | None = None) -> TextFunction:

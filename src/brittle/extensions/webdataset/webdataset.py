@@ -42,31 +42,36 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Read points from a `.tar` file, or from those of one split in a folder (`test-000000.tar`), in their order.
 
     A sample is an image `KEY.png` (or another ending of an image) and, with labels, `KEY.cls`, a whole number; other
-    files are counted. Ids are `SHARD/KEY`. Links are not followed.
+    files are counted. A key ends at the first dot of a file name, as in WebDataset. Ids are `SHARD/KEY`. Links are not
+    followed.
     """
     source = path_text(path)
     files, split = split_files(path, _SHARD, reading.split)
-    images, classes, other_files = dict[str, _Member](), dict[str, _Member](), 0
+    images, classes, other_files, dotted = dict[str, _Member](), dict[str, _Member](), 0, ""
     for member in (member for file in files for member in _members(file)):
         folder, slash, base = member.name.rpartition("/")
         stem, dot, kind = base.partition(".")
         is_class = kind.lower() == "cls"
         if not is_class and not IMAGE_SUFFIX.fullmatch(dot + kind):
             other_files += 1
+            dotted = dotted or (base if IMAGE_SUFFIX.fullmatch(Path(kind).suffix) else "")
             continue
         members, key = classes if is_class else images, path_text(f"{member.file.stem}/{folder}{slash}{stem}")
         if key in members:
             raise DataError("corrupt", f"{source} has two images or two classes of {key!r:.80}: {member.name!r:.80}")
         members[key] = member
+    if dotted and not images:
+        stem, _, kind = dotted.partition(".")
+        raise DataError(
+            "empty_dataset",
+            f"{source} holds no images under their keys: WebDataset ends a key at the first dot of a name, so that "
+            f"{dotted!r:.80} is the file {kind!r:.60} of the sample {stem!r:.60}; write keys without dots, such as "
+            f"{dotted.replace('.', '_', dotted.count('.') - 1)!r:.80}",
+        )
     chosen_images = list(images.values())[: reading.limit]
     labels = None if classes.keys().isdisjoint(images) else _labels(images, classes, source)
-    record = reading.record(
-        path,
-        files_digest(path, files),
-        split=split,
-        files=[path_text(file.name) for file in files],
-        other_files=other_files,
-    )
+    shards, digest = [path_text(file.name) for file in files], files_digest(path, files)
+    record = reading.record(path, digest, split=split, files=shards, other_files=other_files)
     names = [f"{path_text(image.file)}:{path_text(image.name)}" for image in chosen_images]
     return encoded_points(partial(_open, chosen_images, source), names, list(images), reading, record, labels=labels)
 

@@ -111,9 +111,7 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
         **_merge_times(records),
     )
     running = RunningRecord(joined, most_failures)
-    entries = sorted(
-        ((entry, part) for part in parts for entry in part.manifest.shards), key=lambda pair: pair[0].number
-    )
+    entries = sorted(((entry, part) for part in parts for entry in part.manifest.shards), key=lambda e: e[0].number)
     for entry, part in entries:
         tables = part.read(entry)
         folder.commit(Shard(entry.number, tables, entry.account))
@@ -193,8 +191,7 @@ class _Shards:
             shared_points = {*first_run.rows_of(points)["points"]["point"].to_pylist()}
             if lacking := [point for point in points["point"].to_pylist() if point not in shared_points]:
                 raise UsageError(
-                    f"{self.run.folder} holds the point {lacking[0]}, which {first_run.run.folder} lacks; score it "
-                    f"there"
+                    f"{self.run.folder} holds point {lacking[0]}, which {first_run.run.folder} lacks; score it there"
                 )
 
 
@@ -216,13 +213,8 @@ def _grow(folder: RunFolder, runs: Sequence[JoinedRun]) -> RunRecord:
         rows = _sum(runs, [tables, *(shards.rows_of(tables["points"]) for shards in later)], scores)
         passes = sum(rows["points"]["passes"].to_pylist())
         shard_account = Account.of(rows["points"], rows["scores"], passes, 0, account.points)
-        folder.commit(
-            Shard(
-                shard.number,
-                rows,
-                shard_account if number else replace(shard_account, check_passes=account.check_passes),
-            )
-        )
+        written = shard_account if number else replace(shard_account, check_passes=account.check_passes)
+        folder.commit(Shard(shard.number, rows, written))
         account += shard_account
     record = replace(
         records[0],
@@ -248,9 +240,8 @@ def _sum(runs: Sequence[JoinedRun], tables: Sequence[Rows], scores: Mapping[Scor
     names["passes"], names["place"] = rows["passes"].to_pandas(), range(len(names))
     best = names.sort_values(["copies", "passes"], kind="stable").drop_duplicates(NAME, keep="last").set_index(NAME)
     scores_by_key = {_key(score): score for score in scores.values()}
-    row_keys = pd.MultiIndex.from_tuples(
-        [(point, *key) for point in points["point"].to_pylist() for key in scores_by_key]
-    )
+    ids = points["point"].to_pylist()
+    row_keys = pd.MultiIndex.from_tuples([(point, *key) for point in ids for key in scores_by_key])
     places = best["place"].reindex(row_keys)
     if places.hasnans:
         point, *key = row_keys[places.isna()][0]
@@ -291,10 +282,9 @@ def _rename(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table
     names = list(zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True))
     if foreign := sorted(set(names) - scores.keys()):
         raise StorageError("run_damaged", f"a run holds rows of {foreign[0][0]!r:.60}, which its record does not list")
-    parameters = pa.array(
-        [parameters_json(scores[name].parameters) for name in names], table.schema.field("parameters").type
-    )
-    return table.set_column(table.schema.get_field_index("parameters"), table.schema.field("parameters"), parameters)
+    field = table.schema.field("parameters")
+    parameters = pa.array([parameters_json(scores[name].parameters) for name in names], field.type)
+    return table.set_column(table.schema.get_field_index("parameters"), field, parameters)
 
 
 def _match_scores(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:

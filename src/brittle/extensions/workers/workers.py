@@ -336,9 +336,8 @@ def _answer(future: Future[Any]) -> Any:
 def _check_opened(expected: Opened, opened: Opened) -> None:
     """Raise where a worker would compute another run."""
     (record, reference), (worker_record, logits) = expected, opened
-    if mismatches := differences(
-        record, worker_record, ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}
-    ):
+    places, ignored = ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}
+    if mismatches := differences(record, worker_record, places, ignored):
         raise ModelError(
             "worker_differs",
             f"a worker would compute another run: {'; '.join(mismatches)}; let it find the same files and versions",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch import fx, nn
 
 from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, first_line, listed
 from brittle.model.arrays import ArrayModel, is_estimator
-from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content, state_digest
+from brittle.model.digest import state_digest
+from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
 from brittle.model.texts import TextReader
 from brittle.registry import Registry, missing
 from brittle.user_code import (
@@ -36,6 +38,8 @@ _ADVICE = {
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
 """Advice by the ending of a file that is no model."""
+
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 _failure = partial(ModelError, "user_code")
 
@@ -139,7 +143,8 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     """Load the model that `spec` names, by the `Source` of its form.
 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
-    a network or a fitted scikit-learn classifier, or a network itself; the current folder is not searched for a module.
+    a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
+    is not searched for a module.
     Every other source runs no code. `weights` is a file for the network that the factory returns.
 
     Raises:
@@ -275,7 +280,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
         raise _failure(f"{place_text} does not exist; the file has {', '.join(callables[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
-        if callable(model) and not isinstance(model, nn.Module | ArrayModel):
+        if callable(model) and not isinstance(model, nn.Module | ArrayModel) and not argument_of(model):
             model = model()
         if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
             model.eval()  # a new network is in training mode, which is nothing to warn of
@@ -284,11 +289,24 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
             f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without "
             f"arguments, and relative paths start at {Path.cwd()}"
         ) from error
-    if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model):
+    if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model) and not argument_of(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         raise _failure(f"expected a torch.nn.Module, found that {place_text} gives an object of type {kind}")
     facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}
     return LoadedModel(model, facts)
+
+
+def argument_of(value: Any) -> str | None:
+    """Return the name of the one argument that a function needs, which makes it a model; None of a factory, which needs
+    none, and of all that is a model without being a function."""
+    if not callable(value) or isinstance(value, type | nn.Module | ArrayModel) or is_estimator(value):
+        return None
+    try:
+        parameters = signature(value).parameters.values()
+    except ValueError:  # of some functions in C
+        return None
+    names = [one.name for one in parameters if one.default is one.empty and one.kind in POSITIONAL]
+    return names[0] if len(names) == 1 else None
 
 
 SOURCES: Mapping[str, Source] = Registry(

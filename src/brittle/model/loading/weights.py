@@ -1,4 +1,4 @@
-"""The weights of a network: found in a `.safetensors` file or a checkpoint of PyTorch, checked, and their digest.
+"""The weights of a network: found in a `.safetensors` file or a checkpoint of PyTorch, and checked.
 
 A checkpoint is a pickle. PyTorch reads of it tensors and plain values alone (`weights_only`); other objects in it are
 put aside unmade, so nothing of the file is run.
@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from brittle.errors import ArtefactError, ModelError, first_line, listed
+from brittle.model.digest import dense
 from brittle.store.writing import nearby
 
 NAMED = 5
@@ -298,27 +299,6 @@ def _misfit(path: Path, why: str, tables: list[_Table], weights: Mapping[str, Te
     return ModelError("weights", f"{path} does not fit the network ({why}); all must agree; nearest: {shares}")
 
 
-def state_digest(module: nn.Module) -> str:
-    """The sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript module,
-    which has none, over its code and constants."""
-    digest = hashlib.sha256()
-    tensors = [*module.named_parameters(), *module.named_buffers()]
-    for name, tensor in ((name, dense(tensor)) for name, tensor in tensors):
-        digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    if not tensors and isinstance(module, torch.jit.ScriptModule):
-        with zipfile.ZipFile(io.BytesIO(module.save_to_buffer())) as archive:
-            for name in sorted(archive.namelist()):
-                if "/constants" in name or name.endswith((".py", "data.pkl")):
-                    digest.update(archive.read(name))
-    return digest.hexdigest()
-
-
-def digest_of(model: Any) -> str | None:
-    """Return the digest of a model: `state_digest` of a network or `digest` of an estimator; None for a function."""
-    return state_digest(model) if isinstance(model, nn.Module) else getattr(model, "digest", None)
-
-
 def check_weights(module: nn.Module, name: str) -> None:
     """Raise where a parameter or buffer holds NaN or infinite values (minus infinity may mask in a buffer)."""
     for tensor_name, tensor in (*module.named_parameters(), *module.named_buffers()):
@@ -334,12 +314,6 @@ def check_weights(module: nn.Module, name: str) -> None:
                 f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
                 f"training has diverged or the file is damaged",
             )
-
-
-def dense(tensor: Tensor) -> Tensor:
-    """The same numbers on the CPU, and with bytes, as weights of MKLDNN and sparse ones have none."""
-    plain = tensor.detach().cpu()
-    return plain if plain.layout == torch.strided else plain.to_dense()
 
 
 def read_content(path: Path) -> bytes:
