@@ -151,8 +151,8 @@ def select_points(
         raise DataError(
             "too_few_points",
             f"{counts[0]} points are brittle, {counts[1]} robust and {counts[2]} undecided at {criterion.size}, and a "
-            f"detector needs brittle and robust points; the margins or probabilities lie between {points.truth.min():.4g} and "
-            f"{points.truth.max():.4g}; {criterion.remedy}",
+            f"detector needs brittle and robust points; the margins or probabilities lie between "
+            f"{points.truth.min():.4g} and {points.truth.max():.4g}; {criterion.remedy}",
         )
     return criterion, points
 
