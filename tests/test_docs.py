@@ -127,8 +127,7 @@ FACTORIES = {
     "myconv": "make = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 2))",
     "weather": "make = lambda: torch.nn.Linear(2, 3)",
     "price": "make = lambda: torch.nn.Linear(2, 1)",
-    "guard": "from brittle.model.texts import TextFunction\n"
-    "make = lambda: TextFunction(lambda texts: torch.tensor([[2.0, 3.0 * ('bad' in text)] for text in texts]))",
+    "guard": "judge = lambda texts: [[0.1, 0.9] if 'bad' in text else [0.8, 0.2] for text in texts]",
     "mynoise": "def brighten(x, generator):\n    return x + 0.1 * torch.rand(1, generator=generator)",
     "forest": "from sklearn.ensemble import RandomForestClassifier as Forest\n"
     "make = lambda: Forest(9, random_state=0).fit([[13.0, 1.5], [12.0, 700.0]] * 9, ['red', 'white'] * 9)",

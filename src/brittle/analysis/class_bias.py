@@ -20,6 +20,12 @@ from brittle.store.table import Table
 TAILS = np.geomspace(0.5, 1e-15, 121)
 """Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
 
+PERMUTATIONS = 1999
+"""Times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000."""
+
+MOST_POINTS = 10_000
+"""Points that the permutation test reads, about; of more, every so many of each class."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClassBias:
@@ -30,11 +36,11 @@ class ClassBias:
         by: whether a point belongs to its true class (`label`) or, without labels, to the class `predicted`.
         classes: one row per class, the least robust first: `class`, `name`, `points`, `mean`, `low`, `high` (interval
             of the mean of p_robust), `median`.
-        p_value: of the test that p_robust has one mean in all classes, corrected for their number
-            (`mean_differences`); NaN with fewer than two classes.
-        least: numbers of the classes that may be the least robust: no other one is surely less so, at the level
-            `1 - confidence` for all of them together. Every class, where the test finds no difference.
-        confidence: of the intervals, each for its class alone, and of the test.
+        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than
+            two classes.
+        least: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the level
+            `1 - confidence` for all of them together (`mean_differences`).
+        confidence: of the intervals, each for its class alone, and of both tests.
     """
 
     column: Column
@@ -46,15 +52,15 @@ class ClassBias:
 
     @property
     def differ(self) -> bool:
-        """Whether the classes surely differ; only then is there a least and a most robust one to name."""
+        """Whether p_robust surely depends on the class; only then is there a least robust one to name."""
         return self.p_value < 1.0 - self.confidence
 
 
 def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
 
-    Validity: the points of a class are drawn independently. Interval and test are for means of numbers in [0, 1] and
-    cover the random error of each, not a bias of the estimator, which may differ from class to class.
+    Validity: the points are drawn independently. Intervals and tests cover the random error of each point, not a bias
+    of the estimator, which may differ from class to class.
 
     References:
         Fairness through robustness: investigating robustness disparity in deep learning, Vedant Nanda et al., 2021.
@@ -82,9 +88,55 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     ]
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     numbers = [int(number) for number in frame["class"]]
-    found = mean_differences([groups[number].to_numpy() for number in numbers], confidence)
-    least = tuple(numbers[place] for place in found.least)
-    return ClassBias(column, by, frame, found.p_value, least, confidence)
+    values = [groups[number].to_numpy() for number in numbers]
+    least = tuple(numbers[place] for place in mean_differences(values, confidence).least)
+    return ClassBias(column, by, frame, permutation_p_value(values), least, confidence)
+
+
+def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
+    r"""The p-value of the test that a value does not depend on the group that it belongs to.
+
+    The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
+    each order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as
+    far
+
+    $$p = \frac{1 + b}{1 + B}$$
+
+    is at most `a` with probability at most `a`: exactly, for any number of groups and of values in them.
+
+    Validity: values drawn independently. That it is small says that the groups differ in their laws, and most likely
+    in their means; which groups do, `mean_differences` says, with less power. Of more than `MOST_POINTS` values every
+    so many of each group are read.
+
+    References:
+        Permutation p-values should never be zero, Belinda Phipson and Gordon K. Smyth, 2010,
+        https://arxiv.org/abs/1603.05766
+
+    Args:
+        groups: at least one finite number each.
+
+    Returns:
+        The same number for the same groups in the same order; NaN with fewer than two groups.
+
+    Example:
+        >>> permutation_p_value([[0.8, 0.9] * 10, [0.7, 0.8] * 10, [0.9, 1.0] * 10])
+        0.0005
+    """
+    if len(groups) < 2:
+        return float("nan")
+    step = max(1, sum(map(np.size, groups)) // MOST_POINTS)
+    parts = [np.asarray(group, dtype=np.float64)[::step] for group in groups]
+    sizes, values = np.array([part.size for part in parts]), np.concatenate(parts)
+    values = values - values.mean()
+    starts, generator = np.cumsum(sizes) - sizes, np.random.default_rng(0)
+
+    def spread(ordered: NDArray[np.float64]) -> float:
+        return float((np.add.reduceat(ordered, starts) ** 2 / sizes).sum())
+
+    # Orders whose means are the same but for rounding count as spread as far.
+    observed = spread(values) - 1e-9 * float(values @ values)
+    as_far = sum(spread(values[generator.permutation(values.size)]) >= observed for _ in range(PERMUTATIONS))
+    return (1 + as_far) / (1 + PERMUTATIONS)
 
 
 class Differences(NamedTuple):

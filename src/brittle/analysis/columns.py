@@ -97,6 +97,20 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if column.score == INPUT_MARGIN)
 
 
+def parameters_text(column: Column) -> str:
+    """The parameters other than noise and draws that tell a column from others of its score; empty where none does.
+
+    Example:
+        >>> import brittle, torch
+        >>> model, margins = brittle.Classifier(torch.nn.Linear(2, 2)), ("linf", "l2")
+        >>> scores = [brittle.scores.InputMargin(norm=norm, effort="fast") for norm in margins]
+        >>> table = brittle.score(model, torch.rand(2, 2), scores)
+        >>> [parameters_text(column) for column in table.columns]
+        ['effort fast, norm linf', 'effort fast, norm l2']
+    """
+    return column.variant.removeprefix(column.score).strip("()").replace("=", " ")
+
+
 def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
     """The class of each point: its label where any point has one, else the prediction."""
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")

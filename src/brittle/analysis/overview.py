@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
+from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, parameters_text, safety
 from brittle.analysis.decisions import numbers_beside
-from brittle.estimate import COUNT, LIMIT, short_labels
+from brittle.estimate import COUNT, LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
@@ -31,6 +32,13 @@ RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
 
 SHARES = {"half": 0.5, "one in ten": 0.1}
 """The shares of the points of which a distance is said, in words."""
+
+DISTANCE_WORDS = {
+    "l1": "sum of the changes of all values",
+    "l2": "Euclidean distance",
+    "linf": "largest change of a value",
+}
+"""The norms of a change in words."""
 
 POINTS_TO_NAME = 30
 """Points that a class has at least before it is named as the least robust one."""
@@ -176,35 +184,45 @@ def margin_sentences(table: Table) -> tuple[str, ...]:
     The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
     The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
     """
-    columns = margin_columns(table)
-    names = short_labels(column.label for column in columns)
-    return tuple(_sentences(column, names[column.label]) for column in columns if column.value.notna().any())
+    columns = [column for column in margin_columns(table) if column.value.notna().any()]
+    norms = Counter(column.parameters.get("norm") for column in columns)
+    return tuple(_sentences(table, one, norms[one.parameters.get("norm")] > 1) for one in columns)
 
 
-def _sentences(column: Column, name: str) -> str:
-    known = column.rows[column.value.notna()].astype({"value": float, "low": float})
-    distances, radii = np.sort(known["value"]), np.sort(known["low"])
-    places = {words: math.ceil(share * len(known)) - 1 for words, share in SHARES.items()}
-    within = [
-        f"within {_length(column, distances[place])} of {words}"
-        for words, place in places.items()
-        if math.isfinite(distances[place])
-    ]
-    said = [f"{name}: an input with another prediction was found {' and '.join(within)} of the points."]
-    if not within:
-        said = [f"{name}: an input with another prediction was found for fewer than one in ten points."]
+def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
+    rows = column.rows[column.value.notna()].astype({"value": float, "low": float})
+    distances, radii = np.sort(rows["value"]), np.sort(rows["low"])
+    nearest = {words: distances[math.ceil(share * len(rows)) - 1] for words, share in SHARES.items()}
+    (first, distance), *others = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [("", math.nan)]
+    text = f"For {first} of the points the nearest input with another prediction is at most {_length(column, distance)}"
+    text += " away" + "".join(f", for {words} at most {_length(column, distance)}" for words, distance in others)
+    if not first:
+        text = "An input with another prediction was found for fewer than one in ten points"
+    search = f"search: {parameters_text(column)}" if has_sibling else ""
+    brackets = "; ".join(filter(None, [_distance_text(table, column) if first else "", search]))
+    sentences = [f"{text}{brackets and f' ({brackets})'}."]
     if missed := int(np.isinf(distances).sum()):
-        said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
-    radius = radii[places["half"]]
-    if exact := int(np.count_nonzero(known["value"] == known["low"])):
-        said.append(f"It is the exact distance of {share_of(exact, len(known), 'point')}.")
+        sentences.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
+    if exact := int(np.count_nonzero(rows["value"] == rows["low"])):
+        sentences.append(f"It is the exact distance of {share_of(exact, len(rows), 'point')}.")
+    radius = radii[math.ceil(len(rows) / 2) - 1]
     if radius > 0.0:
-        said.append(f"Certified: none nearer than {number(radius)} to half of the points.")
+        sentences.append(f"Certified: for half of the points none is nearer than {number(radius)}.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
-        said.append("Fewer than half of the points have a certificate.")
-    return " ".join(said)
+        sentences.append("Fewer than half of the points have a certificate.")
+    return " ".join(sentences)
+
+
+def _distance_text(table: Table, column: Column) -> str:
+    """How a distance is measured, and in which unit."""
+    norm, bounds = str(column.parameters.get("norm")), table.record.model.bounds
+    if norm == COUNT:
+        return ""
+    values = "pixels" if len(table.record.data.input_shape or ()) == 3 else "values"
+    ends = "" if bounds is None else f", {values} from {bounds[0]:g} to {bounds[1]:g}"
+    return f"{DISTANCE_WORDS.get(norm, norm)} in the units of the inputs{ends}"
 
 
 def _length(column: Column, distance: float) -> str:
-    unit = by_number(int(distance), " changed value", " changed values")
+    unit = by_number(int(distance), " changed value", " changed values") if distance == distance else ""
     return f"{number(distance)}{unit if column.parameters.get('norm') == COUNT else ''}"

@@ -125,7 +125,7 @@ def how_brittle(found: Overview) -> str:
         share = share_of(found.right, found.labelled, words.counted)
         right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
     if column is None or not found.rated:
-        unknown = " No point has a flip probability, so how many predictions hold under noise is not known."
+        unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
         return chosen + right + ("" if column is None and found.margins else unknown)
     if not found.judges:
         return f"{chosen}{unjudged_text(column)}. {right}"
@@ -164,21 +164,19 @@ def where(found: Overview) -> str:
         return ""
     if named is not None:
         return (
-            f"{named['name']} is the least robust class: its predictions are kept with probability "
-            f"{number(named['mean'])} in the mean ({span(named['low'], named['high'])}), and those of every other "
-            f"class more often."
+            f"The least robust class is {named['name']}: its mean p_robust is {number(named['mean'])} "
+            f"({span(named['low'], named['high'])}), and higher in every other class."
         )
+    counts, test = bias.classes["points"].tolist(), f"permutation test, p = {number(bias.p_value)}"
+    least, most = min(counts), max(counts)
+    sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
     if not bias.differ:
-        counts = bias.classes["points"].tolist()
-        least, most = min(counts), max(counts)
-        sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
-        p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
         few = "; so few points show only large differences" if least < FEW_IN_CLASS else ""
-        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
-    return (
-        f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
-        f"{len(bias.least)} of {len(bias.classes)} may be."
-    )
+        return f"The {len(counts)} classes, of {sizes} each, are not shown to differ in p_robust ({test}){few}."
+    which = "which one is the least robust is open"
+    if len(bias.least) < len(counts):
+        which += f": {len(bias.least)} of {len(counts)} may be"
+    return f"The {len(counts)} classes, of {sizes} each, differ in p_robust ({test}); {which}."
 
 
 def how_sure(found: Overview) -> str:
@@ -189,7 +187,8 @@ def how_sure(found: Overview) -> str:
     said = [f"A point is called only where its whole {100 * found.record.confidence:.4g}% interval lies on one side."]
     if found.column is not None and found.numbers is not None and found.numbers is not found.column:
         said += [
-            f"States are by {found.column.shown}; the values that points are listed with by {found.numbers.shown}."
+            f"States are by {found.column.title}, whose copies stop once a point is decided; the p_robust that points "
+            f"are listed with is by {found.numbers.title}, of {found.numbers.most_draws:,} copies each."
         ]
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, 'rests', 'rest')} "

@@ -14,7 +14,7 @@ from brittle.estimate import LIMIT
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.table import Table
-from brittle.text import aligned, number, span
+from brittle.text import aligned, clipped, number, span
 
 FEATURES, CHANGES = 20, 10
 """How many features of a point, and of these how many changes, a terminal shows."""
@@ -115,7 +115,7 @@ def format_point_card(table: Table, point: str) -> str:
 
 
 def _what(table: Table, row: Row) -> str:
-    name = f" ({row['name']})" if row["name"] is not None else ""
+    name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
     own, right = (
         answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
     )

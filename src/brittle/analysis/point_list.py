@@ -18,7 +18,7 @@ from brittle.intervals import check_share
 from brittle.store.columns import Column
 from brittle.store.representative import preferred
 from brittle.store.table import Table
-from brittle.text import aligned, chosen_text, number, span
+from brittle.text import aligned, chosen_text, clipped, number, span
 
 Correct = Literal["right", "wrong"]
 
@@ -179,7 +179,7 @@ def format_point_list(
 
     rows = [
         [
-            str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {row['name']}",
+            str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {clipped(row['name'])}",
             class_text(row["label"], row["target"]),
             *([number(row["label_probability"])] if by_label else []),
             class_text(row["predicted"], row["decided"]),

@@ -41,7 +41,7 @@ def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> N
 
 def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() -> None:
     screen = values_of(CHAPTER, make_table(points=5, scores=("logit_margin",)))
-    assert "No point has a flip probability" in screen["brittle"]
+    assert "No point has a p_robust" in screen["brittle"]
     assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
     changes, _ = curved_run(points=5)
     assert CHAPTER.summarize(open_contents(changes)) is None

@@ -50,7 +50,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "setting": show(str(bias.column.setting)),
         "spread": fixed(max(bias.classes["mean"]) - min(bias.classes["mean"])),
         "left": plural(len(bias.classes) - MAX_CLASSES, "class") if len(bias.classes) > MAX_CLASSES else "",
-        "p": "below 1e-12" if bias.p_value < 1e-12 else short(bias.p_value),
+        "p": short(bias.p_value),
         "differ": bias.differ,
         "grid": grid,
     }
