@@ -128,7 +128,7 @@ def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
     if json:
         states = {state: found.count(state) for state in found.groups.columns}
         counts = {"limit": found.limit, "points": found.points, "chosen_from": table.record.data.chosen_from}
-        counts |= {"labelled": found.labelled, "right": found.right}
+        counts |= {"labelled": found.labelled, "right": found.correct}
         steps = [asdict(one) for one in next_steps(found, run)]
         groups = found.groups.to_dict("index")
         by = None if found.column is None else found.column.label

@@ -66,7 +66,7 @@ function sentence() {
   }
   const rated = tally[0] + tally[1] + tally[2];
   const [right, all] = [known[0], known[0] + known[1]];
-  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.right}.` : rightWords.unlabelled;
+  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.correct}.` : rightWords.unlabelled;
   if (probability && !judges) return shown(`${chosen}${title} is no measurement under noise: it has no interval, so no point is held or broken by it. ${accuracy}`);
   if (!judges || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
