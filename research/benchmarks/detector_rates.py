@@ -32,7 +32,7 @@ from brittle.analysis import decide
 from brittle.analysis.detection import auroc
 from brittle.data import open_points
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.network import READINGS, oriented
+from brittle.extensions.detector.network import READINGS, orient
 from brittle.extensions.detector.results import Rate
 from brittle.model.loading.load import load_model
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, MonteCarlo, ProbabilityMargin, Softmax
@@ -63,7 +63,7 @@ def part(table: Table, kept: NDArray[np.bool_]) -> Table:
 
 def safety(table: Table, score: str) -> NDArray[np.float64]:
     """A score of the points, larger where safer, `[N]`."""
-    return np.asarray(oriented(READINGS[score], table[score].value.to_numpy()))
+    return np.asarray(orient(READINGS[score], table[score].value.to_numpy()))
 
 
 def aurocs(table: Table, limit: float) -> list[list[object]]:

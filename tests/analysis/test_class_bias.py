@@ -38,7 +38,7 @@ def test_class_bias_by_hand() -> None:
     assert found.classes["median"].tolist() == pytest.approx([0.2, 0.8])
     assert found.p_value < 0.01
     assert found.differ
-    assert set(found.least) == {0, 1}
+    assert set(found.least_robust) == {0, 1}
 
 
 def test_the_least_robust_class_is_named_once_classes_differ() -> None:
@@ -47,7 +47,7 @@ def test_the_least_robust_class_is_named_once_classes_differ() -> None:
     found = class_bias(with_value(table, "taylor(sigma=0.1)", [0.1, 0.2] * 15 + [0.8, 0.9] * 15 + [0.75, 0.85] * 15))
     assert found is not None
     assert found.differ
-    assert found.least == (1, 2)
+    assert found.least_robust == (1, 2)
 
 
 def test_class_bias_without_labels_goes_by_prediction() -> None:
@@ -122,17 +122,17 @@ def test_a_pair_differs_where_its_interval_says_so() -> None:
 
 def test_which_groups_may_be_the_least() -> None:
     low, middle, high = [0.1, 0.2] * 30, [0.5, 0.6] * 30, [0.8, 0.9] * 30
-    assert mean_differences([middle, high, low], 0.99).least == (2,)
-    assert mean_differences([low, high, low], 0.99).least == (0, 2)
+    assert mean_differences([middle, high, low], 0.99).least_robust == (2,)
+    assert mean_differences([low, high, low], 0.99).least_robust == (0, 2)
     few = [0.5, 0.6]
-    assert mean_differences([low, few, high], 0.99).least == (0, 1)
+    assert mean_differences([low, few, high], 0.99).least_robust == (0, 1)
 
 
 def test_without_two_groups_nothing_differs() -> None:
     assert np.isnan(mean_differences([[0.5] * 9], 0.99).p_value)
     assert np.isnan(permutation_p_value([[0.5] * 9]))
     assert permutation_p_value([[1.0] * 50, [1.0] * 50, [1.0]]) == 1.0
-    assert mean_differences([], 0.99).least == ()
+    assert mean_differences([], 0.99).least_robust == ()
     assert mean_differences([[1.0] * 50, [1.0] * 50], 0.99).p_value == 1.0
 
 

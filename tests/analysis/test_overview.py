@@ -12,7 +12,6 @@ from helpers.tables import make_table, with_rows, with_scores, without_score
 from brittle.analysis.overview import FROM_SAFE, POINTS_TO_NAME, Overview, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
-    WRONG_OPEN,
     format_overview,
     how_brittle,
     how_sure,
@@ -146,13 +145,10 @@ def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
     assert said in how_sure(overview(made([HOLD, BREAK], evidence=evidence)))
 
 
-def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
-    """Of 1 held, 2 open and 1 failed point, all but the first are wrong; one that holds takes the step away."""
-    found = overview(made([HOLD, OPEN, BREAK, None], [True, False, False, False]))
-    (step,) = (one for one in next_steps(found) if WRONG_OPEN in one.text)
-    assert (step.points, step.command, step.kind) == (3, "brittle show RUN --wrong --limit 0.9", "wrong")
-    held = overview(made([HOLD, OPEN, BREAK], [False, False, True]))
-    assert not any("none is known to hold" in one.text for one in next_steps(held))
+def test_the_wrong_points_are_one_step_whatever_their_state() -> None:
+    found = overview(made([HOLD, HOLD, OPEN, BREAK, None], [True, False, False, False, False]))
+    (step,) = (step for step in next_steps(found) if step.kind == "wrong")
+    assert (step.points, step.command, step.state) == (4, "brittle show RUN --wrong --limit 0.9", "")
 
 
 def with_margins(found: Overview) -> Overview:
@@ -167,7 +163,7 @@ def test_steps_carry_their_command() -> None:
         "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' "
         "--scores shrinkage --limit 0.9",
         "brittle show 'a run' --state breaks --right --limit 0.9",
-        "brittle show 'a run' --state holds --wrong --limit 0.9",
+        "brittle show 'a run' --wrong --limit 0.9",
         "brittle detector fit 'a run' --limit 0.9",
     ]
     assert [step.points for step in next_steps(found)] == [3, 50, 5, 50]

@@ -1,9 +1,9 @@
-"""Pictures of a report for the README: its first screen, and the page at work with a selection and a point open.
+"""Pictures of a report for the README: its first screen, and the page with a selection and an open point.
 
     PYTHONPATH=tests python -m checks.screenshots REPORT FOLDER
 
-Writes `report.png` and, where the page has points to open, `report-point.png` to the folder. Each picture holds the
-digest of the files that the page is made from, by which a test sees that it is of the page as it is.
+The folder gets `report.png` and, where the page has points to open, `report-point.png`. Each picture
+holds the digest of the files that the page is made from, by which a test sees that it is of the page as it is.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import Page, sync_playwright
 
 GROUP = "button[aria-pressed]"
-"""Buttons that select a group of points; pressed are those of points that break, up to the first that holds any."""
+"""Buttons that select a group of points; the first group of brittle points that is not empty is pressed."""
 
 WORK = "#explore"
-"""The part of the page that is at work."""
+"""The part of the page for the second picture."""
 
 
 KEY = "page"
@@ -52,7 +52,7 @@ def stamp(picture: Path) -> None:
 
 
 def at_work(page: Page) -> bool:
-    """Select a group of points and open the first of them; whether the page offers that."""
+    """Select a group of points and open its first; return whether the page has such points."""
     if page.locator(POINT).count() == 0:
         return False
     for group in page.locator(GROUP).filter(has_text="break").all():
@@ -67,24 +67,24 @@ def at_work(page: Page) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Take the pictures; prints what was written."""
+    """Take the pictures, and print their paths."""
     report, folder = map(Path, arguments)
     if (program := find_browser()) is None:
         print("no browser is installed: install Chromium, or name one in BRITTLE_BROWSER", file=sys.stderr)
         return 2
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=False)
-        with opened(browser, report.resolve(), LIGHT) as found:
-            taken = ["report.png", "report-point.png"]
-            found.page.screenshot(path=folder / taken[0])
-            if at_work(found.page):
-                found.page.screenshot(path=folder / taken[1])
+        with opened(browser, report.resolve(), LIGHT) as page:
+            pictures = ["report.png", "report-point.png"]
+            page.page.screenshot(path=folder / pictures[0])
+            if at_work(page.page):
+                page.page.screenshot(path=folder / pictures[1])
             else:
-                print(f"the page has no points to open, so {taken.pop()} is not taken")
+                print(f"the page has no points to open, so {pictures.pop()} is not taken")
         browser.close()
-    for name in taken:
+    for name in pictures:
         stamp(folder / name)
-    print("\n".join(str(folder / name) for name in taken))
+    print("\n".join(str(folder / name) for name in pictures))
     return 0
 
 

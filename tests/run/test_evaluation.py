@@ -8,6 +8,8 @@ import torch
 from helpers.inputs import SIGMA
 from helpers.problems import Wrapped, inputs
 from helpers.small_runs import COUNT, SCORES, labels, run
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 
 import brittle
 from brittle.analysis import kept_counterexamples, kept_inputs
@@ -158,3 +160,27 @@ def test_a_counterexample_that_is_kept_has_the_distance_and_the_class_that_were_
     assert table.counterexamples["point"].to_pylist() == table.points["point"].to_pylist()
     assert np.all(said != np.array(table.points["predicted"].to_pylist()))
     assert logits[np.arange(len(x)), said] == pytest.approx(logits.max(axis=1), abs=1e-12)  # rounding decides nothing
+
+
+def test_the_probability_of_a_label_is_the_models() -> None:
+    """That of its softmax, or of `predict_proba` where a score reads it; none without a label or for no class."""
+    x, y = load_wine(return_X_y=True)
+    y = (y + (np.arange(len(y)) % 7 == 0)) % 3
+    forest = RandomForestClassifier(9, random_state=0).fit(x, y)
+    torch.manual_seed(0)
+    network, images, kinds = torch.nn.Linear(13, 3), torch.randn(20, 13), np.arange(20) % 3
+    images[4, 2] = torch.nan
+    with torch.no_grad():
+        expected = network(images).softmax(dim=1).numpy()[range(20), kinds]
+    counted, none = MonteCarlo(sigma=0.1, draws=4, limit=None), np.full(20, np.nan)
+    cases = (
+        (forest, (x, y), Softmax(), forest.predict_proba(x)[range(len(y)), y]),
+        (forest, (x[:20], y[:20]), counted, none),
+        (brittle.Classifier(network, bounds=None), (images, kinds), counted, expected),
+        (brittle.Classifier(network, bounds=None), images, counted, none),
+        (brittle.Classifier(network, bounds=None, decision="multilabel"), (images, np.eye(3)[kinds]), counted, none),
+    )
+    for model, data, score, probabilities in cases:
+        table = brittle.score(model, data, scores=[score], skip_doctor=True)
+        found = table.points["label_probability"].to_pandas().to_numpy(dtype=float)
+        np.testing.assert_allclose(found, probabilities, atol=1e-6)

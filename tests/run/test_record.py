@@ -16,7 +16,7 @@ from helpers.problems import Wrapped, inputs, small_classifier, small_network
 from helpers.small_runs import COUNT, labels, run
 
 import brittle
-from brittle.model.loading.weights import state_digest
+from brittle.model.digest import state_digest
 from brittle.noise import Uniform
 from brittle.run.record import draws_of
 from brittle.scores import MMSE, Moments, MonteCarlo, Softmax, Taylor

@@ -28,7 +28,7 @@ LONGEST = ("linear, 100 classes",)
 )
 def test_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(ZOO[name], PLAN)
-    assert verdict.lawful, verdict.said
+    assert verdict.lawful, verdict.summary
 
 
 def halves(x: torch.Tensor) -> torch.Tensor:

@@ -93,7 +93,7 @@ def classes_of(table: brittle.Table, scores: dict[str, Score]) -> tuple[pd.DataF
     means = points.groupby("label")[[MMSE_, NORMAL]].mean()
     classes = found.classes[["class", "points", "mean", "low", "high"]].join(means, on="class")
     spread = float(np.ptp(found.classes["mean"].to_numpy()))
-    row = {"p_value": found.p_value, "differ": found.differ, "spread": spread, "least": len(found.least),
+    row = {"p_value": found.p_value, "differ": found.differ, "spread": spread, "least": len(found.least_robust),
            "classes": len(classes), "confidence": found.confidence}  # fmt: skip
     return classes, pd.DataFrame([row])
 

@@ -1,4 +1,4 @@
-"""Is the model more robust for some classes than for others?"""
+"""Test whether the model is more robust for some classes than for others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ClassBias:
             of the mean of p_robust), `median`.
         p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than
             two classes.
-        least: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the level
+        least_robust: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the
+            level
             `1 - confidence` for all of them together (`mean_differences`).
         confidence: of the intervals, each for its class alone, and of both tests.
     """
@@ -47,12 +48,12 @@ class ClassBias:
     by: Literal["label", "predicted"]
     classes: pd.DataFrame
     p_value: float
-    least: tuple[int, ...]
+    least_robust: tuple[int, ...]
     confidence: float
 
     @property
     def differ(self) -> bool:
-        """Whether p_robust surely depends on the class; only then is there a least robust one to name."""
+        """True where p_robust surely depends on the class; only then may a least robust class be named."""
         return self.p_value < 1.0 - self.confidence
 
 
@@ -89,8 +90,8 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     numbers = [int(number) for number in frame["class"]]
     values = [groups[number].to_numpy() for number in numbers]
-    least = tuple(numbers[place] for place in mean_differences(values, confidence).least)
-    return ClassBias(column, by, frame, permutation_p_value(values), least, confidence)
+    least_robust = tuple(numbers[place] for place in mean_differences(values, confidence).least_robust)
+    return ClassBias(column, by, frame, permutation_p_value(values), least_robust, confidence)
 
 
 def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
@@ -140,15 +141,15 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
 
 
 class Differences(NamedTuple):
-    """Which means of several groups differ.
+    """Differences between the means of several groups.
 
     Attributes:
         p_value: that means differ at all, corrected for the number of pairs; NaN with fewer than two groups.
-        least: places of the groups that may have the smallest mean; all of them where nothing differs.
+        least_robust: places of the groups that may have the smallest mean; all of them where nothing differs.
     """
 
     p_value: float
-    least: tuple[int, ...]
+    least_robust: tuple[int, ...]
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
@@ -178,17 +179,19 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         ParameterError: the confidence is not between 0 and 1.
 
     Example:
-        >>> mean_differences([[0.1] * 20, [0.9] * 20, [0.1, 0.9] * 10], 0.99).least
+        >>> mean_differences([[0.1] * 20, [0.9] * 20, [0.1, 0.9] * 10], 0.99).least_robust
         (0,)
     """
     check_confidence(confidence)
-    every = tuple(range(len(groups)))
+    all_places = tuple(range(len(groups)))
     if len(groups) < 2:
-        return Differences(float("nan"), every)
+        return Differences(float("nan"), all_places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
     shown = _holm(above, 1.0 - confidence, pairs)
-    return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in every if not shown[place].any()))
+    return Differences(
+        min(1.0, pairs * float(above.min())), tuple(place for place in all_places if not shown[place].any())
+    )
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -196,18 +199,18 @@ def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     means = np.array([group.mean() for group in groups])
     ends = np.array([mean_ends(group, TAILS) for group in groups])  # [groups, 2, tails]
     apart = np.maximum(means[:, None] - means, 0.0) ** 2
-    found = np.ones_like(apart)
+    p_values = np.ones_like(apart)
     for tail, below, over in zip(TAILS, (means[:, None] - ends[:, 0]).T, (ends[:, 1] - means[:, None]).T, strict=True):
         clear = apart > below[:, None] ** 2 + over**2
         if not clear.any():
             break
-        found[clear] = 2.0 * tail
-    return found
+        p_values[clear] = 2.0 * tail
+    return p_values
 
 
 def _holm(p_values: NDArray[np.float64], level: float, pairs: int) -> NDArray[np.bool_]:
-    """Which p-values are rejected at `level`, of `pairs` tests."""
+    """Return which p-values are rejected at `level`, of `pairs` tests."""
     ordered = np.sort(p_values, axis=None)[:pairs]
-    kept = ordered * (pairs - np.arange(pairs)) > level
-    rejected = int(np.argmax(kept)) if kept.any() else pairs
+    is_retained = ordered * (pairs - np.arange(pairs)) > level
+    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs
     return p_values <= (ordered[rejected - 1] if rejected else -1.0)

@@ -220,7 +220,7 @@ class NoiseScore(Score):
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError(f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
-        self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
+        self.noise.check_supports(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
         own, others = ({one.name for one in fields(part)} for part in (self, self.noise))
         both = sorted(own & (others | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
         if both:

@@ -18,7 +18,7 @@ from brittle.data.points import Batch
 from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
-from brittle.measure import Clean, Measurement, NearestPoint, Sampled, passes_of, take
+from brittle.measure import Clean, Forward, Measurement, NearestPoint, Sampled, passes_of, take
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.scores.sound import ScoreLike, fault_of
@@ -44,8 +44,9 @@ class Evaluated:
 
     `status` says how each point ended before any score, `detail` what was found where it failed. `predicted` stands for
     what was decided (`Decision.codes`), `decided` says it in words where it is no class, and `correct` is None where
-    the data say nothing of it. Passes are those on what stood in the place of a failed point, too. Estimates are over
-    all points of the batch.
+    the data say nothing of it, and `label_probability` where there is no label, the decision is not the predicted class
+    or no score reads the probabilities of an estimator. Passes are those on what stood in the place of a failed point,
+    too. Estimates are over all points of the batch.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -54,6 +55,7 @@ class Evaluated:
         self.predicted: list[int | None] = [None] * len(batch)
         self.decided: list[str | None] = [None] * len(batch)
         self.correct: list[bool | None] = [None] * len(batch)
+        self.label_probability: list[float | None] = [None] * len(batch)
         self.passes = [0] * len(batch)
         self.estimates: list[Estimate] = []
         self.counterexamples: list[OtherInputs | None] = []
@@ -103,6 +105,7 @@ def evaluate(
     pairs = zip(found.estimates, scores, strict=True)
     found.estimates = [_describe_copies(one, measured[score.needs[0]], classifier.decision) for one, score in pairs]
     _note_decisions(found, classifier, clean)
+    _note_label_probability(found, classifier, measured.get(Forward(probabilities=True), clean))
     return found
 
 
@@ -207,6 +210,17 @@ def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> N
         found.predicted[position] = codes[position]
         found.decided[position] = words[position]
         found.correct[position] = right[position]
+
+
+def _note_label_probability(found: Evaluated, classifier: Classifier, clean: Clean) -> None:
+    """Note how probable the label is at the points that are measured, where the pass of `clean` shows it."""
+    logarithms = clean.log_probabilities if classifier.own_probability else clean.logits
+    labels = found.batch.labels
+    if labels is None or logarithms is None or classifier.random or not classifier.decision.of_classes:
+        return
+    probabilities = logarithms.double().softmax(dim=1)
+    for position in found.measured:
+        found.label_probability[position] = float(probabilities[position, labels[position]])
 
 
 def _counterexamples(

@@ -28,14 +28,15 @@ def _schema(columns: Mapping[str, pa.DataType], filled: Sequence[str]) -> pa.Sch
 POINTS = _schema(
     {
         "point": TEXT, "row": WHOLE, "name": TEXT, "label": WHOLE, "predicted": WHOLE, "target": TEXT, "decided": TEXT,
-        "correct": pa.bool_(), "status": TEXT, "detail": TEXT, "passes": WHOLE, "image": BYTES, "input": BYTES,
+        "correct": pa.bool_(), "label_probability": NUMBER, "status": TEXT, "detail": TEXT, "passes": WHOLE,
+        "image": BYTES, "input": BYTES,
     },
     filled=("point", "row", "status", "passes"),
 )  # fmt: skip
 """One row per point: its id, position and name in the data, label and predicted class; where the decision is no class,
 what the data say and what was decided in words (several labels are a class, too: a number whose bits they are); whether
-both agree, what was wrong with it if anything, all passes spent on it, a PNG thumbnail where the input is an image, and
-the input itself where it is none and small (`keeps`)."""
+both agree, the probability that the model gives the label, what was wrong with it if anything, all passes spent on it,
+a PNG thumbnail where the input is an image, and the input itself where it is none and small (`keeps`)."""
 
 SCORES = _schema(
     {

@@ -40,13 +40,16 @@ def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> N
 
 
 @pytest.mark.parametrize("scores", [("monte_carlo",), ("moments", "input_margin"), ("input_margin",)], ids=str)
-def test_pictures_are_of_the_least_safe_right_points_and_the_safest_wrong_ones(scores: tuple[str, ...]) -> None:
+def test_pictures_are_of_the_least_safe_right_points_and_the_most_suspicious_wrong_ones(
+    scores: tuple[str, ...],
+) -> None:
     """Each points at its place; beside its own image stands that of the nearest other input, where the run holds it."""
     table = make_table(points=90, scores=scores, sigmas=(0.1,), budgets=(100,))
     column = table.columns[0]
     safety = column.p_robust if column.is_probability else column.value
     points = table.points.to_pandas().set_index("point").assign(safety=safety).sort_values("safety", kind="stable")
     right, wrong = points[points["correct"].eq(True)], points[points["correct"].eq(False)].iloc[::-1]
+    wrong = wrong.sort_values("label_probability", kind="stable")
     places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
     shown = values_of(CHAPTER, table)["pictures"]
     assert len(shown) == 2

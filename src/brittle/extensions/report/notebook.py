@@ -27,6 +27,7 @@ from brittle.store.columns import Key, distinct_names
 from brittle.store.export import columns_told
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
+from brittle.text import clipped
 
 HEIGHT = 640
 """Pixels of the frame of a report."""
@@ -159,13 +160,7 @@ def _title(table: Table) -> str:
 
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
-    labels = [show_text(_shortened(name)) for name in distinct_names(table.columns)]
+    labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     left = len(labels) - COLUMNS
     more = f" and {left:,} more" if left > 0 else ""
     return f"columns: {', '.join(labels[:COLUMNS])}{more}" if labels else ""
-
-
-def _shortened(name: str) -> str:
-    """A long name without its middle: its ends tell it from others."""
-    half = LONGEST_NAME // 2
-    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[1 - half :]}"

@@ -26,6 +26,7 @@ from brittle.extensions.report.wording import show
 from brittle.store.columns import Column, rests_on, storable
 from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
+from brittle.text import clipped
 
 MAX_NUMBERS = 6_000_000
 """Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
@@ -95,7 +96,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
-        "right": words._asdict() | {"right": show(words.right)},
+        "right": words._asdict() | {"correct": show(words.correct)},
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
@@ -149,7 +150,7 @@ def _points(contents: Contents, answers: Answers) -> dict[str, object]:
     return {
         "count": len(ids),
         "ids": ids,
-        "names": _texts(contents.points["name"].to_pylist()),
+        "names": _texts([name and clipped(name) for name in contents.points["name"].to_pylist()]),
         "rows": packed(contents.points["row"].to_numpy(), "f8"),
         "details": _texts(contents.points["detail"].to_pylist()),
         "classes": answers.names,

@@ -66,7 +66,7 @@ function sentence() {
   }
   const rated = tally[0] + tally[1] + tally[2];
   const [right, all] = [known[0], known[0] + known[1]];
-  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.right}.` : rightWords.unlabelled;
+  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.correct}.` : rightWords.unlabelled;
   if (probability && !judges) return shown(`${chosen}${title} is no measurement under noise: it has no interval, so no point is held or broken by it. ${accuracy}`);
   if (!judges || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
@@ -220,8 +220,7 @@ function drawStep(step) {
   for (let point = 0; point < count; point++) {
     if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
   }
-  const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
-  step.hidden = points === 0 || heldWrong;
+  step.hidden = points === 0;
   const text = step.querySelector("p");
   if (text) text.textContent = `${counted(points)} ${words}${words.endsWith("?") ? "" : "."}`;
   const command = step.querySelector("code");
