@@ -244,7 +244,7 @@ def _flips(contents: Contents) -> dict[str, Any]:
     frame = label_flips(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
-        conclusion = "This run lacks a Laplacian or a p_robust by monte_carlo to compare."
+        conclusion = "This run lacks a Laplacian or a p_robust by as many copies of each point (monte_carlo)."
         return {"conclusion": conclusion, "grid": None}
     chosen = contents.change_setting
     # The chosen setting speaks if either group flips there, else the noisiest.

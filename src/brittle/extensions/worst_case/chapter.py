@@ -239,7 +239,7 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     place = next((place for place, column in enumerate(columns) if column.score == PREFERRED), 0)
     cells = [
         (
-            case.contents.score_cell(column),
+            f"{show(column.title, 60)}\n{show(column.shown, 60)}",
             f"{column.cost:,.0f}",
             *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
             f"{row['points']:,}",

@@ -92,8 +92,8 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
 
 
 def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
-    """The least safe right points and the safest wrong ones, each beside what it turns into; empty for a run without
-    images or without an order."""
+    """The least safe right points and the wrong ones with the least probable labels, each beside what it turns into;
+    empty for a run without images or without an order. Where no label has a probability, the safest wrong ones."""
     ordered = (column for column in contents.columns if safety(column) is not None and column.value.notna().any())
     column = overview.numbers or next(ordered, None)
     order = None if column is None else safety(column)
@@ -101,9 +101,17 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
         return []
     points = _rows(contents, column, order)
     by = "under noise" if overview.judges else f"by {show(column.title)}"
+    wrong = [row for row in points[::-1] if row["correct"] is False]
+    suspicious = [row for row in wrong if row["label_probability"] == row["label_probability"]]
+    suspicious.sort(key=lambda row: row["label_probability"])
+    why = (
+        "with the least probable labels: are these right?"
+        if suspicious
+        else f"and the safest {by}: is the label right?"
+    )
     kinds = (
         (f"Right, and the least safe {by}", [row for row in points if row["correct"] is True]),
-        (f"Wrong, and the safest {by}: is the label right?", [row for row in points[::-1] if row["correct"] is False]),
+        (f"Wrong, {why}", suspicious or wrong),
         (f"The least safe {by}", [row for row in points if row["correct"] is None]),
     )
     pictured = [(title, _pictured(contents, column, rows[:PICTURED])) for title, rows in kinds]
@@ -112,7 +120,7 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
 
 def _rows(contents: Contents, column: Column, order: pd.Series) -> list[Row]:
     """The points with a number, the least safe first, each with its `value`: of a flip probability p_robust."""
-    names = ["point", "row", "name", "label", "target", "predicted", "decided", "correct"]
+    names = ["point", "row", "name", "label", "target", "predicted", "decided", "correct", "label_probability"]
     points = contents.points.select(names).to_pandas().set_index("point", drop=False)
     points["value"] = column.p_robust if column.is_probability else column.value
     return points.loc[order.dropna().sort_values(kind="stable").index].to_dict("records")

@@ -29,8 +29,9 @@ def summarize(contents: Contents) -> dict[str, Any]:
     """The record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
     header = ("What", "Status", "Meaning", "Points", "The first of them")
+    titles = {column.label: column.title for column in contents.columns}
     lost, remarks = (
-        Grid(header, [_outcome_row(row) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
+        Grid(header, [_outcome_row(row, titles) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
         for valued in (False, True)
     )
     return {
@@ -158,11 +159,12 @@ def _score_row(contents: Contents, group: Sequence[Column]) -> tuple[str, ...]:
     )
 
 
-def _outcome_row(row: Row) -> tuple[str, ...]:
+def _outcome_row(row: Row, titles: Mapping[str, str]) -> tuple[str, ...]:
     labels, more = row["labels"], " …" if row["points"] > len(row["first"]) else ""
-    what = show(short_labels(labels)[labels[0]], 60) if labels else "the point itself"
-    if len(labels) > 1:
-        what += f" and {plural(len(labels) - 1, 'other score')}"
+    what = "the point itself"
+    if labels:
+        others = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
+        what = f"{show(titles[labels[0]], 60)}{others}\n{show(short_labels(labels)[labels[0]], 60)}"
     first = "; ".join(_first_text(*entry) for entry in row["first"])
     return what, show(row["status"]), show(row["sentence"]), f"{row['points']:,}", first + more
 
