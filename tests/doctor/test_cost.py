@@ -40,7 +40,7 @@ def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expe
     assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
 
 
-def test_a_search_without_gradients_is_forecast_by_what_it_may_spend() -> None:
+def test_a_gradient_free_search_is_forecast_by_its_budget() -> None:
     network, x = small_network(), inputs(4)
     scores: list[Score] = [InputMargin(effort="fast")]
 

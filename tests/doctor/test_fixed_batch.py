@@ -40,7 +40,7 @@ def test_the_number_of_rows_is_named(rows: int, points: int) -> None:
         assert caught.value.code == "fixed_batch"
 
 
-def test_a_model_that_takes_several_sizes_is_not_said_to_take_one() -> None:
+def test_a_model_of_several_batch_sizes_has_no_fixed_batch() -> None:
     found = codes(subject_of(lambda x: x.flatten(1).view(-1, 8, 36)[:, :, :4].reshape(-1, 4)))
     assert "fixed_batch" not in found.values()
     assert found["rows apart"] == "batch_dependent"

@@ -39,7 +39,7 @@ def test_they_are_not_told_without_reason() -> None:
     assert sentence(Counter({(own, own): 5 for own in range(10)})) == ""
 
 
-def test_two_classes_that_changed_places_are_told_where_all_others_are_right() -> None:
+def test_two_swapped_classes_are_reported() -> None:
     swapped = Counter({(own, {3: 5, 5: 3}.get(own, own)): 26 for own in range(10)})
     assert "100.0% are right when classes are renamed (label 3 as 5, 5 as 3)" in sentence(swapped)
     assert "chance" not in sentence(swapped)
@@ -56,7 +56,7 @@ def test_outputs_in_the_order_of_text_are_told() -> None:
 
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
 @pytest.mark.parametrize("labelled", [8, 64, 256])
-def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renaming(labelled: int, classes: int) -> None:
+def test_renamings_are_reported_and_random_predictions_are_not(labelled: int, classes: int) -> None:
     """Of so many renamings some fit by chance; that one is told has a probability of at most 1 in 10,000 each time."""
     draw = np.random.default_rng(labelled + classes)
     for _ in range(20):
@@ -70,7 +70,7 @@ def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renamin
 @pytest.mark.every_other
 @pytest.mark.parametrize("labelled", [8, 64, 1000])
 @pytest.mark.parametrize(("classes", "healthy"), [(2, 0.65), (3, 0.5), (10, 0.3), (100, 0.12), (1000, 0.12)])
-def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(
+def test_networks_at_chance_are_reported_and_weak_ones_are_not(
     labelled: int, classes: int, healthy: float
 ) -> None:
     def alarms(correct: int) -> bool:

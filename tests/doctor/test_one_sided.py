@@ -116,7 +116,7 @@ def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
             assert found(model, given, **declared) in ([], ["noted"])
 
 
-def test_a_decision_that_is_the_same_everywhere_is_noted_unless_all_labels_agree() -> None:
+def test_a_constant_decision_is_noted_unless_all_labels_agree() -> None:
     rare = Changed(network("tanh"), lambda z: z - 9)
     assert found(rare, points(), decision="multilabel") == ["noted"]
     assert found(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []

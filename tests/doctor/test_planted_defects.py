@@ -252,7 +252,7 @@ def test_pixels_at_the_bounds_are_no_defect(kind: str, data: str) -> None:
     assert examine(lambda x: network(x.clamp(0.0, 1.0)), x).findings == []
 
 
-def test_an_accuracy_that_is_missed_is_said_with_what_explains_it() -> None:
+def test_a_missed_accuracy_is_reported_with_its_explanation() -> None:
     """Values inverted: the reading that gets the labels right is named in place of all that may be wrong."""
     x, network = inputs(300), small_network()
     y = network(x).argmax(1)

@@ -143,7 +143,7 @@ def test_without_labels_nothing_is_said() -> None:
 ORDER, BRIGHTNESS = False, True
 
 
-def test_what_one_class_alone_gains_by_another_brightness_does_not_count() -> None:
+def test_a_brightness_gain_of_one_class_does_not_count() -> None:
     """A model that was trained on more of the other class gets right more of it when it is shifted towards it."""
     labels = torch.arange(256) % 2
     own, shifted = labels == 1, (labels == 1) | (torch.arange(256) < 120)
@@ -212,7 +212,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("form", "name"), [(form, name) for form, parts in FORMS.items() for name in parts[1]])
-def test_images_in_another_order_are_named_and_what_is_typed_turns_them_back(form: str, name: str) -> None:
+def test_reordered_images_are_named_with_code_that_restores_them(form: str, name: str) -> None:
     ordered, mistakes, shaped = FORMS[form]
     generator = torch.Generator().manual_seed(1)
     labels = torch.arange(128) % CLASSES

@@ -81,7 +81,7 @@ def test_mean_and_std_that_fit_no_layout_are_named() -> None:
 
 @pytest.mark.parametrize("largest", [1, 300], ids=["within the bounds", "outside"])
 @pytest.mark.parametrize(("decision", "count"), [("multilabel", 2), ("within:0.5", 1), ("class", 1)])
-def test_columns_of_labels_that_were_read_as_features_are_counted(
+def test_label_columns_read_as_features_are_counted(
     tmp_path: Path, decision: str, count: int, largest: int
 ) -> None:
     x = np.random.default_rng(0).uniform(0.1, 0.9, (12, 4 + count))

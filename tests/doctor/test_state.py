@@ -148,7 +148,7 @@ def test_what_cannot_be_copied_is_said() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 64])
-def test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run(rows: int) -> None:
+def test_a_forward_pass_that_depends_on_grad_mode_is_refused(rows: int) -> None:
     """Its clean passes, which gradients are taken from, and its noisy ones would be those of two networks."""
     model = Remembers(lambda m, x: m.network(x) + torch.eye(4)[0] * (5.0 if x.requires_grad else 0.0))
     scores = [Taylor(0.2), MonteCarlo(0.2, draws=4, limit=None)]

@@ -39,7 +39,7 @@ def nearest_on_a_grid(x: torch.Tensor, reach: float, steps: int = 401) -> float:
     return float(lengths.min()) if len(lengths) else float("inf")
 
 
-def test_a_search_beside_such_noise_goes_along_the_other_coordinates() -> None:
+def test_a_search_beside_partial_noise_moves_its_coordinates() -> None:
     """The network fails on a category that is none, and the distance is that of a fine grid up to its steps."""
     margin = InputMargin(effort="standard")
     table = score([Shrinkage(noise=PER_FEATURE, limit=None), margin, FirstOrderMargin()], X[:16])
@@ -106,7 +106,7 @@ NORMAL = torch.randn(80, 6, generator=torch.Generator().manual_seed(2))
 SCALES = torch.tensor([0.003, 0.5, 1.0, 20.0, 90.0, 517.0])
 
 
-def test_one_sigma_for_features_of_very_different_scales_is_noted() -> None:
+def test_one_sigma_for_very_different_scales_is_noted() -> None:
     (said,) = notes_of(NORMAL * SCALES, Gaussian(0.1))
     assert "feature 0" in said
     assert "feature 5" in said

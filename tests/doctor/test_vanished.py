@@ -117,7 +117,7 @@ def found(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-def test_dead_points_are_counted_and_no_gradient_is_called_masked(name: str) -> None:
+def test_dead_points_are_counted_and_not_called_masked(name: str) -> None:
     make, dimmed = HEALTHY[name]
     dead = constant_around(make().float(), dim(dimmed))
     assert dead >= dimmed

@@ -69,7 +69,7 @@ def test_an_estimator_fitted_on_a_frame_gets_its_names(recwarn: pytest.WarningsR
 
 
 @pytest.mark.parametrize("outputs", ["logits", "probs"])
-def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: str) -> None:
+def test_probabilities_become_finite_logarithms(outputs: str) -> None:
     x, y = _data(4)
     forest = RandomForestClassifier(5, random_state=0).fit(x.reshape(60, -1), y)
     logits = brittle.Classifier(forest, outputs=outputs)(torch.from_numpy(x)).numpy()
@@ -125,7 +125,7 @@ class Cautious(LogisticRegression):
         return self.classes_[(self.decision_function(X) > 1.0).astype(int)]
 
 
-def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused() -> None:
+def test_predictions_apart_from_the_largest_score_are_refused() -> None:
     """The probability may still be asked for by name."""
     x, y = _data(2)
     model = Cautious().fit(x.reshape(60, -1), y)
@@ -199,7 +199,7 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
     ("threshold", "method", "refuses"),
     [(0.3, "auto", True), (0.5, "decision_function", True), (0.5, "auto", False), (0.0, "decision_function", False)],
 )
-def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: Any, method: Any, refuses: bool) -> None:
+def test_an_unusual_threshold_is_refused(threshold: Any, method: Any, refuses: bool) -> None:
     """Wherever the rows lie; the largest probability may still be asked for by name."""
     x, y = _data(2)
     rows = x.reshape(60, -1)
@@ -230,7 +230,7 @@ def test_a_regressor_is_scored_by_how_far_its_number_may_move(tmp_path: Path, mo
     assert brittle.read_table("run").frame()["correct"].all()
 
 
-def test_a_regressor_without_a_tolerance_and_a_decision_beside_a_classifier_are_refused() -> None:
+def test_regressors_need_a_tolerance_and_one_decision() -> None:
     x = np.random.default_rng(0).normal(size=(12, 2))
     model = LinearRegression().fit(x, x[:, 0])
     refused("estimator", "within:T", brittle.score, model, x, sigma=0.1)

@@ -62,7 +62,7 @@ def test_arrays_that_are_all_alike_are_one_pair() -> None:
 
 
 @pytest.mark.parametrize("bounds", list(KINDS.values())[1:], ids=list(KINDS)[1:])
-def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: Any) -> None:
+def test_without_bounds_inputs_are_drawn_where_the_points_are(bounds: Any) -> None:
     points = torch.rand(5, 3, 4, 4) if np.ndim(bounds) == 4 else torch.tensor([[0.1, 1.0, 0.0, 7.0], [0.9, 2, 4, 7]])
     closed = Bounds.of(bounds).closed(points)
     drawn = closed.sample((200, *points.shape[1:]), points)

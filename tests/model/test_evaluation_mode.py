@@ -36,7 +36,7 @@ def modes(network: nn.Module) -> list[bool]:
     return [module.training for module in network.modules()] + [one.requires_grad for one in network.parameters()]
 
 
-def test_a_mode_is_held_and_put_back_with_blocks_within_one_another() -> None:
+def test_nested_blocks_hold_and_restore_the_mode() -> None:
     network = with_dropout()
     before = modes(network)
     whole = brittle.Classifier(nn.Sequential(network, nn.Softmax(1)))
@@ -107,7 +107,7 @@ def test_an_exported_part_leaves_the_others_to_be_switched() -> None:
     assert network[1].training
 
 
-def test_networks_without_a_mode_or_with_other_weights_are_scored(tmp_path: Path) -> None:
+def test_networks_without_mode_or_with_opaque_weights_are_scored(tmp_path: Path) -> None:
     """TorchScript that was frozen has no mode and no weights, MKLDNN weights that have no bytes."""
     x, digests = inputs(3, dtype=torch.float32), set()
     for seed in (0, 1):
@@ -192,7 +192,7 @@ def test_weights_that_were_made_in_inference_mode() -> None:
     assert caught.value.code == "model_failed"
 
 
-def test_a_default_dtype_that_a_forward_may_see_makes_another_run(tmp_path: Path) -> None:
+def test_another_default_dtype_makes_another_run(tmp_path: Path) -> None:
     run = partial(brittle.score, brittle.Classifier(network()), (inputs(2), None), [VOTES])
     run(out=tmp_path / "run")
     with default_dtype(torch.float64), pytest.raises(ResumeError, match=r"machine\.default_dtype"):

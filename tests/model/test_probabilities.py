@@ -152,7 +152,7 @@ def test_a_probability_that_is_not_finite_is_a_status() -> None:
         assert column.rows["value"].isna().tolist() == [False, True, False]
 
 
-def test_scores_beside_it_change_nothing_and_state_their_own_passes() -> None:
+def test_other_scores_change_nothing_and_passes_stay_apart() -> None:
     estimator, x = _fitted("GaussianNB", 3)
     scores: list[Score] = [
         ProbabilityChange(0.1, draws=8),

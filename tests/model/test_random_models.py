@@ -203,7 +203,7 @@ def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
     assert misses <= 12
 
 
-def test_the_doctor_finds_a_tenth_of_the_variance_that_a_pass_shares() -> None:
+def test_the_doctor_finds_a_tenth_of_shared_variance() -> None:
     """It misses that once in 1,000 times, and refuses a model that shares nothing once in a million."""
     one, other = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
     assert brittle.score(one, X, [MonteCarlo(SIGMA, draws=10, limit=None)]).scores.num_rows == len(X)

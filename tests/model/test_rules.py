@@ -116,7 +116,7 @@ def test_noisy_copies_keep_rules_of_several_columns(kind: str, draws: int) -> No
         assert {tuple(row) for row in rows[:, 5:].astype(np.float32).tolist()} <= triples
 
 
-def test_numbers_are_read_as_the_nearest_that_keep_rules_of_several_columns() -> None:
+def test_numbers_become_the_nearest_that_keep_joint_rules() -> None:
     rules = Rules.of(SEVERAL, SEVERAL_NAMES)
     read = rules.kept(np.array([[0.2, 6.0, 0.9, 0.3, 3.0, 3.0, 2.0, 4.0], [0.0, -1.0, 0.0, 0.0, -3.0, 5.0, 9.5, 9.0]]))
     assert read.tolist() == [[0.0, 4.0, 1.0, 0.0, 4.0, 2.5, 2.5, 4.0], [1.0, 0.0, 0.0, 0.0, 0.0, 5.0, 8.0, 8.0]]
@@ -171,7 +171,7 @@ def test_categories_have_no_rule_but_fixed(rule: str) -> None:
             brittle.score(classifier, (x, None), "softmax", skip_doctor=True)
 
 
-def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
+def test_a_called_score_keeps_fixed_columns_as_a_run_does() -> None:
     x, score = table(12), MonteCarlo(sigma=0.5, draws=200, limit=None)
     classifier = brittle.Classifier(Watched(), "none", rules={"4": "fixed", "1": "fixed"})
     called = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])

@@ -141,7 +141,7 @@ MISFITS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("form", MISFITS)
-def test_what_does_not_fit_is_refused(form: str, code: Path) -> None:
+def test_checkpoints_that_do_not_fit_are_refused(form: str, code: Path) -> None:
     assert refused("weights", "w.pt", loaded, code, MISFITS[form]()).exit_code == 3
 
 
