@@ -44,7 +44,7 @@ def test_the_ranking_of_the_product_is_its_list(benchmark: Any) -> None:
     model = case.make().fit(x[::2], y[::2])
     labels, flipped = benchmark.flip(y, np.random.default_rng(0))
     frame = benchmark.columns(case, model, x, labels).assign(flipped=flipped)
-    table = brittle.score(model, x, labels, noise="per-feature", sigma=0.3, skip_doctor=True)
+    table = brittle.score(model, (x, labels), noise="per-feature", sigma=0.3, skip_doctor=True)
     listed = point_list(table, correct="wrong")["row"].to_numpy()
     rankings = benchmark.rankings(frame)
     assert np.argsort(-rankings["show --wrong"])[: len(listed)].tolist() == listed.tolist()

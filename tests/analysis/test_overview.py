@@ -38,7 +38,7 @@ def test_points_are_counted_by_kind() -> None:
         "wrong": {"holds": 1, "undecided": 2, "breaks": 1},
         "no label": {"holds": 1, "undecided": 0, "breaks": 0},
     }
-    assert (found.points, found.without_number, found.labelled, found.right) == (10, 1, 9, 5)
+    assert (found.points, found.without_number, found.labelled, found.correct) == (10, 1, 9, 5)
     assert found.limit == LIMIT
     assert how_brittle(found) == (
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "

@@ -46,13 +46,14 @@ def test_a_group_selects_its_points(page: Opened, frame: pd.DataFrame, kind: str
 
 
 def test_a_drag_over_the_histogram_selects_its_bins(page: Opened, frame: pd.DataFrame) -> None:
-    """The scale has eleven bins of equal width; the last five begin at 10%."""
-    drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
-    assert set(listed(page)) == set(ids(frame, frame["flip"] >= 0.1))
-    drag(page, page.page.locator("#histogram"), (6.5 / 11, 0.5), (10.5 / 11, 0.5))
+    """The scale has eleven bins of equal width; the first five end at 0.9."""
+    p_robust = 1 - frame["flip"]
+    drag(page, page.page.locator("#histogram"), (5.5 / 11, 0.5), (10.5 / 11, 0.5))
+    assert set(listed(page)) == set(ids(frame, p_robust >= 0.9))
+    drag(page, page.page.locator("#histogram"), (5.5 / 11, 0.5), (10.5 / 11, 0.5))
     assert count(page) == POINTS
-    drag(page, page.page.locator("#histogram"), (0.5 / 11, 0.5), (5.5 / 11, 0.5))
-    assert set(listed(page)) == set(ids(frame, frame["flip"] < 0.1))
+    drag(page, page.page.locator("#histogram"), (0.5 / 11, 0.5), (4.5 / 11, 0.5))
+    assert set(listed(page)) == set(ids(frame, p_robust < 0.9))
 
 
 def test_classes_keep_their_order_and_show_their_selected_share(page: Opened, frame: pd.DataFrame) -> None:
@@ -81,7 +82,7 @@ def test_heads_sort_both_ways_with_numberless_points_last(page: Opened, frame: p
     falling = numbered.sort_values(ascending=False, kind="stable").index.tolist()
     numberless = ids(frame, frame["flip"].isna())
     assert listed(page) == falling + numberless
-    page.page.locator("#head").get_by_role("button", name="Sort by flip probability").click()
+    page.page.locator("#head").get_by_role("button", name="Sort by p_robust").click()
     assert listed(page) == numbered.sort_values(kind="stable").index.tolist() + numberless
     page.page.locator("#head").get_by_role("button", name="Sort by point").click()
     assert listed(page) == frame.index.tolist()
@@ -100,16 +101,22 @@ def test_the_csv_is_the_selection(page: Opened, frame: pd.DataFrame, table: Tabl
             expected["state"],
         )
         for label, column in columns.items():
-            value: float = column.value.to_dict()[row["point"]]
-            heading = f"{label}.flip_probability" if column.is_probability else label
-            assert row[heading] == "" if np.isnan(value) else float(row[heading]) == value
+            value, *ends = ((column.rows[name].to_dict()[row["point"]]) for name in ("value", "low", "high"))
+            heading = label
+            if column.is_probability:
+                heading, value, ends = f"{label}.p_robust", 1 - value, [1 - end for end in reversed(ends)]
+            cells = [row[name] for name in (heading, f"{label}.low", f"{label}.high")]
+            assert cells == [
+                "" if np.isnan(number) else cell for number, cell in zip([value, *ends], cells, strict=True)
+            ]
+            assert [float(cell or "nan") for cell in cells] == pytest.approx([value, *ends], rel=1e-15, nan_ok=True)
             assert {heading, f"{label}.low", f"{label}.high", f"{label}.status"} <= set(table.frame(whole=True).columns)
             assert row[f"{label}.status"] == column.status.to_dict()[row["point"]]
 
 
 def test_the_address_brings_everything_back(browser: Browser, place: Path, page: Opened) -> None:
     page.page.locator("#overview .groups button", has_text="right, breaks (").click()
-    drag(page, page.page.locator("#histogram"), (7.5 / 11, 0.5), (8.5 / 11, 0.5))
+    drag(page, page.page.locator("#histogram"), (2.5 / 11, 0.5), (3.5 / 11, 0.5))
     page.page.locator("#limit").fill("0.8")
     page.page.locator("#head").get_by_role("button", name="Sort by label").click()
     page.page.locator("#rows .row").first.click()
@@ -124,6 +131,12 @@ def test_the_address_brings_everything_back(browser: Browser, place: Path, page:
 
 
 # The open point, and the notes on it.
+
+
+def test_a_picture_of_the_first_screen_opens_its_point(page: Opened) -> None:
+    picture = page.page.locator("#overview .pairs li").first
+    picture.get_by_role("button").click()
+    assert page.page.locator("#card h3").inner_text() == picture.get_attribute("title")
 
 
 def test_a_card_says_what_the_table_says(page: Opened, table: Table) -> None:

@@ -2,16 +2,21 @@
 
     PYTHONPATH=tests python -m checks.screenshots REPORT FOLDER
 
-The folder gets `report.png` and, where the page has points to open, `report-point.png`.
+The folder gets `report.png` and, where the page has points to open, `report-point.png`. Each picture
+holds the digest of the files that the page is made from, by which a test sees that it is of the page as it is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 
 from helpers.browser import LIGHT, POINT, find_browser, opened
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import Page, sync_playwright
 
 GROUP = "button[aria-pressed]"
@@ -19,6 +24,31 @@ GROUP = "button[aria-pressed]"
 
 WORK = "#explore"
 """The part of the page for the second picture."""
+
+
+KEY = "page"
+"""The text chunk of a picture that holds the digest of its page."""
+
+SOURCES = (".css", ".jinja", ".js")
+"""Ends of the files that a page is made from."""
+
+
+def page_digest() -> str:
+    """The digest of the templates, the style and the script of the page."""
+    folder = Path(str(resources.files("brittle.extensions.report")))
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.suffix in SOURCES):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def stamp(picture: Path) -> None:
+    """Write the digest of the page into a picture of it."""
+    notes = PngInfo()
+    notes.add_text(KEY, page_digest())
+    with Image.open(picture) as image:
+        image.load()
+        image.save(picture, pnginfo=notes, optimize=True)
 
 
 def at_work(page: Page) -> bool:
@@ -52,6 +82,8 @@ def main(arguments: Sequence[str]) -> int:
             else:
                 print(f"the page has no points to open, so {pictures.pop()} is not taken")
         browser.close()
+    for name in pictures:
+        stamp(folder / name)
     print("\n".join(str(folder / name) for name in pictures))
     return 0
 

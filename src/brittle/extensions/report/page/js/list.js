@@ -53,8 +53,8 @@ export function drawList() {
       const sorted = state.sort === key;
       const direction = sorted ? (state.down ? " ▼" : " ▲") : "";
       const click = () => choose({ sort: key, down: sorted ? !state.down : fieldBy(key)?.safer !== "higher" && key.startsWith("s") });
-      const name = shown(`Sort by ${text}${detail ? ` (${detail})` : ""}`);
-      const small = detail ? [element("small", {}, shown(detail))] : [];
+      const name = shown(`Sort by ${[text, detail].filter(Boolean).join(" ")}`);
+      const small = detail ? [" ", element("small", {}, shown(detail))] : [];
       const kind = extra ? "extra" : "";
       return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, shown(text) + direction, ...small);
     }),

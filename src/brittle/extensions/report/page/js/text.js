@@ -102,11 +102,12 @@ function percent0(ratio) {
 }
 
 /**
- * The probability that a flip probability leaves, never rounded to 1.
+ * The probability that a flip probability leaves, never rounded to 0 or to 1.
  * @param {number} flip
  */
 export function keptText(flip) {
-  return flip > 0 && flip < 1e-6 ? "over 0.999999" : short(1 - flip);
+  if (flip > 0 && flip < 1e-6) return "over 0.999999";
+  return flip < 1 && flip > 0.999 ? "under 0.001" : short(1 - flip);
 }
 
 /**
