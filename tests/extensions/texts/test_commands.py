@@ -75,9 +75,8 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a small BERT and its tokenizer, in `bert`, and texts in `reviews.csv`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = bert_folder(Path("bert"))
     write_reviews()
-    return found
+    return bert_folder(Path("bert"))
 
 
 def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
