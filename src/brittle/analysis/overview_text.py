@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from brittle.analysis.decisions import MORE_DRAWS, SHRINKAGE, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
 from brittle.estimate import Evidence
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
@@ -121,6 +124,7 @@ class NextStep:
 def how_brittle(found: Overview) -> str:
     """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
     words, column = words_of(found.record.model.decision), found.column
+    imprecise = "" if column is None else imprecise_text(column)
     chosen, right = chosen_sentence(found.points, found.record.data), words.unlabelled
     if found.labelled:
         share = share_of(found.right, found.labelled, words.counted)
@@ -136,6 +140,26 @@ def how_brittle(found: Overview) -> str:
         f"{chosen}{noise}{share_of(held, found.rated, 'prediction')} {verb_of(held, found.rated, 'holds', 'hold')}: "
         f"kept with probability {_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and "
         f"{open_ones:,} {by_number(open_ones, 'is', 'are')} undecided{_undecided_text(found)}. {right}"
+        f"{imprecise and f' {imprecise}'}"
+    )
+
+
+def imprecise_text(column: Column) -> str:
+    """Say how many intervals are wider than the precision that was asked for, and which draws are enough for all;
+    empty where none is."""
+    precision, draws = column.parameters.get("precision"), column.most_draws
+    if not isinstance(precision, float) or not draws:
+        return ""
+    widths = (column.high - column.low).dropna().to_numpy(np.float64)
+    wide = widths[widths > precision * (1 + 1e-9)]
+    if not len(wide):
+        return ""
+    enough = draws * (float(wide.max()) / precision) ** 2  # a width falls with the root of the draws
+    size = 10 ** math.floor(math.log10(enough))
+    needed = math.ceil(enough / size) * size
+    return (
+        f"{share_of(len(wide), len(widths), 'interval')} {verb_of(len(wide), len(widths), 'is', 'are')} wider than "
+        f"--precision {precision:g} after {draws:,} noisy copies: score again with --draws {needed}."
     )
 
 

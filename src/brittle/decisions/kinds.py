@@ -271,7 +271,7 @@ class Within(Decision):
 
 
 DECISIONS: Mapping[str, type[Decision]] = Registry(
-    "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}
+    "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
 """Every decision by the first word that the command line has for it."""
 
