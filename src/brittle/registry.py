@@ -157,18 +157,19 @@ class Registry(Mapping[str, T]):
             expected = " or ".join(kind.__name__ for kind in self._types)
             raise ParameterError(
                 f"{entry.name} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
-                f"{value!r:.60}; expected {'a subclass' if self._has_classes else 'an instance'} of {expected}"
+                f"{value!r:.60}; expected {'a subclass' if any(self._classes) else 'an instance'} of {expected}"
             )
         return value
 
-    @property
-    def _has_classes(self) -> bool:
-        return any(isinstance(part, type) for part in self._core.values())
-
     def _fits(self, value: object) -> bool:
         if isinstance(value, type):
-            return self._has_classes and issubclass(value, self._types)
-        return isinstance(value, self._types) and not all(isinstance(part, type) for part in self._core.values())
+            return any(self._classes) and issubclass(value, self._types)
+        return isinstance(value, self._types) and not (self._classes and all(self._classes))
+
+    @property
+    def _classes(self) -> list[bool]:
+        """Whether each part of the core is a class."""
+        return [isinstance(part, type) for part in self._core.values()]
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)

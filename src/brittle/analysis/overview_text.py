@@ -29,6 +29,9 @@ FEWEST_FOR_DETECTOR = 38
 FEW_IN_CLASS = 100
 """With fewer points in a class, the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
 
+MOST_DRAWS = 10_000_000
+"""Noisy copies of a point at most that a score takes."""
+
 READ_BY_DETECTORS = "logit_margin"
 """The score that a detector reads by default."""
 
@@ -157,9 +160,10 @@ def imprecise_text(column: Column) -> str:
     enough = draws * (float(wide.max()) / precision) ** 2  # a width falls with the root of the draws
     size = 10 ** math.floor(math.log10(enough))
     needed = math.ceil(enough / size) * size
+    advice = f"score again with --draws {needed} (draws=)" if needed <= MOST_DRAWS else "ask for less (precision=)"
     return (
         f"{share_of(len(wide), len(widths), 'interval')} {verb_of(len(wide), len(widths), 'is', 'are')} wider than "
-        f"--precision {precision:g} after {draws:,} noisy copies: score again with --draws {needed}."
+        f"--precision {precision:g} after {draws:,} noisy copies: {advice}."
     )
 
 
