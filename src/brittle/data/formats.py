@@ -56,7 +56,7 @@ _CORE = (
     ),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = Registry("format", {known.name: known for known in _CORE})
+FORMATS: Mapping[str, Format] = Registry("format", {known.name: known for known in _CORE}, Format)
 """All formats by name; of those that recognise a path the one of the lowest rank reads it."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from brittle.data.arrow import is_number
 from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, first_line, listed
@@ -35,6 +36,41 @@ def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
     if len(odd):
         raise DataError("labels", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
     return {"targets": torch.from_numpy(numbers)}
+
+
+def file_answers(
+    array: np.ndarray | None, where: str, count: int, targets: bool, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """What is right for each point, as `answers_of` gives it of an array in a file, with the names of the classes:
+    `names`, or else the texts of which the labels are, sorted."""
+    known = {} if names is None else {"class_names": tuple(names)}
+    if array is None or targets or array.dtype.kind != "U":
+        return answers_of(array, where, count, targets) | known
+    check_form(array.shape, array.dtype, where, count, targets)
+    labels, texts = classes_of(array.reshape(-1).tolist(), where)
+    if names is None or texts is None:
+        return {"labels": labels, "class_names": texts} | known
+    if missing := [text for text in texts if text not in names]:
+        raise DataError("labels", f"{where} holds {listed(missing)}, and class_names are {listed(list(names))}")
+    places = [names.index(text) for text in texts]
+    return {"labels": tuple(places[label] for label in labels)} | known
+
+
+def classes_of(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
+    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+    odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
+    if odd is not None:
+        found = "is empty" if cells[odd] in (None, "") else f"holds {cells[odd]!r:.60}"
+        raise DataError("labels", f"row {odd} of {where} {found}; label all rows, with whole numbers or text, or none")
+    texts = [cell for cell in cells if isinstance(cell, str) and not is_number(cell)]
+    if not texts:
+        return check_labels(np.array([float(cell) for cell in cells]), where, len(cells)), None
+    if len(texts) < len(cells):
+        number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
+        raise DataError("labels", f"{where} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
+    names = sorted(set(texts))
+    return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
 
 def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from brittle.data.arrays import as_tensor, check_input_form, check_inputs, feature_record, read_arrays, text_ids
 from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
-from brittle.data.labels import answers_of, check_form
+from brittle.data.labels import answers_of, check_form, file_answers
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, first_line
@@ -64,13 +64,13 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
-    """What is right for each of `count` points, in a `.npy` file of its own, as `answers_of` gives it."""
+    """What is right for each of `count` points, in a `.npy` file of its own, as `file_answers` gives it."""
     if reading.labels is None:
         return {}
     path = Path(reading.labels)
     if not path.is_file():
         raise DataError("no_such_path", f"{path_text(path)} (--labels, labels=) does not exist")
-    return answers_of(read_array(path), path_text(path), count, reading.targets)
+    return file_answers(read_array(path), path_text(path), count, reading.targets)
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -98,14 +98,14 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
     inputs = check_inputs(x.reshape(_with_channels(x.shape, keys["inputs"], reading)), where["inputs"], reading)
-    answers = answers_of(arrays.get("labels"), where.get("labels", ""), len(inputs), reading.targets)
-    named = feature_record(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
     names = arrays.get("class_names")
+    names = None if names is None else [str(name) for name in names.reshape(-1)]
+    answers = file_answers(arrays.get("labels"), where.get("labels", ""), len(inputs), reading.targets, names)
+    named = feature_record(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
     return reading.points(
         reading.record(path, file_digest(path), keys=sorted(keys.values()), **named),
         text_ids(arrays.get("ids"), where.get("ids", ""), len(inputs)),
         partial(read_arrays, inputs, reading.bounds, None),
-        class_names=None if names is None else [str(name) for name in names.reshape(-1)],
         **answers,
     )
 

@@ -18,7 +18,7 @@ import torch
 from brittle.data.arrays import bytes_of, feature_record, read_arrays
 from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Sheet, is_csv, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
-from brittle.data.labels import answers_of, check_labels
+from brittle.data.labels import answers_of, classes_of
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
@@ -298,25 +298,8 @@ def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) ->
         names = roles.answers if len(roles.answers) > 1 else None
         return {"targets": torch.from_numpy(numbers), "class_names": names}
     (label,) = roles.answers
-    labels, names = _classes(cells[label].to_pylist(), f"the label column {label!r:.60} in {table.where}")
+    labels, names = classes_of(cells[label].to_pylist(), f"the label column {label!r:.60} in {table.where}")
     return {"labels": labels, "class_names": names or table.class_names.get(label)}
-
-
-def _classes(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
-    odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
-    if odd is not None:
-        found = "is empty" if cells[odd] in (None, "") else f"holds {cells[odd]!r:.60}"
-        raise DataError("labels", f"row {odd} of {where} {found}; label all rows, with whole numbers or text, or none")
-    texts = [cell for cell in cells if isinstance(cell, str) and not is_number(cell)]
-    if not texts:
-        return check_labels(np.array([float(cell) for cell in cells]), where, len(cells)), None
-    if len(texts) < len(cells):
-        number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError("labels", f"{where} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
-    names = sorted(set(texts))
-    return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
 
 def _numbers(cells: pa.Table, name: str, where: str, complete: bool = False) -> np.ndarray:

@@ -155,6 +155,18 @@ def test_an_interrupted_command_can_be_repeated_without_loss(
     assert sorted(path.name for path in place.iterdir() if path.name != "__pycache__") == ["data.npz", "net.py", "run"]
 
 
+@pytest.mark.usefixtures("place")
+def test_a_report_and_a_mirror_of_the_run_before_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    score("other", "--mirror", "second")
+    Path("other/report.html").write_text("mine")
+    capsys.readouterr()
+    assert command("more", "other", "--quiet") == 0
+    report, mirror = capsys.readouterr().err.splitlines()
+    assert "other/report.html" in report
+    assert "report other" in report
+    assert "second" in mirror
+
+
 @pytest.mark.parametrize("change", ["other data", "a missing model", "other draws"])
 def test_a_command_that_failed_does_not_stand_in_the_way(
     change: str, place: Path, finished: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -72,7 +72,19 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
         run.rename(work / "before")
         (work / "joined").rename(run)
         _finish(run, work)
+        _say_older(run_folder, record)
     return 0 if quiet else show(run_folder)
+
+
+def _say_older(folder: Path, record: RunRecord) -> None:
+    """Say which report and which mirror show the run as it was before."""
+    from brittle.cli.score import read_arguments
+
+    report, mirror = folder / "report.html", read_arguments((record.command or ())[1:])[6].mirror
+    if report.exists():
+        say(False, f"{report} is of the run before; {program()} report {shlex.quote(str(folder))} renews it")
+    if mirror is not None:
+        say(False, f"the mirror {mirror} holds the run before; copy {folder} there")
 
 
 def _finish(run: Path, work: Path) -> bool:
