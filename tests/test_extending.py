@@ -220,8 +220,8 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
         "class Other(OnePassScore):\n"
         "    effort: int = 2\n"
         "    name = title = quantity = reference = explanation = 'other'\n"
-        "    def value(self, found):\n"
-        "        return found.top[0]\n"
+        "    def value(self, one_pass):\n"
+        "        return one_pass.top[0]\n"
     )
     chosen = choose(["./other.py:Other", "input_margin"], [0.1], options={"effort": "fast"})
     assert [score.parameters for score in chosen] == [{"effort": 2}, {"norm": "l2", "effort": "fast"}]

@@ -1,4 +1,4 @@
-"""Which ranking finds labels that are wrong? One label in twenty of four real data sets is flipped at random.
+"""Rankings that find wrong labels, where one label in twenty of four real data sets is flipped at random.
 
     python research/benchmarks/suspicious_labels.py SHARED/data [--only digits cancer] [--seeds 3]
 
@@ -67,7 +67,7 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs, an array or a frame, their labels, what is fitted to them, and the noise that they are scored under."""
+    """Inputs, an array or a frame, their labels, the model to fit, and the noise of the scores."""
 
     x: Any
     y: NDArray
@@ -104,11 +104,11 @@ def fashion(folder: Path) -> Case:
 
 
 CASES = {"digits": digits, "census": census, "cancer": cancer, "fashion": fashion}
-"""The rule was chosen on the first two."""
+"""Cases by name; the rule was chosen on the first two."""
 
 
 def flip(y: NDArray, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
-    """Labels of which some are others, and which these are."""
+    """Return labels with some of them changed, and which these are."""
     classes, count = int(y.max()) + 1, round(FLIPPED * len(y))
     flipped = np.isin(np.arange(len(y)), rng.choice(len(y), count, replace=False))
     labels = y.copy()
@@ -121,7 +121,7 @@ def rows_of(x: Any, rows: NDArray) -> Any:
 
 
 def noisy(case: Case, x: Any, rng: np.random.Generator) -> Any:
-    """A copy of `x` with the noise of the case; categories stay as they are."""
+    """Return a copy of `x` with the noise of the case; categories stay as they are."""
     if isinstance(x, pd.DataFrame):
         numbers = x.select_dtypes("number")
         return x.assign(**(numbers + case.sigma * numbers.std().to_numpy() * rng.standard_normal(numbers.shape)))
@@ -130,7 +130,7 @@ def noisy(case: Case, x: Any, rng: np.random.Generator) -> Any:
 
 
 def columns(case: Case, model: Any, x: Any, labels: NDArray) -> pd.DataFrame:
-    """What the model and brittle say of each point: a row for each."""
+    """Score the points by the model and by brittle, a row per point."""
     network = isinstance(model, Perceptron)
     scored = brittle.Classifier(model.network, bounds=None) if network else model
     scores = ["shrinkage", "softmax", *(["input_margin"] if network else [])]
@@ -143,15 +143,15 @@ def columns(case: Case, model: Any, x: Any, labels: NDArray) -> pd.DataFrame:
     frame["margin"] = table["input_margin"].value.to_numpy() if network else np.nan
     share = class_votes(table, of="label").set_index("point")["share"]
     frame["share"] = share.reindex(frame["point"]).to_numpy()
-    rng, each = np.random.default_rng(0), np.arange(len(labels))
-    copies = (model.predict_proba(noisy(case, x, rng))[each, labels] for _ in range(COPIES))
+    rng, places = np.random.default_rng(0), np.arange(len(labels))
+    copies = (model.predict_proba(noisy(case, x, rng))[places, labels] for _ in range(COPIES))
     frame["mean"] = sum(copies) / COPIES
     probabilities = model.predict_proba(x)
     return frame.join(pd.DataFrame(probabilities).add_prefix("class "))
 
 
 def evaluations(case: Case, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The columns of all points of both settings, and which labels are `flipped`."""
+    """Yield the columns of all points of both settings, and which labels are `flipped`."""
     rng = np.random.default_rng(seed)
     labels, flipped = flip(case.y, rng)
     parts = []
@@ -167,18 +167,18 @@ def evaluations(case: Case, seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
-    """How suspicious each label is by each ranking, the larger the more."""
+    """Return how suspicious each label is by each ranking, the larger the more."""
     probabilities = frame.filter(like="class ").to_numpy()
-    labels, each = frame["label"].to_numpy(np.int64), np.arange(len(frame))
-    confidence = probabilities[each, labels]
-    others = probabilities.copy()
-    others[each, labels] = -1.0
+    labels, places = frame["label"].to_numpy(np.int64), np.arange(len(frame))
+    confidence = probabilities[places, labels]
+    other_classes = probabilities.copy()
+    other_classes[places, labels] = -1.0
     wrong, holds = ~frame["correct"].to_numpy(), (frame["state"] == "holds").to_numpy()
     robust, margin, share, mean = (frame[name].to_numpy(float) for name in ("p_robust", "margin", "share", "mean"))
     sign = np.where(wrong, 1.0, -1.0)
-    found = {
+    suspicions = {
         "confidence in the label": -confidence,
-        "normalized margin": others.max(axis=1) - confidence,
+        "normalized margin": other_classes.max(axis=1) - confidence,
         "cleanlab": cleanlab_issues(labels, probabilities),
         "show --wrong": wrong - frame["label_probability"].to_numpy(),
         "wrong and holds, least robust first": 2.0 * (wrong & holds) + wrong - robust,
@@ -188,11 +188,11 @@ def rankings(frame: pd.DataFrame) -> dict[str, NDArray]:
         "mean probability of the label": -mean,
         "copies and confidence": -share - confidence,
     }
-    return {name: suspicion for name, suspicion in found.items() if np.ptp(suspicion) > 0}
+    return {name: suspicion for name, suspicion in suspicions.items() if np.ptp(suspicion) > 0}
 
 
 def cleanlab_issues(labels: NDArray, probabilities: NDArray) -> NDArray:
-    """The issues of cleanlab by its defaults, in its order by confidence; then the rest in the same order."""
+    """Return the issues of cleanlab by its defaults, in its order by confidence; then the others in this order."""
     try:
         from cleanlab.filter import find_label_issues
     except ImportError:
@@ -204,14 +204,14 @@ def cleanlab_issues(labels: NDArray, probabilities: NDArray) -> NDArray:
 
 
 def precision(flipped: NDArray, suspicion: NDArray, count: int) -> float:
-    """The share of the first `count` points that are flipped; points that tie come in a random order."""
+    """Return the share of the first `count` points that are flipped; ties come in a random order."""
     shuffled = np.random.default_rng(0).permutation(len(flipped))
     order = shuffled[np.argsort(-suspicion[shuffled], kind="stable")]
     return float(flipped[order[:count]].mean()) if count else float("nan")
 
 
 def count_held(frame: pd.DataFrame, flipped: NDArray) -> tuple[int, int, float]:
-    """Points that are wrong and hold; how many of them are flipped, and of as many by confidence."""
+    """Count points that are wrong and hold, the flipped ones among them, and among as many by confidence."""
     held = (~frame["correct"] & (frame["state"] == "holds")).to_numpy()
     count = int(held.sum())
     same = precision(flipped, -frame["label_probability"].to_numpy(), count) * count
@@ -219,7 +219,7 @@ def count_held(frame: pd.DataFrame, flipped: NDArray) -> tuple[int, int, float]:
 
 
 def measure(case: Case, seeds: int) -> dict[str, tuple[NDArray, dict[str, NDArray]]]:
-    """Of each setting the means of `count_held`, and of each ranking both precisions for each seed, `[seeds, 2]`."""
+    """Return for each setting the means of `count_held`, and both precisions of each ranking by seed, `[seeds, 2]`."""
     held, rows = dict[str, list[tuple[int, int, float]]](), dict[str, dict[str, list[tuple[float, float]]]]()
     for seed in range(seeds):
         for setting, frame in evaluations(case, seed):
@@ -227,10 +227,10 @@ def measure(case: Case, seeds: int) -> dict[str, tuple[NDArray, dict[str, NDArra
             held.setdefault(setting, []).append(count_held(frame, flipped))
             for name, suspicion in rankings(frame).items():
                 average = float(average_precision_score(flipped, suspicion))
-                found = precision(flipped, suspicion, int(flipped.sum())), average
-                rows.setdefault(setting, {}).setdefault(name, []).append(found)
+                precisions = precision(flipped, suspicion, int(flipped.sum())), average
+                rows.setdefault(setting, {}).setdefault(name, []).append(precisions)
     return {
-        setting: (np.mean(held[setting], axis=0), {name: np.array(found) for name, found in rows[setting].items()})
+        setting: (np.mean(held[setting], axis=0), {name: np.array(pairs) for name, pairs in rows[setting].items()})
         for setting in held
     }
 
@@ -244,11 +244,13 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=brittle.errors.BrittleWarning)
     for name in options.only:
-        for setting, ((held, true, same), found) in measure(CASES[name](options.data), options.seeds).items():
+        for setting, ((held, true, same), precisions_by_ranking) in measure(
+            CASES[name](options.data), options.seeds
+        ).items():
             print(f"{name}, {setting}: {held:.1f} wrong and holding, {true:.1f} flipped; by confidence {same:.1f}")
-            for ranking, values in found.items():
-                (first, average), (spread, spreads) = values.mean(axis=0), values.std(axis=0, ddof=int(len(values) > 1))
-                print(f"  {ranking:38}at k {first:.3f} +- {spread:.3f}   average {average:.3f} +- {spreads:.3f}")
+            for ranking, values in precisions_by_ranking.items():
+                (at_k, average), (spread, spreads) = values.mean(axis=0), values.std(axis=0, ddof=int(len(values) > 1))
+                print(f"  {ranking:38}at k {at_k:.3f} +- {spread:.3f}   average {average:.3f} +- {spreads:.3f}")
 
 
 if __name__ == "__main__":

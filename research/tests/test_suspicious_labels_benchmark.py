@@ -37,13 +37,14 @@ def test_a_precision_counts_the_first_ones(benchmark: Any) -> None:
 
 
 def test_the_ranking_of_the_product_is_its_list(benchmark: Any) -> None:
-    """Of the wrong points, before all others; and every ranking of two classes or more puts flipped labels first."""
+    """Check that wrong points come before all others, and that every ranking of several classes puts flips first."""
+    x: Any
     x, y = (np.asarray(part) for part in load_wine(return_X_y=True))
     case = benchmark.Case(x, y, lambda: make_pipeline(StandardScaler(), LogisticRegression()), "per-feature", 0.3)
     model = case.make().fit(x[::2], y[::2])
     labels, flipped = benchmark.flip(y, np.random.default_rng(0))
     frame = benchmark.columns(case, model, x, labels).assign(flipped=flipped)
-    table = brittle.score(model, x, labels, noise="per-feature", sigma=0.3, skip_doctor=True)
+    table = brittle.score(model, (x, labels), noise="per-feature", sigma=0.3, skip_doctor=True)
     listed = point_list(table, correct="wrong")["row"].to_numpy()
     rankings = benchmark.rankings(frame)
     assert np.argsort(-rankings["show --wrong"])[: len(listed)].tolist() == listed.tolist()

@@ -135,7 +135,6 @@ def _cubic(mean: float) -> Case:
 
 def _kink(steep: float, bend: float, flip: float) -> Case:
     """`mean + u / 2 - steep relu(v - bend)`."""
-
     name = f"{steep:g} relu(v - {bend:g})"
     return _beside("kink", name, lambda v: -steep * (v - bend + abs(v - bend)) / 2, 0.5, flip, 1)
 

@@ -172,8 +172,8 @@ class Undefined(OnePassScore):
     serves = "all"
     explanation = "A formula that fails."
 
-    def value(self, found: OnePass) -> torch.Tensor:
-        return found.top[0] * torch.nan
+    def value(self, one_pass: OnePass) -> torch.Tensor:
+        return one_pass.top[0] * torch.nan
 
 
 def test_a_formula_that_gives_nan_at_finite_logits_is_refused() -> None:

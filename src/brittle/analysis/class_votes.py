@@ -55,7 +55,7 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     """
     column = _counted(table, column)
     votes = unpack_votes(column.votes)
-    counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.both})
+    counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.twice})
     requested = _asked(table, of)
     counted_rows = requested[votes.units[requested["place"]] > 0]
     counts = (

@@ -38,7 +38,7 @@ def point_list(
     limit: float | None = None,
     judge: Column | None = None,
 ) -> pd.DataFrame:
-    """The points of a run, the least safe by a score first; of wrong ones those whose label is the least probable.
+    """Return the points of a run, the least safe by a score first; of wrong ones the least probable label first.
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of

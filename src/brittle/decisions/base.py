@@ -96,11 +96,11 @@ class Decision(ABC):
         """Return `outputs` `[B, ...]` in the shape of class scores, `[B, C]`, for comparisons of outputs."""
         return as_numbers(outputs)
 
-    def named(self, names: Sequence[str] | None) -> Decision:
+    def with_names(self, names: Sequence[str] | None) -> Decision:
         """Return the decision with each name of an output, one of `names`, replaced by its position."""
         return self
 
-    def taken_from(self, outputs: str) -> Decision:
+    def with_outputs(self, outputs: str) -> Decision:
         """Return the decision for the declared `outputs`, one of `brittle.model.outputs.OUTPUTS`."""
         return self
 
@@ -156,7 +156,7 @@ class Decision(ABC):
             weights = [torch.autograd.grad(column.sum(), start, retain_graph=True)[0] for column in margins.unbind(1)]
         return torch.stack(weights, dim=1), margins.detach()
 
-    def check_taken(self, margins: Tensor) -> None:  # noqa: B027
+    def check_at_points(self, margins: Tensor) -> None:  # noqa: B027
         """Raise where `margins` `[B, K]` at the points themselves are negative; those of a function may be."""
 
     def check(self, outputs: Tensor) -> None:

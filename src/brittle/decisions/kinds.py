@@ -93,7 +93,7 @@ class Custom(Decision):
             return torch.where(margins, 1.0, -1.0)
         return margins.clone() if margins.is_floating_point() else margins.double()
 
-    def check_taken(self, margins: Tensor) -> None:
+    def check_at_points(self, margins: Tensor) -> None:
         broken = (margins < 0).any(dim=1)
         if bool(broken.any()):
             raise ModelError(

@@ -74,7 +74,7 @@ class MultiLabel(Decision):
     def has_probability(self) -> bool:
         return self.only is not None and self._logit_thresholds == 0.0
 
-    def named(self, names: Sequence[str] | None) -> MultiLabel:
+    def with_names(self, names: Sequence[str] | None) -> MultiLabel:
         if not isinstance(self.only, str):
             return self
         if self.only not in (names or ()):
@@ -85,13 +85,13 @@ class MultiLabel(Decision):
             )
         return replace(self, only=tuple(names or ()).index(self.only))
 
-    def taken_from(self, outputs: str) -> MultiLabel:
+    def with_outputs(self, outputs: str) -> MultiLabel:
         return replace(self, of_probabilities=outputs == "probs")
 
     @property
     def _place(self) -> int | None:
         """The position of the single label; None for all."""
-        resolved = self.named(None)
+        resolved = self.with_names(None)
         assert not isinstance(resolved.only, str)
         return resolved.only
 

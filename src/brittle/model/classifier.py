@@ -123,7 +123,7 @@ class Classifier:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         decided = as_decision(decision)
         check_decision(decided, outputs, model)
-        self.decision = decided.taken_from(outputs)
+        self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
             raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
         self.random = random
@@ -164,7 +164,7 @@ class Classifier:
     def class_names(self, names: Sequence[str] | None) -> None:
         self._class_names = None if names is None else tuple(names)
         if names is not None:
-            self.decision = self.decision.named(self._class_names)
+            self.decision = self.decision.with_names(self._class_names)
 
     def __call__(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
@@ -229,7 +229,7 @@ class Classifier:
             return self.decision.numbers(outputs), extra_inputs
         decided = self.decision.decide(outputs.detach())
         logits = self.decision.as_logits(outputs, decided)
-        self.decision.check_taken(-logits[:, 1:])
+        self.decision.check_at_points(-logits[:, 1:])
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
     def fixed(self, inputs: Tensor) -> Tensor | None:
@@ -275,7 +275,7 @@ class Classifier:
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
-        decided = decision if self.class_names is None else decision.named(self.class_names)
+        decided = decision if self.class_names is None else decision.with_names(self.class_names)
         return self._changed(decision=decided, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
@@ -306,7 +306,7 @@ class Classifier:
         Raises:
             ParameterError: there is no such label, or nobody names the labels.
         """
-        return self._changed(decision=self.decision.named(self.class_names or names))
+        return self._changed(decision=self.decision.with_names(self.class_names or names))
 
     def watched(self, watcher: Watcher) -> Classifier:
         """The same model, with a watcher of each pass that it or a classifier made of it makes; these are counted

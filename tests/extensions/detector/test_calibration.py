@@ -102,7 +102,7 @@ def replace_margins(table: Table, margins: Any, status: Any = None, norm: str = 
     return with_margins(without_score(table, "input_margin"), margins, status, norm)
 
 
-def keep_scores(table: Table, *names: str) -> Table:
+def select(table: Table, *names: str) -> Table:
     return with_scores(table, (score for score in table.record.scores if score.score in names))
 
 
@@ -176,12 +176,8 @@ def test_the_norm_is_that_of_the_run(table: Table) -> None:
         (lambda run: run, {"norm": "l2"}, r"found input_margin, l2; .*input_margin\(norm=linf\)"),
         (lambda run: run, {"column": "logit_margin"}, "logit_margin holds no input_margin in linf or"),
         (lambda run: replace_margins(run, [1.0] * 200 + [3.0] * 200, norm="l0"), {}, "no input_margin in"),
-        (lambda run: keep_scores(run, "logit_margin"), {}, "found input_margin"),
-        (
-            lambda run: keep_scores(run, "logit_margin", "input_margin"),
-            {"score": "entropy"},
-            "holds 0 columns of entropy",
-        ),
+        (lambda run: select(run, "logit_margin"), {}, "found input_margin"),
+        (lambda run: select(run, "logit_margin", "input_margin"), {"score": "entropy"}, "holds 0 columns of entropy"),
     ],
 )
 def test_missing_scores_are_named(table: Table, change: Any, options: dict[str, Any], message: str) -> None:

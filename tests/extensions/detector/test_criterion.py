@@ -38,7 +38,7 @@ def states(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("noise", "more"), [(COUNTED, "draws=100000"), (FIXED, "--limit 0.9"), (COUNTED | {"limit": 0.8}, "--limit 0.9")]
 )
-def test_the_remedy_for_undecided_points_is_more_draws_or_a_limit(noise: dict[str, Any], more: str) -> None:
+def test_the_remedy_for_undecided_points_is_draws_or_a_limit(noise: dict[str, Any], more: str) -> None:
     assert more in Criterion(None, 0.9, "monte_carlo", noise).remedy
 
 

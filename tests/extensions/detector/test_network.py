@@ -106,7 +106,7 @@ class Deaf(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_nan_in_an_input_is_brittle_for_a_network_that_ignores_it(tmp_path: Path, detector: Detector) -> None:
+def test_nan_in_an_input_is_brittle_if_the_network_ignores_it(tmp_path: Path, detector: Detector) -> None:
     """Also in onnxruntime, whose minimum and maximum ignore NaN."""
     onnxruntime = pytest.importorskip("onnxruntime")
     network = Deaf(linear_network(3, 6, 0, torch.float32))

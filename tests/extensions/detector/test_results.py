@@ -19,7 +19,7 @@ def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.99])
-def test_the_interval_covers_every_assignment_of_undecided_points(confidence: float) -> None:
+def test_the_interval_covers_all_assignments_of_undecided_points(confidence: float) -> None:
     """By enumeration: every undecided point, flagged or not, belongs or does not."""
     for points, undecided in itertools.product(range(5), range(4)):
         for flagged, more in itertools.product(range(points + 1), range(undecided + 1)):

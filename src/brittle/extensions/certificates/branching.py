@@ -73,9 +73,9 @@ def optimise_bounds(
     walk = _FreeWalk(region, intervals, choices)
     outputs = walk.logits(network).value
     level, best, gradients = constants, torch.full_like(constants, -torch.inf), torch.zeros_like(region.points)
-    moved = [*walk.slopes.values(), *walk.multipliers.values()]
-    steps = steps if moved else 0
-    adam = torch.optim.Adam(moved or [torch.zeros(1)], lr=RATE, betas=(0.7, 0.9), maximize=True)
+    parameters = [*walk.slopes.values(), *walk.multipliers.values()]
+    steps = steps if parameters else 0
+    adam = torch.optim.Adam(parameters or [torch.zeros(1)], lr=RATE, betas=(0.7, 0.9), maximize=True)
     for step in range(steps + 1):
         last = step == steps
         gradient, offsets = torch.autograd.grad(
@@ -84,13 +84,14 @@ def optimise_bounds(
         )  # fmt: skip
         levels = torch.einsum("bn,bn->b", functions, outputs.detach()) + offsets + constants
         lower = levels + region.lower_bound(gradient[None])[0]
-        better = lower.detach() > best
-        best = torch.where(better, lower.detach(), best)
-        level = torch.where(better, levels.detach(), level)
-        gradients = torch.where(better.view(-1, *[1] * (gradient.dim() - 1)), gradient.detach(), gradients)
+        is_better = lower.detach() > best
+        best = torch.where(is_better, lower.detach(), best)
+        level = torch.where(is_better, levels.detach(), level)
+        gradients = torch.where(is_better.view(-1, *[1] * (gradient.dim() - 1)), gradient.detach(), gradients)
         if last:
             break
-        for parameter, slope in zip(moved, torch.autograd.grad(lower.sum(), moved, allow_unused=True), strict=True):
+        slopes = torch.autograd.grad(lower.sum(), parameters, allow_unused=True)
+        for parameter, slope in zip(parameters, slopes, strict=True):
             parameter.grad = slope
         adam.param_groups[0]["lr"] = RATE * 0.1 ** (step / steps)
         adam.step()
@@ -163,12 +164,12 @@ class _FreeBetween(torch.autograd.Function):
         )
         lower = Line(slope, lines.lower.offset)
         difference = positive * (lower.at(entering) - ctx.values) + negative * (lines.upper.at(entering) - ctx.values)
-        back = positive * lower.slope + negative * lines.upper.slope
+        input_gradient = positive * lower.slope + negative * lines.upper.slope
         if step in walk.multipliers:
-            assumed = walk.multipliers[step] * walk.initial_choices.signs[step]
-            difference, back = difference - assumed * entering, back - assumed
+            sign_slope = walk.multipliers[step] * walk.initial_choices.signs[step]
+            difference, input_gradient = difference - sign_slope * entering, input_gradient - sign_slope
         offsets = difference.reshape(len(walk.offsets), -1).sum(dim=1)
-        return back, offsets, None, None, None, None, None, None
+        return input_gradient, offsets, None, None, None, None, None, None
 
 
 ROOT_STEPS = 3
@@ -245,15 +246,15 @@ def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Te
     note(margins.point, ROOT_STEPS)
     while len(parts.root):
         points = margins.point[parts.root]
-        hopeless = torch.zeros_like(budget, dtype=torch.bool)
-        hopeless[points[parts.split_at < 0]] = True
-        chosen = _worst_parts(parts, points, (~hopeless & (passes_spent < budget))[points])
-        if not len(chosen):
+        is_hopeless = torch.zeros_like(budget, dtype=torch.bool)
+        is_hopeless[points[parts.split_at < 0]] = True
+        worst = _worst_parts(parts, points, (~is_hopeless & (passes_spent < budget))[points])
+        if not len(worst):
             break
-        halves = tree.split(pick(parts, chosen))
+        halves = tree.split(pick(parts, worst))
         note(margins.point[halves.root], LEAF_STEPS)
         is_unsplit = torch.ones_like(parts.root, dtype=torch.bool)
-        is_unsplit[chosen] = False
+        is_unsplit[worst] = False
         parts = join([pick(parts, is_unsplit), halves])
         parts = pick(parts, parts.reach < radii[parts.root])
     return radii.scatter_reduce(0, parts.root, parts.reach, "amin")
@@ -321,11 +322,11 @@ class _Tree:
         """
         margins, region = self.margins, pick(self.margins.region, roots)
         weights, constants = margins.weights[roots], margins.constants[roots]
-        chosen = optimise_bounds(margins.network, region, intervals, weights, constants, steps, choices)
-        self.steps = tuple(chosen.choices.slopes)
+        optimum = optimise_bounds(margins.network, region, intervals, weights, constants, steps, choices)
+        self.steps = tuple(optimum.choices.slopes)
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
-            tensors = intervals[step].lower, intervals[step].upper, chosen.coefficients[step]
+            tensors = intervals[step].lower, intervals[step].upper, optimum.coefficients[step]
             low, high, coefficients = (tensor.reshape(len(roots), -1) for tensor in tensors)
             crossing = (low < 0) & (high > 0)
             height = -low * high / (high - low).where(crossing, 1.0)
@@ -334,11 +335,11 @@ class _Tree:
         cost, place = torch.cat([*costs, costs[0].new_zeros(len(roots), 1)], dim=1).max(dim=1)
 
         def flat(values_by_step: Mapping[int, Tensor]) -> Tensor:
-            tensors = [values_by_step.get(step, torch.zeros_like(chosen.choices.slopes[step])) for step in self.steps]
+            tensors = [values_by_step.get(step, torch.zeros_like(optimum.choices.slopes[step])) for step in self.steps]
             return torch.cat([values.reshape(len(roots), -1) for values in tensors] or [costs[0]], dim=1)
 
-        choices = chosen.choices
+        choices = optimum.choices
         signs, slopes, multipliers = flat(choices.signs), flat(choices.slopes), flat(choices.multipliers)
         split_at = place.where(cost > 0, -1)
-        reach = chosen.reach.minimum(region.radii)
+        reach = optimum.reach.minimum(region.radii)
         return _Parts(roots, reach, signs.to(torch.int8), slopes.float(), multipliers.float(), split_at)

@@ -82,12 +82,12 @@ def margin_bounds(
     lower, reach = torch.full_like(constants, torch.inf), torch.full_like(constants, torch.inf)
     places, counts = _places(margin_mask)
     for block in places.split(max(1, NUMBERS // (len(constants) * walk.widest)), dim=1) if places.numel() else ():
-        chosen = block.clamp(max=margin_mask.shape[1] - 1)
-        functions = weights.gather(1, chosen[..., None].expand(-1, -1, weights.shape[2])).transpose(0, 1)
+        margin_numbers = block.clamp(max=margin_mask.shape[1] - 1)
+        functions = weights.gather(1, margin_numbers[..., None].expand(-1, -1, weights.shape[2])).transpose(0, 1)
         levels, gradients = walk.planes(outputs, functions)
-        levels = levels + constants.gather(1, chosen).T
+        levels = levels + constants.gather(1, margin_numbers).T
         rows, columns = (block < margin_mask.shape[1]).nonzero(as_tuple=True)
-        kinds = chosen[rows, columns]
+        kinds = margin_numbers[rows, columns]
         lower[rows, kinds] = (levels + region.lower_bound(gradients)).T[rows, columns]
         reach[rows, kinds] = region.reach(levels, gradients).T[rows, columns]
     return MarginBounds(lower, reach, tuple(walk.intervals), walk.functions + counts)
@@ -127,12 +127,12 @@ class Walk:
     def planes(self, value: Tensor, functions: Tensor) -> tuple[Tensor, Tensor]:
         """Return linear functions of the displacement below `c . h`: values at the points, `[S, B]`, and gradients."""
 
-        def back(function: Tensor) -> tuple[Tensor, ...]:
+        def pull_back(function: Tensor) -> tuple[Tensor, ...]:
             return torch.autograd.grad(
                 value, (self.inputs, self.offsets), function, retain_graph=True, materialize_grads=True
             )
 
-        gradients, offsets = torch.func.vmap(back)(functions)
+        gradients, offsets = torch.func.vmap(pull_back)(functions)
         return torch.einsum("sbn,bn->sb", functions, value.detach()) + offsets, gradients
 
     def _bound_layer(self, layer: Layer, args: tuple[Any, ...]) -> Bounded:
@@ -149,10 +149,10 @@ class Walk:
         self.widest = max(self.widest, value.numel() // len(self.inputs))
         entering = [arg for arg in tree_leaves(args) if isinstance(arg, Bounded)]
         is_elementwise = layer.operator in MOVES or (layer.operator in ELEMENTWISE and len(entering) == 1)
-        moved = is_elementwise and all(value.is_tight for value in entering)
+        keeps_bounds = is_elementwise and all(value.is_tight for value in entering)
         keeps_box = len(entering) == 1 and entering[0].is_box
         is_box = keeps_box and layer.operator in ELEMENTWISE and value.numel() <= entering[0].value.numel()
-        return Bounded(value, box, moved or keeps_box, is_box)
+        return Bounded(value, box, keeps_bounds or keeps_box, is_box)
 
     def _product(self, layer: Layer, x: Bounded, y: Bounded, *constants: Any) -> Bounded:
         """Bound `x y = c y + x d - c d + (x - c) (y - d)`, with the centres `c`, `d` of the intervals, summed or not.
@@ -169,9 +169,9 @@ class Walk:
 
         centres = x_interval.centre, y_interval.centre
         plane = multiply(centres[0], y.value) + multiply(x.value, centres[1]) - multiply(*centres)
-        radius, straight = multiply(x_interval.radius, y_interval.radius), torch.ones_like(plane)
+        radius, ones = multiply(x_interval.radius, y_interval.radius), torch.ones_like(plane)
         values = multiply(x.value.detach(), y.value.detach())
-        lines = Lines(Line(straight, -radius), Line(straight, radius))
+        lines = Lines(Line(ones, -radius), Line(ones, radius))
         product = _Between.apply(plane, self.offsets, values, lines)
         self.widest = max(self.widest, values.numel() // len(self.inputs))
         return Bounded(product, propagate(layer, (x_interval, y_interval, *constants)))
@@ -208,9 +208,9 @@ class Walk:
     def _pair_maximum(self, layer: Layer, x: Bounded, y: Bounded) -> Bounded:
         difference = Enclosure(y.interval.lower - x.interval.upper, y.interval.upper - x.interval.lower)
         relu = Layer(layer.name, "relu", torch.relu, ())
-        more = self.activation(relu, Bounded(y.value - x.value, difference))
+        excess = self.activation(relu, Bounded(y.value - x.value, difference))
         best = Enclosure(x.interval.lower.maximum(y.interval.lower), x.interval.upper.maximum(y.interval.upper))
-        return Bounded(x.value + more.value, best)
+        return Bounded(x.value + excess.value, best)
 
     def activation(self, layer: Layer, entering: Bounded, constants: tuple[Any, ...] = ()) -> Bounded:
         """Bound an elementwise function by its two lines."""
@@ -238,16 +238,16 @@ class Walk:
             return entering.interval
         rows = len(self.inputs)
         widths = (entering.interval.upper - entering.interval.lower).reshape(rows, -1)
-        chosen = widths > NARROW
-        stride = (chosen.sum(dim=1, keepdim=True) / PROBED).ceil().clamp(min=1)
-        probed = chosen & ((chosen.cumsum(dim=1) - 1) % stride == 0)
-        interval = self._tighten(entering, probed.view_as(entering.value))
+        is_wide = widths > NARROW
+        stride = (is_wide.sum(dim=1, keepdim=True) / PROBED).ceil().clamp(min=1)
+        sample = is_wide & ((is_wide.cumsum(dim=1) - 1) % stride == 0)
+        interval = self._tighten(entering, sample.view_as(entering.value))
         cut = (interval.upper - interval.lower).reshape(rows, -1)
-        gain = 1 - (cut * probed).sum(dim=1) / (widths * probed).sum(dim=1)
-        is_remaining = chosen & ~probed & (gain > GAIN)[:, None]
+        gain = 1 - (cut * sample).sum(dim=1) / (widths * sample).sum(dim=1)
+        is_remaining = is_wide & ~sample & (gain > GAIN)[:, None]
         interval = self._tighten(entering, is_remaining.view_as(entering.value))
         _, is_done, _ = self._cuts[id(entering)]
-        self._cuts[id(entering)] = entering, is_done | chosen.view_as(entering.value), interval
+        self._cuts[id(entering)] = entering, is_done | is_wide.view_as(entering.value), interval
         return interval
 
     def relax_function(
@@ -256,21 +256,21 @@ class Walk:
         """Return `values` of a function, an operator with its constants, that goes backwards through two lines."""
         return _Between.apply(entering, self.offsets, values, lines)
 
-    def _tighten(self, entering: Bounded, chosen: Tensor) -> Enclosure:
-        """Cut the interval with bounds by linear relaxation of the `chosen` numbers, each of them once."""
+    def _tighten(self, entering: Bounded, number_mask: Tensor) -> Enclosure:
+        """Cut the interval with bounds by linear relaxation of the numbers in `number_mask`, each of them once."""
         if entering.is_tight:
             return entering.interval
-        unknown = entering, torch.zeros_like(chosen), entering.interval
-        _, is_done, interval = self._cuts.get(id(entering), unknown)
-        cut_interval = self._cut_by_relaxation(Bounded(entering.value, interval), chosen & ~is_done)
-        self._cuts[id(entering)] = entering, is_done | chosen, cut_interval
+        default = entering, torch.zeros_like(number_mask), entering.interval
+        _, is_done, interval = self._cuts.get(id(entering), default)
+        cut_interval = self._cut_by_relaxation(Bounded(entering.value, interval), number_mask & ~is_done)
+        self._cuts[id(entering)] = entering, is_done | number_mask, cut_interval
         return cut_interval
 
-    def _cut_by_relaxation(self, entering: Bounded, chosen: Tensor) -> Enclosure:
+    def _cut_by_relaxation(self, entering: Bounded, number_mask: Tensor) -> Enclosure:
         rows = len(self.inputs)
-        chosen = chosen.reshape(rows, -1)
-        numbers = chosen.shape[1]
-        places, counts = _places(chosen & (chosen.sum(dim=1, keepdim=True) <= MAX_FUNCTIONS))
+        number_mask = number_mask.reshape(rows, -1)
+        numbers = number_mask.shape[1]
+        places, counts = _places(number_mask & (number_mask.sum(dim=1, keepdim=True) <= MAX_FUNCTIONS))
         self.functions += 2 * counts
         value = entering.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
@@ -299,10 +299,10 @@ def _concatenate(x: Bounded, y: Bounded) -> Bounded:
     return Bounded(torch.cat((x.value, y.value), dim=1), Enclosure(lower, upper))
 
 
-def _places(chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the `chosen`, `[B, n]`, places of each row: `[B, S]`, with `n` behind the last; and their counts."""
-    counts, numbers = chosen.sum(dim=1), chosen.shape[1]
-    places = torch.arange(numbers, device=chosen.device).where(chosen, numbers)
+def _places(number_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the true places of `number_mask`, `[B, n]`: `[B, S]`, with `n` behind a row's last; and their counts."""
+    counts, numbers = number_mask.sum(dim=1), number_mask.shape[1]
+    places = torch.arange(numbers, device=number_mask.device).where(number_mask, numbers)
     return places.sort(dim=1).values[:, : int(counts.max())], counts
 
 

@@ -116,9 +116,9 @@ class Curve:
         else:
             shares = torch.arange(1, POINTS + 1, dtype=lower.dtype, device=lower.device) / (2 * POINTS)
             steps = shares * width[..., None]
-            here = self.function(centre)[..., None]
-            falls = sign * (here - self.function(centre[..., None] - steps))
-            rises = sign * (self.function(centre[..., None] + steps) - here)
+            centre_value = self.function(centre)[..., None]
+            falls = sign * (centre_value - self.function(centre[..., None] - steps))
+            rises = sign * (self.function(centre[..., None] + steps) - centre_value)
             # The hull's height in the middle over the function there, for each pair of points.
             left_steps, right_steps = steps[..., :, None], steps[..., None, :]
             gain = (rises[..., None, :] * left_steps - falls[..., :, None] * right_steps) / (left_steps + right_steps)
@@ -144,8 +144,8 @@ def _gelu_slope(values: Tensor) -> Tensor:
 
 def _gelu_tanh_slope(values: Tensor) -> Tensor:
     scale = math.sqrt(2 / math.pi)
-    bent = torch.tanh(scale * (values + 0.044715 * values**3))
-    return (1 + bent) / 2 + values / 2 * (1 - bent.square()) * scale * (1 + 3 * 0.044715 * values.square())
+    tanh = torch.tanh(scale * (values + 0.044715 * values**3))
+    return (1 + tanh) / 2 + values / 2 * (1 - tanh.square()) * scale * (1 + 3 * 0.044715 * values.square())
 
 
 def _silu_slope(values: Tensor) -> Tensor:
@@ -154,8 +154,8 @@ def _silu_slope(values: Tensor) -> Tensor:
 
 
 def _mish_slope(values: Tensor) -> Tensor:
-    bent = torch.tanh(functional.softplus(values))
-    return bent + values * (1 - bent.square()) * torch.sigmoid(values)
+    tanh = torch.tanh(functional.softplus(values))
+    return tanh + values * (1 - tanh.square()) * torch.sigmoid(values)
 
 
 def _dented(function: Function, slope: Function, low: float, high: float) -> Curve:
@@ -211,9 +211,9 @@ def _clamp(low: Any = None, high: Any = None) -> Curve:
 def _power(exponent: float) -> Curve:
     if isinstance(exponent, Tensor) and exponent.numel() != 1:
         raise UnsupportedLayer("pow with an exponent for each number")
-    special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}.get(float(exponent))
-    if special is not None:
-        return CURVES[special]()
+    name = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}.get(float(exponent))
+    if name is not None:
+        return CURVES[name]()
     if float(exponent) != int(exponent) or exponent < 1:
         raise UnsupportedLayer(f"pow with exponent {float(exponent):g}")
     degree = int(exponent)

@@ -37,9 +37,8 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     if operator in RISING and not (operator == "leaky_relu" and args[1:2] and not 0 <= args[1] <= 1):
         return Enclosure(*(run_layer(layer, _pick(args, part)) for part in (_lower, _upper)))
     if operator in CURVES:
-        curve, interval = CURVES[operator](*args[1:]), args[0]
-        ends = interval.lower, interval.upper
-        return Enclosure(curve.lower_bound(*ends), curve.upper_bound(*ends))
+        curve, pair = CURVES[operator](*args[1:]), (args[0].lower, args[0].upper)
+        return Enclosure(curve.lower_bound(*pair), curve.upper_bound(*pair))
     if operator == "softmax":
         interval, axis, mask = args[0], args[1], args[2] if len(args) > 2 else None
         ends = Enclosure(interval.lower.movedim(axis, -1), interval.upper.movedim(axis, -1))
@@ -50,9 +49,9 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
         return _product(layer, args)
     centre = run_layer(layer, _pick(args, lambda box: box.centre))
     constants = (Tensor, int, float) if operator in _ARITHMETIC else Tensor
-    bare = tree_map(lambda arg: abs(arg) if isinstance(arg, constants) else arg, args)  # sizes and axes stay
-    widths = run_layer(layer, _pick(bare, lambda box: box.radius))
-    offset = run_layer(layer, _pick(bare, lambda box: 0 * box.radius))
+    absolute_args = tree_map(lambda arg: abs(arg) if isinstance(arg, constants) else arg, args)  # sizes and axes stay
+    widths = run_layer(layer, _pick(absolute_args, lambda box: box.radius))
+    offset = run_layer(layer, _pick(absolute_args, lambda box: 0 * box.radius))
     spread = (widths - offset).abs()
     return Enclosure(centre - spread, centre + spread)
 
@@ -63,11 +62,11 @@ def _sum(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     signs = {"add": (1, factor), "sub": (1, -factor), "rsub": (-factor, 1)}[layer.operator]
 
     def end(upper: bool) -> Tensor:
-        chosen = [
+        ends = [
             (arg.upper if upper == (sign >= 0) else arg.lower) if isinstance(arg, Enclosure) else arg
             for arg, sign in zip(args, signs, strict=False)
         ]
-        return run_layer(layer, (*chosen, *args[2:]))
+        return run_layer(layer, (*ends, *args[2:]))
 
     return Enclosure(end(upper=False), end(upper=True))
 

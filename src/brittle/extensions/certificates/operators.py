@@ -182,9 +182,9 @@ def check(operator: str, args: tuple[Any, ...]) -> None:
         if isinstance(arg, torch.dtype) and arg not in _PRECISIONS:
             half = "half precision" if arg.is_floating_point else str(arg).removeprefix("torch.")
             raise UnsupportedLayer(f"{operator} to {half}")
-        infinite = isinstance(arg, float) and math.isinf(arg)
-        infinite |= isinstance(arg, Tensor) and arg.is_floating_point() and not bool(arg.isfinite().all())
-        if infinite and operator not in CURVES:
+        is_infinite = isinstance(arg, float) and math.isinf(arg)
+        is_infinite |= isinstance(arg, Tensor) and arg.is_floating_point() and not bool(arg.isfinite().all())
+        if is_infinite and operator not in CURVES:
             raise UnsupportedLayer(f"{operator} with an infinite number")
     if (operator == "batch_norm" and args[5]) or (operator in ("dropout", "feature_dropout") and args[2]):
         raise UnsupportedLayer(f"{operator} in training mode")
@@ -264,12 +264,10 @@ def _prelu(build: Build, value: Any, weight: Tensor) -> Any:
     return build("leaky_relu", value, float(weight))
 
 
-def _div(build: Build, dividend: Any, divisor: Any, *mode: Any) -> Any:
+def _div(build: Build, x: Any, y: Any, *mode: Any) -> Any:
     if any(option is not None for option in mode):
         raise UnsupportedLayer("div that rounds")
-    if isinstance(divisor, Edge):
-        return build("mul", build("reciprocal", divisor), dividend)
-    return build("div", dividend, divisor)
+    return build("mul", build("reciprocal", y), x) if isinstance(y, Edge) else build("div", x, y)
 
 
 def _times(build: Build, value: Any, factor: float) -> Any:

@@ -68,9 +68,9 @@ class Brackets:
     @classmethod
     def around(cls, margin: Tensor, low: Tensor | None = None) -> Brackets:
         """Return brackets without trials, with the proved radii `low`."""
-        nothing, two = torch.zeros_like(margin), margin.new_zeros(2, *margin.shape)
-        low = nothing.clone() if low is None else low.clone()
-        return cls(margin, low, torch.full_like(margin, math.inf), two, two.clone(), two > 1, nothing)
+        zeros, trials = torch.zeros_like(margin), margin.new_zeros(2, *margin.shape)
+        low = zeros.clone() if low is None else low.clone()
+        return cls(margin, low, torch.full_like(margin, math.inf), trials, trials.clone(), trials > 1, zeros)
 
     @property
     def proved_radius(self) -> Tensor:
@@ -96,15 +96,15 @@ class Brackets:
         includes the points `candidates`, by default all.
         """
         limit = scale if bounded else FAR * scale
-        tried = (self.radius[0] > 0).any(dim=1)
-        begin = self._next(accuracy).where(tried, 0.0 if initial_radii is None else initial_radii)
+        has_trials = (self.radius[0] > 0).any(dim=1)
+        begin = self._next(accuracy).where(has_trials, 0.0 if initial_radii is None else initial_radii)
         has_initial = begin > 0
         radii = begin.where(has_initial, FIRST * scale).minimum(limit)
         positive = (self.margin > 0).all(dim=1) & (True if candidates is None else candidates)
         for step in range(steps):
             proved_radius = self.proved_radius
-            wide = positive & (self.high.min(dim=1).values > proved_radius * (1 + accuracy)) & (proved_radius < limit)
-            rows = wide.nonzero()[:, 0]
+            is_wide = self.high.min(dim=1).values > proved_radius * (1 + accuracy)
+            rows = (positive & is_wide & (proved_radius < limit)).nonzero()[:, 0]
             if not len(rows):
                 break
             margin_mask = self.low[rows] < radii[rows, None]
@@ -112,8 +112,8 @@ class Brackets:
             radii = self._next(accuracy)
             if not step:
                 is_unbracketed = ~has_initial & self.high.min(dim=1).values.isinf()
-                further = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved_radius * (1 + accuracy))
-                radii = radii.where(~is_unbracketed, further)
+                second_radii = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved_radius * (1 + accuracy))
+                radii = radii.where(~is_unbracketed, second_radii)
             radii = radii.minimum(limit)
         return self.proved_radius
 
@@ -122,33 +122,34 @@ class Brackets:
         row, kind = margin_mask.nonzero(as_tuple=True)
         score, reach = bounds.lower[row, kind], bounds.reach[row, kind]
         radii, at = radii[row], (rows[row], kind)
-        good = score > 0
-        self.low[at] = self.low[at].maximum(radii.where(good, radii.minimum(reach)))
-        self.high[at] = self.high[at].minimum(radii.where(~good, math.inf)).maximum(self.low[at])
+        is_positive = score > 0
+        self.low[at] = self.low[at].maximum(radii.where(is_positive, radii.minimum(reach)))
+        self.high[at] = self.high[at].minimum(radii.where(~is_positive, math.inf)).maximum(self.low[at])
         # The older of two on the same side goes; where the older is on the other side, it stays.
-        slot = torch.where((self.good[0][at] == good) | (self.radius[0][at] == 0), 0, 1)
-        same = (self.good[0][at] == good) & (self.good[1][at] == good) & (self.radius[0][at] > 0)
+        is_same = self.good[0][at] == is_positive
+        slot = torch.where(is_same | (self.radius[0][at] == 0), 0, 1)
+        replaces_trial = is_same & (self.good[1][at] == is_positive) & (self.radius[0][at] > 0)
         for part in (self.radius, self.fall, self.good):
-            part[1][at] = torch.where(same, part[0][at], part[1][at])
+            part[1][at] = torch.where(replaces_trial, part[0][at], part[1][at])
         self.radius[slot, *at] = radii
         self.fall[slot, *at] = (self.margin[at] - score) / radii
-        self.good[slot, *at] = good
+        self.good[slot, *at] = is_positive
         self.reach[at] = reach
 
     def _next(self, accuracy: float) -> Tensor:
         """Return the next radii, inside the bracket of each point, `[K]`: where its smallest margin would become 0."""
         low, high = self.proved_radius, self.high.min(dim=1).values
-        near, far = self.radius
-        steeper = ((self.fall[0] - self.fall[1]) / (near - far)).nan_to_num(0.0, 0.0, 0.0).clamp(min=0)
-        flat = self.fall[0] - steeper * near
+        near_radius, far_radius = self.radius
+        steeper = ((self.fall[0] - self.fall[1]) / (near_radius - far_radius)).nan_to_num(0.0, 0.0, 0.0).clamp(min=0)
+        flat = self.fall[0] - steeper * near_radius
         # R (flat + steeper R) = margin, in the form that loses no digits.
         zeros = 2 * self.margin / (flat + (flat.square() + 4 * steeper * self.margin).sqrt())
-        zeros = zeros.maximum(self.low).where(near > 0, math.inf).nan_to_num(math.inf, math.inf)
+        zeros = zeros.maximum(self.low).where(near_radius > 0, math.inf).nan_to_num(math.inf, math.inf)
         zero = zeros.min(dim=1).values
         edge = (high / low).sqrt().clamp(max=1 + accuracy / 2)
         inside = zero.maximum(low * edge).minimum(high / edge)
-        tried = near.max(dim=1).values
-        ahead = zero.maximum(low * (1 + accuracy)).minimum(3 * low.maximum(tried * 0.1))
+        largest_trial = near_radius.max(dim=1).values
+        ahead = zero.maximum(low * (1 + accuracy)).minimum(3 * low.maximum(largest_trial * 0.1))
         middle = torch.where(high > 3 * low, (low * high).sqrt(), inside)
         middle = torch.where(low > 0, middle, high / 10)
         usable = zero.isfinite() & (low > 0)
@@ -245,8 +246,8 @@ class Proof:
         read = network.read(exact)
         exact_margins = torch.einsum("bkl,bl->bk", self.weights, exact)
         size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs().maximum(read.abs()))
-        wrong = model_margins - torch.einsum("bkl,bl->bk", self.weights, read)
-        error = wrong.abs().maximum(self._rounding_error()).max(dim=1, keepdim=True).values
+        difference = model_margins - torch.einsum("bkl,bl->bk", self.weights, read)
+        error = difference.abs().maximum(self._rounding_error()).max(dim=1, keepdim=True).values
         allowance = ROUNDING * size + SLACK * error
         self.constants = constants - allowance
         self.margin = exact_margins + self.constants
@@ -258,40 +259,40 @@ class Proof:
         classifier, points = self.classifier.undecided, self.points
         low, high = self.classifier.bounds.reach(points)
         generator = torch.Generator().manual_seed(0)
-        worst = torch.zeros(self.weights.shape[:2], dtype=torch.float64, device=points.device)
+        largest_error = torch.zeros(self.weights.shape[:2], dtype=torch.float64, device=points.device)
         for share in SHARES:
             uniform = torch.rand(points.shape[1:], generator=generator, dtype=torch.float64).to(points)
-            around = points + share * (low + uniform * (high - low) - points)
-            around = around.to(classifier.dtype or torch.float32)
-            exact = self.network.read(self.network(around))
+            neighbours = points + share * (low + uniform * (high - low) - points)
+            neighbours = neighbours.to(classifier.dtype or torch.float32)
+            exact = self.network.read(self.network(neighbours))
             with torch.no_grad():
-                error = classifier.read(around).double().reshape(exact.shape) - exact
-            worst = worst.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
+                error = classifier.read(neighbours).double().reshape(exact.shape) - exact
+            largest_error = largest_error.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
         if classifier is not self.classifier:
             self.classifier.count(len(SHARES) * len(points))
         self.passes += len(SHARES)
-        return worst
+        return largest_error
 
     def largest(self, proof: str) -> Tensor:
         """Return the largest radius proved around each point, `[K]`."""
-        quick = Brackets.around(self.margin)
+        fast_search = Brackets.around(self.margin)
         scale = self.diameter, self.bounded
         by_intervals, by_relaxation = (partial(self._bounds, tighten=tighten) for tighten in (False, True))
-        fast_radii = quick.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
+        fast_radii = fast_search.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
             return fast_radii
-        full = Brackets.around(self.margin, quick.low)
+        full_search = Brackets.around(self.margin, fast_search.low)
         if proof == "middle":
-            return full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * fast_radii)
+            return full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * fast_radii)
         operators = {layer.operator for layer in self.network.layers}
         branching = not self.network.row_by_row and bool(operators & KINKED) and not operators & MAXIMA
         if branching:
-            full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * fast_radii)
-        dear = self.trial > (MAX_TRIAL_PASSES if branching else -1)
-        full.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * fast_radii, dear)
+            full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * fast_radii)
+        is_expensive = self.trial > (MAX_TRIAL_PASSES if branching else -1)
+        full_search.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * fast_radii, is_expensive)
         if branching:
-            self._branch(full.low, (TRIALS * self.trial).clamp(min=PASSES).where(~dear, 0))
-        return full.proved_radius
+            self._branch(full_search.low, (TRIALS * self.trial).clamp(min=PASSES).where(~is_expensive, 0))
+        return full_search.proved_radius
 
     def _branch(self, low: Tensor, budget: Tensor) -> None:
         """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another.
@@ -309,8 +310,8 @@ class Proof:
                 break
             for block in rows.split(BRANCHED):
                 self._branch_at(block, radii[block], low, budget[block])
-            good = low.min(dim=1).values[rows] >= radii[rows]
-            failed[rows] = failed[rows].where(good, radii[rows])
+            is_proved = low.min(dim=1).values[rows] >= radii[rows]
+            failed[rows] = failed[rows].where(is_proved, radii[rows])
 
     def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor, budget: Tensor) -> None:
         margin_mask = low[rows] < radii[:, None]
@@ -326,8 +327,8 @@ class Proof:
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
 
-        better = branch_and_bound(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
-        low[rows[at], kind] = low[rows[at], kind].maximum(better)
+        reach = branch_and_bound(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
+        low[rows[at], kind] = low[rows[at], kind].maximum(reach)
 
     def _bounds(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, tighten: bool) -> MarginBounds:
         """Return proofs for balls of `radii` around `rows`; `tighten` bounds layer inputs by linear relaxation, too."""

@@ -101,12 +101,11 @@ class Region:
         return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2))
 
     def reach(self, constants: Tensor, gradients: Tensor) -> Tensor:
-        """Return the largest distance at which each `c + a . d` is positive, `[S, B]`, for `a` `[S, B, *shape]`.
+        """Return the largest distance, at any radii, at which each `c + a . d` is positive, `[S, B]`.
 
-        The region's radii have no part in it. In the box of radius `r` the function falls by at most
-        `g(r) = sum |a_i| min(r, m_i)`, with `m_i` the room in the falling direction. `g` is concave, so that Newton's
-        steps from 0 towards `g(r) = c` never go beyond it. In a ball the function falls by at most `r ||a||_q`, too,
-        and the larger distance counts.
+        `a` is `[S, B, *shape]`. In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, with `m_i`
+        the room in the falling direction. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go
+        beyond it. In a ball it falls by at most `r ||a||_q`, too, and the larger distance counts.
         """
         sizes = gradients.flatten(2).abs()
         room = torch.where(gradients > 0, -self.room.lower, self.room.upper).flatten(2)

@@ -81,11 +81,11 @@ def _rectifier_lines(interval: Enclosure, slope: float = 0.0) -> Lines:
     crossing = (lower < 0) & (upper > 0)
     rising_piece, falling_piece = torch.ones_like(lower), torch.full_like(lower, slope)
     one_piece = torch.where(lower >= 0, rising_piece, falling_piece)
-    nearer = torch.where(upper >= -lower, rising_piece, falling_piece)
+    smaller_area = torch.where(upper >= -lower, rising_piece, falling_piece)
     chord = (upper - slope * lower) / torch.where(crossing, upper - lower, 1.0)
     nothing = torch.zeros_like(lower)
     return Lines(
-        Line(torch.where(crossing, nearer, one_piece), nothing),
+        Line(torch.where(crossing, smaller_area, one_piece), nothing),
         Line(torch.where(crossing, chord, one_piece), torch.where(crossing, (slope - chord) * lower, nothing)),
     )
 
@@ -116,12 +116,12 @@ def _line_above(interval: Enclosure, function: Function, derivative: Function) -
     low, high = lower.clamp(min=0), upper
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        good = valid(middle)
-        low, high = torch.where(good, low, middle), torch.where(good, middle, high)
+        is_valid = valid(middle)
+        low, high = torch.where(is_valid, low, middle), torch.where(is_valid, middle, high)
     point = torch.where(lower >= 0, interval.centre, high.maximum(interval.centre))
-    narrow = upper - lower <= NARROW
-    chord = narrow.logical_not() & ((upper <= 0) | valid(upper).logical_not() & (lower < 0))
-    point = torch.where(narrow, interval.centre, point)
+    is_narrow = upper - lower <= NARROW
+    chord = is_narrow.logical_not() & ((upper <= 0) | valid(upper).logical_not() & (lower < 0))
+    point = torch.where(is_narrow, interval.centre, point)
     width = torch.where(chord, upper - lower, 1.0)
     slope = torch.where(chord, (function(upper) - function(lower)) / width, derivative(point))
     through = torch.where(chord, lower, point)

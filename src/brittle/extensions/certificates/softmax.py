@@ -45,21 +45,21 @@ def planes(interval: Enclosure, visible: Tensor | None = None) -> Planes:
     small, large = _exponentials(below, visible), _exponentials(above, visible)
     middle = (below + above) / 2
     tangent = _exponentials(middle, visible)
-    wide = above - below > NARROW
+    is_wide = above - below > NARROW
     # On a narrow interval a rising line through the upper end's value, at the lower end.
-    chord = torch.where(wide, (large - small) / torch.where(wide, above - below, 1.0), tangent)
-    top = torch.where(wide, small - chord * below, large - chord * below)
-    about = (chord * middle + top).sum(-1)
-    lower = -chord / about[..., None] / about[..., None]
-    low = 2 / about - top.sum(-1) / about / about
+    chord = torch.where(is_wide, (large - small) / torch.where(is_wide, above - below, 1.0), tangent)
+    top = torch.where(is_wide, small - chord * below, large - chord * below)
+    s = (chord * middle + top).sum(-1)
+    lower = -chord / s[..., None] / s[..., None]
+    low = 2 / s - top.sum(-1) / s / s
     smallest_sum, largest_sum = small.sum(-1), large.sum(-1)
     upper = -tangent / smallest_sum[..., None] / largest_sum[..., None]
     high = 1 / smallest_sum + 1 / largest_sum - (tangent * (1 - middle)).sum(-1) / smallest_sum / largest_sum
     # Where an exponential overflows, 0 and the largest value are bounds.
-    finite = lower.isfinite().all(-1) & upper.isfinite().all(-1) & low.isfinite() & high.isfinite()
-    flat = ~finite & (interval.lower.isfinite() & interval.upper.isfinite()).all(-1, keepdim=True)
-    lower, low = lower.masked_fill(flat[..., None], 0.0), low.masked_fill(flat, 0.0)
-    upper, high = upper.masked_fill(flat[..., None], 0.0), torch.where(flat, 1 / smallest_sum, high)
+    is_finite = lower.isfinite().all(-1) & upper.isfinite().all(-1) & low.isfinite() & high.isfinite()
+    is_flat = ~is_finite & (interval.lower.isfinite() & interval.upper.isfinite()).all(-1, keepdim=True)
+    lower, low = lower.masked_fill(is_flat[..., None], 0.0), low.masked_fill(is_flat, 0.0)
+    upper, high = upper.masked_fill(is_flat[..., None], 0.0), torch.where(is_flat, 1 / smallest_sum, high)
     return Planes(
         _mask_hidden(_slopes_of_numbers(lower), visible, 2),
         _mask_hidden(low, visible),

@@ -43,8 +43,8 @@ def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: t
     if layer.operator == "amax":
         return _numbers_of_axes(value, constants[0], len(fill))
     places = _find_windows(layer, value, constants, shape)
-    filled = _pad_with(value, places, fill)
-    numbers = [filled]
+    padded = _pad_with(value, places, fill)
+    numbers = [padded]
     for axis, (_, _, starts, stride, count) in places.items():
         numbers = [
             values.narrow(axis, start, (count - 1) * stride + 1)[
@@ -57,12 +57,12 @@ def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: t
 
 
 def _numbers_of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
-    chosen = {axis % value.dim() for axis in ([axes] if isinstance(axes, int) else axes)}
+    reduced_axes = {axis % value.dim() for axis in ([axes] if isinstance(axes, int) else axes)}
     if rows == 1:
-        value, chosen = value[None], {axis + 1 for axis in chosen}
-    row_axes = [axis for axis in range(1, value.dim()) if axis not in chosen]
-    moved = value.permute(0, *sorted(chosen), *row_axes)
-    return moved.flatten(1, len(chosen))
+        value, reduced_axes = value[None], {axis + 1 for axis in reduced_axes}
+    row_axes = [axis for axis in range(1, value.dim()) if axis not in reduced_axes]
+    moved = value.permute(0, *sorted(reduced_axes), *row_axes)
+    return moved.flatten(1, len(reduced_axes))
 
 
 def _find_windows(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
@@ -80,8 +80,8 @@ def _find_windows(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape
                 _size_of_axis(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
             )
             stride = stride or kernel
-        reached = (count - 1) * stride + step * (kernel - 1) + 1
-        padding_after = max(0, reached - size - padding_before)
+        extent = (count - 1) * stride + step * (kernel - 1) + 1
+        padding_after = max(0, extent - size - padding_before)
         windows[axis] = padding_before, padding_after, [step * number for number in range(kernel)], stride, count
     return windows
 

@@ -62,8 +62,8 @@ def _network(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> Networ
     units = Edge("inputs")
     layers = [*_normalisation_layers(classifier, inputs, units)]
     source = Edge(layers[-1].name) if layers else units
-    traced, output = _model_layers(classifier, inputs, source, row_by_row)
-    layers += traced
+    model_layers, output = _model_layers(classifier, inputs, source, row_by_row)
+    layers += model_layers
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
@@ -132,8 +132,8 @@ def _model_layers(classifier: Classifier, inputs: Tensor, source: Edge, row_by_r
     except UnsupportedLayer as error:
         program = _export(classifier, inputs, row_by_row) if program is None else program
         # Decompositions change nothing in place.
-        called = (node for node in program.graph.nodes if node.op == "call_function")
-        if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _DIRECT for node in called):
+        calls = (node for node in program.graph.nodes if node.op == "call_function")
+        if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _DIRECT for node in calls):
             raise
         try:
             with traced():
@@ -213,16 +213,16 @@ def _check_writes(graph: fx.Graph) -> None:
     Values of layers never change here, so that a later reader would get the values from before."""
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
-        written = [
+        targets = [
             node.args[place] if place < len(node.args) else node.kwargs.get(parameter.name)
             for place, parameter in enumerate(schema.arguments if schema and node.op == "call_function" else ())
             if parameter.alias_info is not None and parameter.alias_info.is_write
         ]
-        for changed in tree_leaves(written):
-            if not isinstance(changed, fx.Node):
+        for target in tree_leaves(targets):
+            if not isinstance(target, fx.Node):
                 continue
-            view = changed.op == "call_function" and _canonical(changed) in VIEWS | IDENTITIES
-            if view or changed.op == "get_attr" or len(changed.users) > 1:
+            view = target.op == "call_function" and _canonical(target) in VIEWS | IDENTITIES
+            if view or target.op == "get_attr" or len(target.users) > 1:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
 
@@ -285,8 +285,8 @@ def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) ->
 
 def _fold(node: fx.Node, operator: str, values: Mapping[fx.Node, Any]) -> Any:
     """Compute a constant; where it is repeated for each row, one row stands for all."""
-    filled: Any = map_arg((node.args, node.kwargs), lambda arg: values[arg])
-    args, keywords = tuple(filled[0]), dict(filled[1])
+    resolved: Any = map_arg((node.args, node.kwargs), lambda arg: values[arg])
+    args, keywords = tuple(resolved[0]), dict(resolved[1])
     if operator == "expand" and args[1][0] == -1:
         args = (args[0], [1, *args[1][1:]])
     assert callable(node.target)
@@ -321,8 +321,8 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
     if schema is not None:
         missing_parameters = schema.arguments[len(all_args) :]
         all_args += [node.kwargs.get(parameter.name, parameter.default_value) for parameter in missing_parameters]
-    filled: Any = map_arg(tuple(all_args), lambda arg: values[arg])
-    args = list(filled)
+    resolved: Any = map_arg(tuple(all_args), lambda arg: values[arg])
+    args = list(resolved)
     if _operator(node) == "einsum":  # operands first, as in all others
         args = [*args[1], args[0]]
     return tuple(args)

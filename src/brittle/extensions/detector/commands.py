@@ -175,8 +175,6 @@ def _conclude(flags: pd.DataFrame) -> int:
     failed = flags.loc[flags["score"].isna()]
     if not len(failed):
         return 0
-    examples = failed[["point", "status"]].head(3).itertuples(index=False)
+    rows = failed[["point", "status"]].head(3).itertuples(index=False)
     head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
-    return say_failures(
-        head, [f"point {point}: {status}: {Status[status.upper()].sentence}" for point, status in examples]
-    )
+    return say_failures(head, [f"point {point}: {status}: {Status[status.upper()].sentence}" for point, status in rows])

@@ -148,12 +148,11 @@ def select_points(
     points = CalibrationPoints(rows.index[used], truth[used], brittle[used], robust[used], left_out)
     counts = [int(kind.sum()) for kind in (points.brittle, points.robust, points.undecided)]
     if points.truth.size and 0 in counts[:2]:
-        quantity = "margin" if limit is None else "probability to keep the prediction"
         raise DataError(
             "too_few_points",
             f"{counts[0]} points are brittle, {counts[1]} robust and {counts[2]} undecided at {criterion.size}, and a "
-            f"detector needs brittle and robust points; the {quantity} lies between {points.truth.min():.4g} and "
-            f"{points.truth.max():.4g}; {criterion.remedy}",
+            f"detector needs brittle and robust points; the margins or probabilities lie between "
+            f"{points.truth.min():.4g} and {points.truth.max():.4g}; {criterion.remedy}",
         )
     return criterion, points
 

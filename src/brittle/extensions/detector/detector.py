@@ -99,7 +99,7 @@ class Detector:
         if self.format != FORMAT:
             raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
         kind = kind_of(self.score)
-        lowest, highest = sorted(orient(kind, end) for end in (kind.least, kind.most))
+        lowest, highest = sorted(orient(kind, end) for end in (kind.minimum, kind.maximum))
         if not lowest < self.threshold <= math.nextafter(highest, math.inf):
             raise ParameterError(
                 f"{self._score} lies in [{lowest:.6g}, {highest:g}]; found the threshold {self.threshold!r}"

@@ -138,9 +138,7 @@ class Source:
 
         The digest of a folder of images depends on the number of images read.
         """
-        return self.is_same(source) or (
-            self.path is not None and (self.path, self.split) == (source.path, source.split)
-        )
+        return self.is_same(source) or (self.path == source.path is not None and self.split == source.split)
 
     def __str__(self) -> str:
         parts = [self.path or "data in memory", self.split, self.sha256 and f"sha256 {self.sha256}"]

@@ -339,12 +339,12 @@ class PseudoMarginScore(OnePassScore):
         digest: Parameters = {"sha256": self.learned.digest}
         return digest if norm is None else digest | {"norm": norm}
 
-    def value(self, found: OnePass) -> Tensor:
-        return self.learned.regressor(found.features_and_weight[0])
+    def value(self, one_pass: OnePass) -> Tensor:
+        return self.learned.regressor(one_pass.features_and_weight[0])
 
-    def checked_value(self, found: OnePass) -> Tensor:
+    def checked_value(self, one_pass: OnePass) -> Tensor:
         """The same on the device of the weights, after a check of the number of features."""
-        return self.learned.predict(found.features_and_weight[0])
+        return self.learned.predict(one_pass.features_and_weight[0])
 
     @property
     def network(self) -> nn.Module:

@@ -46,7 +46,7 @@ class FirstOrderChange(NoiseScore):
     """
 
     classes: int | None = None
-    statistic: str = field(default="variance", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
+    statistic: str = field(default="variance", kw_only=True, metadata=option(choices=STATISTICS, variants=STATISTICS))
 
     name: ClassVar[str] = "first_order_change"
     title = "First-order change"

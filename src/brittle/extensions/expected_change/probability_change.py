@@ -51,7 +51,7 @@ class ProbabilityChange(SampledScore):
         clip: clip noisy copies to the bounds.
     """
 
-    statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
+    statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, variants=STATISTICS))
 
     name: ClassVar[str] = "probability_change"
     title = "Probability change"

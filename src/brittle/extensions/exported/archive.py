@@ -81,8 +81,8 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
     try:
         program = _empty_parts(json.loads(records[_PROGRAM]))
         for key, text in _texts(program):
-            fits = _is_structure(text) if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch(text)
-            if not fits:
+            is_allowed = _is_structure if key in ("in_spec", "out_spec") else _FORMS.get(key, _PLAIN).fullmatch
+            if not is_allowed(text):
                 raise ArtefactError("file_refused", f"{text!r:.80} ({key or 'a name'}) in {name} could run code")
         for kind in ("weights", "constants"):
             _check_tensors(records, kind, name)
@@ -95,7 +95,7 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
         for record, data in records.items():
             archive.writestr(f"model/{record}", data)
     network_file.seek(0)
-    before, log.disabled = log.disabled, True  # PyTorch logs tracebacks to the terminal
+    was_disabled, log.disabled = log.disabled, True  # PyTorch logs tracebacks to the terminal
     try:
         module = torch.export.load(network_file).module()
     except Exception as error:
@@ -105,7 +105,7 @@ def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
             f"{type(error).__name__}: {first_line(error)}",
         ) from error
     finally:
-        log.disabled = before
+        log.disabled = was_disabled
     return module, {"written_by_torch": version if isinstance(version, str) else None, "fixed_batch": fixed_batch}
 
 
@@ -134,8 +134,8 @@ def _check_tensors(records: dict[str, bytes], kind: str, name: str) -> None:
     """Raise unless each weight or constant is a plain tensor with bytes: PyTorch turns an empty record into zeros."""
     for tensor, entry in json.loads(records[f"data/{kind}/model_{kind}_config.json"])["config"].items():
         path, sizes = entry["path_name"], [size["as_int"] for size in entry["tensor_meta"]["sizes"]]
-        pickled = entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", path)
-        if pickled or (0 not in sizes and not records[f"data/{kind}/{path}"]):
+        is_pickled = entry.get("use_pickle") or not re.fullmatch(r"(weight|tensor)_\d+", path)
+        if is_pickled or (0 not in sizes and not records[f"data/{kind}/{path}"]):
             raise ArtefactError(
                 "file_refused", f"{tensor!r} in {name} is no plain tensor, or has no bytes; export the network again"
             )
@@ -186,8 +186,8 @@ def _fixed_batch(program: Mapping[str, Any], name: str) -> int | None:
 
 def _load(name: str, _: Path | None) -> LoadedModel:
     content, facts = read_file(name)
-    module, more = load_archive(content, facts["file"])
-    return LoadedModel(module, facts | {"format": "torch.export"} | more)
+    module, archive_facts = load_archive(content, facts["file"])
+    return LoadedModel(module, facts | {"format": "torch.export"} | archive_facts)
 
 
 PT2 = Source(_load)

@@ -281,13 +281,13 @@ def _link_layers(
     uses = Counter(name for node in nodes for name in node.inputs) + Counter([output])
     linked_nodes: list[_Node] = []
     for node in nodes:
-        before = linked_nodes[-1] if linked_nodes and linked_nodes[-1].layer is not None else None
-        if node.operator == "Add" and before is not None and uses[before.outputs[0]] == 1:
-            layer = cast(nn.Linear, layers[str(before.layer)])
-            bias = [constants[name] for name in node.inputs if name in constants and before.outputs[0] in node.inputs]
+        previous = linked_nodes[-1] if linked_nodes and linked_nodes[-1].layer is not None else None
+        if node.operator == "Add" and previous is not None and uses[previous.outputs[0]] == 1:
+            layer = cast(nn.Linear, layers[str(previous.layer)])
+            bias = [constants[name] for name in node.inputs if name in constants and previous.outputs[0] in node.inputs]
             if layer.bias is None and bias and bias[0].shape == (len(layer.weight),):
                 layer.bias = _freeze(bias[0])
-                linked_nodes[-1] = replace(before, outputs=node.outputs)
+                linked_nodes[-1] = replace(previous, outputs=node.outputs)
                 continue
         layer = _linear(node, constants)
         if layer is not None:
@@ -343,8 +343,8 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
                 nodes.append(_for_any_rows(node, constants, original.batch))
     except (*FAILURES, MemoryError) as error:  # onnx raises these classes
         raise _NotConverted(f"the package onnx cannot read it ({first_line(error)})") from error
-    used = {name for node in nodes for name in node.inputs} | {original.output}
-    return nodes, {name: value for name, value in constants.items() if name in used}
+    used_names = {name for node in nodes for name in node.inputs} | {original.output}
+    return nodes, {name: value for name, value in constants.items() if name in used_names}
 
 
 def _fold_constant(node: _Node, constants: Mapping[str, Any]) -> dict[str, Any]:

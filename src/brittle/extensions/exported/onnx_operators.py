@@ -99,11 +99,11 @@ def _windows(
         pads = pads if pads and auto_pad == "NOTSET" else [0] * 2 * axes
         before, after = list(pads[:axes]), list(pads[axes:])
     else:
-        wide = [
+        total_pads = [
             max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
             for size, width, stride, dilation in zip(x.shape[2:], kernel, strides, dilations, strict=True)
         ]
-        before, after = [pad // 2 for pad in wide], [pad - pad // 2 for pad in wide]
+        before, after = [pad // 2 for pad in total_pads], [pad - pad // 2 for pad in total_pads]
         before, after = (before, after) if auto_pad == "SAME_UPPER" else (after, before)
     if before != after or any(2 * pad > size for pad, size in zip(before, kernel, strict=True)):
         x, before = functional.pad(x, _ends(before, after), value=fill), [0] * axes
@@ -127,8 +127,8 @@ def _batch_normalization(
 def _layer_normalization(
     x: Tensor, scale: Tensor, bias: Tensor | None = None, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    normal = functional.layer_norm(x, x.shape[axis % x.dim() :], None, None, epsilon) * scale
-    return normal if bias is None else normal + bias
+    normed = functional.layer_norm(x, x.shape[axis % x.dim() :], None, None, epsilon) * scale
+    return normed if bias is None else normed + bias
 
 
 # Arithmetic and types
@@ -181,8 +181,8 @@ def _squeeze(x: Any, axes: list[int] | None = None) -> Any:
 
 def _unsqueeze(x: Any, axes: list[int]) -> Any:
     rank = x.ndim + len(axes)
-    added, sizes = {at % rank for at in axes}, iter(x.shape)
-    return x.reshape([1 if at in added else next(sizes) for at in range(rank)])
+    new_axes, sizes = {at % rank for at in axes}, iter(x.shape)
+    return x.reshape([1 if at in new_axes else next(sizes) for at in range(rank)])
 
 
 def _slice(x: Any, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Any:

@@ -107,8 +107,8 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
             "weights", f"the weights of {folder} do not fit the network: {listed(sorted(keys))} are missing"
         )
     module.config.return_dict = True
-    described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
-    digest = digest_of([*described, *folder.glob("model*.safetensors*")])
+    descriptions = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
+    digest = digest_of([*descriptions, *folder.glob("model*.safetensors*")])
     if _is_kind(config, TEXTS):
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest

@@ -48,8 +48,8 @@ def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
         options["num_classes"] = config["num_classes"]
     module = _create(str(folder), str(config["architecture"]), options)
     load_weights(module, path)
-    described = _describe(module) | dict(config.get("pretrained_cfg") or {})
-    mean, std = numbers(described.get("mean")), numbers(described.get("std"))
+    description = _describe(module) | dict(config.get("pretrained_cfg") or {})
+    mean, std = numbers(description.get("mean")), numbers(description.get("std"))
     return module, Declared(mean, std, names(config.get("label_names"))), digest_of([folder / CONFIG, path])
 
 

@@ -39,7 +39,7 @@ class _Regions(Decision):
     def label(self) -> str:
         return f"{self.name}:{self.overlap:g}"
 
-    def named(self, names: Sequence[str] | None) -> Self:
+    def with_names(self, names: Sequence[str] | None) -> Self:
         return replace(self, class_names=tuple(names)) if names else self
 
     def _word(self, index: float) -> str:

@@ -45,17 +45,17 @@ def _put_back(search: Search, rows: Tensor, points: Tensor, weight: Tensor, pass
     count = changed.sum(dim=1)
     start, size = torch.zeros_like(count), (count // 2).clamp_min(1)
     for _ in range(passes):
-        live = (start < count).nonzero()[:, 0]
-        if not len(live):
+        open_rows = (start < count).nonzero()[:, 0]
+        if not len(open_rows):
             break
-        begin, end = start[live, None], (start + size)[live, None]
-        block = (places[live] >= begin) & (places[live] < end) & changed[live]
-        candidate = torch.where(block, origin[live], points[live])
-        good = search.look(rows[live], candidate) < 0
-        points[live[good]] = candidate[good]
-        is_single = size[live] == 1
-        start[live] += torch.where(good, size[live], torch.where(is_single, 1, 0))
-        size[live] = torch.where(good, 2 * size[live], (size[live] // 2).clamp_min(1))
+        begin, end = start[open_rows, None], (start + size)[open_rows, None]
+        block = (places[open_rows] >= begin) & (places[open_rows] < end) & changed[open_rows]
+        candidate = torch.where(block, origin[open_rows], points[open_rows])
+        wins = search.look(rows[open_rows], candidate) < 0
+        points[open_rows[wins]] = candidate[wins]
+        is_single = size[open_rows] == 1
+        start[open_rows] += torch.where(wins, size[open_rows], torch.where(is_single, 1, 0))
+        size[open_rows] = torch.where(wins, 2 * size[open_rows], (size[open_rows] // 2).clamp_min(1))
 
 
 def ranks(values: Tensor) -> Tensor:
@@ -113,23 +113,23 @@ def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: 
     search.look(rows, points)
 
 
-def chosen_features(response: Response, origin: Tensor, ends: Tensor, allowed: Tensor, free: Tensor) -> Tensor:
-    """Return the features to change next, `[R, n]`: at most `allowed`, `[R]`; resting ones are not `free`."""
-    changed = response.points != origin
-    count = changed.sum(dim=1)
+def chosen_features(response: Response, origin: Tensor, ends: Tensor, allowed: Tensor, is_free: Tensor) -> Tensor:
+    """Return the features to change next, `[R, n]`: at most `allowed`, `[R]`; only those that `is_free` move."""
+    is_changed = response.points != origin
+    count = is_changed.sum(dim=1)
     gain = response.gradient * (response.points - ends)
-    fresh = torch.where(changed | ~free, 0, gain)
-    remaining = response.margin - torch.where(changed, gain, 0).sum(dim=1, dtype=torch.float64)
-    growing = ~response.flipped & (count < allowed)
-    larger_count = count + (GROWTH * fewest(fresh, remaining)).ceil().long()
-    target_count = torch.where(growing, torch.minimum(larger_count, allowed), allowed)
+    new_gain = torch.where(is_changed | ~is_free, 0, gain)
+    remaining = response.margin - torch.where(is_changed, gain, 0).sum(dim=1, dtype=torch.float64)
+    is_growing = ~response.flipped & (count < allowed)
+    larger_count = count + (GROWTH * fewest(new_gain, remaining)).ceil().long()
+    target_count = torch.where(is_growing, torch.minimum(larger_count, allowed), allowed)
     swap_count = torch.minimum((SWAP_SHARE * target_count).ceil().long(), target_count)
-    out = torch.where(growing, 0, (count - target_count + swap_count).clamp_min(0))
+    removals = torch.where(is_growing, 0, (count - target_count + swap_count).clamp_min(0))
     worth = response.gradient * (origin - response.points)
-    worth = worth + torch.where(free, 0, 2 * worth.abs().amax(dim=1, keepdim=True))
-    back = changed & (ranks(torch.where(changed, worth, torch.inf)) < out[:, None])
-    more = target_count - count + back.sum(dim=1)
-    return (changed & ~back) | ((ranks(-fresh) < more[:, None]) & (fresh > 0))
+    worth = worth + torch.where(is_free, 0, 2 * worth.abs().amax(dim=1, keepdim=True))
+    is_put_back = is_changed & (ranks(torch.where(is_changed, worth, torch.inf)) < removals[:, None])
+    additions = target_count - count + is_put_back.sum(dim=1)
+    return (is_changed & ~is_put_back) | ((ranks(-new_gain) < additions[:, None]) & (new_gain > 0))
 
 
 EXCHANGE, BLOCKS = Attack(exchange, (COUNT,), 5), Attack(blocks, (COUNT,), 6, guided=False)

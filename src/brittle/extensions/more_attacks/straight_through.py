@@ -70,11 +70,11 @@ def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: 
         share = number / max(1, steps - 1)
         step, change = (begin * (end / begin) ** share for begin, end in (STEP, CHANGE))
         response = search.differentiate(rows, points, targets)
-        shrunk = torch.minimum(radius, response.length) * (1 - change)
-        grown = torch.minimum(radius * (1 + change), BELOW * search.best.distance[rows])
-        radius = torch.where(response.flipped, shrunk, grown)
-        moved = search.norm.downhill(response.points, response.gradient, step * radius)
-        points = search.norm.into_ball(moved, origin, radius)
+        smaller_radius = torch.minimum(radius, response.length) * (1 - change)
+        larger_radius = torch.minimum(radius * (1 + change), BELOW * search.best.distance[rows])
+        radius = torch.where(response.flipped, smaller_radius, larger_radius)
+        stepped_points = search.norm.downhill(response.points, response.gradient, step * radius)
+        points = search.norm.into_ball(stepped_points, origin, radius)
     search.look(rows, points)
 
 

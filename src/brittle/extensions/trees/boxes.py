@@ -45,8 +45,8 @@ def search_boxes(
     `effort` is one of `BOXES`.
     """
     model, shape = classifier.model, clean.inputs.flatten(1).shape
-    plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
-    if not plain or not isinstance(model, Estimator) or (trees := find_trees(model)) is None:
+    is_plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
+    if not is_plain or not isinstance(model, Estimator) or (trees := find_trees(model)) is None:
         return None
     if (trees.n_features_in_, len(trees.base)) != (shape[1], clean.logits.shape[1]):
         return None
@@ -77,7 +77,7 @@ def search_boxes(
     for row in usable.tolist():
         point = rows[row]
 
-        def predicted(at: np.ndarray) -> int:
+        def predict_class(at: np.ndarray) -> int:
             passes[row] += 1  # noqa: B023
             classifier.count(1)
             at = np.where(varies[row], at, coded_rows[row])  # noqa: B023
@@ -88,12 +88,12 @@ def search_boxes(
         low, high = narrow(rules, low, high)
         if not ((low < point) & (point <= high)).all():  # fixed columns that break a rule
             return None
-        search = BoxSearch(trees, point, clean_classes[row], norm, low, high, rules, predicted)
+        search = BoxSearch(trees, point, clean_classes[row], norm, low, high, rules, predict_class)
         search.run(BOXES[effort])
         proved[row], distance[row] = search.proved, search.distance
         if search.nearest is not None:
             nearest_rows[row] = torch.from_numpy(np.where(varies[row], search.nearest, coded_rows[row]))
-            classes[row] = predicted(search.nearest)
+            classes[row] = predict_class(search.nearest)
             if classes[row] == clean_classes[row]:
                 return None
     points = nearest_rows.view(clean.inputs.shape)
@@ -101,9 +101,8 @@ def search_boxes(
 
 
 class Box(NamedTuple):
-    """The inputs above `low` and up to `high`; the nearest of them; the leaves that the box meets, of trees with
-    several, and the sum of the other trees for `z_j - z_t`, `[C]`. Boxes are ordered by distance, then by their bound
-    on the largest margin, negated, as `priority`."""
+    """The inputs above `low` and up to `high`; the nearest of them; the leaves that they meet, of trees with several,
+    and the other trees' sum for `z_j - z_t`, `[C]`. Boxes are in the order of distance, then of the largest margin."""
 
     distance: float
     priority: float
@@ -119,10 +118,9 @@ class BoxSearch:
     """The search around one point, in the order of distance, so that it can stop at any box.
 
     A box is dropped where no class can win in it, even if every tree gives the largest value of any leaf that the box
-    meets. Otherwise its nearest input is examined, and the box is split where no other class wins there. Where rounding
-    leaves the sums undecided, the model decides: `predicted`. Until an input is found, the search follows the half with
-    the largest bound. At any time the nearest input with another class so far, `nearest`, is at `distance`, and none is
-    nearer than `proved`.
+    meets. Else its nearest input is examined, and the box is split where no other class wins there; `predicted` asks
+    the model where rounding leaves the sums undecided. Up to the first input the search follows the half with the
+    largest bound. The nearest input with another class so far, `nearest`, is at `distance`; none is below `proved`.
     """
 
     def __init__(
@@ -179,10 +177,10 @@ class BoxSearch:
 
     def _update(self, at: np.ndarray, margin: float) -> bool:
         """Return whether another class wins at an input of this margin; record the input where it is the nearest."""
-        wins = margin > self._slack or (margin >= -self._slack and self._predicted(at) != self._label)
-        if wins and (distance := self._length(at)) < self.distance:
+        is_rival = margin > self._slack or (margin >= -self._slack and self._predicted(at) != self._label)
+        if is_rival and (distance := self._length(at)) < self.distance:
             self.distance, self.nearest = distance, at
-        return wins
+        return is_rival
 
     def _examine(self, box: Box) -> list[Box]:
         """Return the halves of a box; none where another class wins at its nearest input, or no split cuts it."""
@@ -230,9 +228,9 @@ class BoxSearch:
             low, high = narrow(self._rules, *ends)
             if not (low < high).all():
                 continue
-            moved = np.flatnonzero((low != box.low) | (high != box.high))
-            lows, highs = (leaf_ends[box.leaves[:, None], moved] for leaf_ends in self._ends)
-            leaves = box.leaves[((lows < high[moved]) & (highs > low[moved])).all(axis=1)]
+            changed_features = np.flatnonzero((low != box.low) | (high != box.high))
+            lows, highs = (leaf_ends[box.leaves[:, None], changed_features] for leaf_ends in self._ends)
+            leaves = box.leaves[((lows < high[changed_features]) & (highs > low[changed_features])).all(axis=1)]
             nearest = find_nearest(self._rules, self._point, low, high)
             halves += self._queue_entry(box._replace(low=low, high=high, nearest=nearest, leaves=leaves))
         return halves
@@ -291,12 +289,12 @@ def agrees(model: Estimator, trees: Trees, rows: np.ndarray) -> bool:
     knows, at least one."""
     rows = model.rules(rows.shape[1]).kept(rows)
     places = place_categories(model, trees, rows)
-    have_levels = ~np.isnan(places).any(axis=1)
-    if not have_levels.any():
+    has_levels = ~np.isnan(places).any(axis=1)
+    if not has_levels.any():
         return False
-    rows = rows[have_levels]
+    rows = rows[has_levels]
     raw = raw_scores(model.estimator, model.as_rows(rows))
-    return trees.agree(places[have_levels], raw, predict(model, rows))
+    return trees.agree(places[has_levels], raw, predict(model, rows))
 
 
 def place_categories(model: Estimator, trees: Trees, rows: np.ndarray) -> np.ndarray:

@@ -77,8 +77,8 @@ def _ubjson(content: bytes) -> Any:
             return content
         if kind == b"[":
             if (kind := take(1)) == b"$":
-                kind, counted = take(1), take(1)
-                _check(counted == b"#", "an array has no length")
+                kind, marker = take(1), take(1)
+                _check(marker == b"#", "an array has no length")
                 return numbers(kind, size())
             if kind == b"#":
                 return [value(take(1)) for _ in range(size())]
@@ -179,9 +179,9 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[
         kinds, value = (np.array(block.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
         count, kinds = len(value), kinds.astype(int)
         _check(int(block["num_leaves"]) == count == len(kinds) + 1, "its header claims other leaves")
-        by_set = kinds & 1 == 1
-        plain = block.get("is_linear", "0") == "0" and not (~by_set & (kinds >> 2 == 1)).any()
-        _check(plain, "it reads 0 as missing, or its leaves are linear")
+        is_set = kinds & 1 == 1
+        is_plain = block.get("is_linear", "0") == "0" and not (~is_set & (kinds >> 2 == 1)).any()
+        _check(is_plain, "it reads 0 as missing, or its leaves are linear")
         # The leaves, which have negative numbers, stand behind the nodes that split.
         keys = ("split_feature", "left_child", "right_child", "threshold")
         feature, *sides, cut = (np.append(np.array(block.get(k, "").split(), float), np.zeros(count)) for k in keys)
@@ -189,7 +189,7 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[
         starts, words = (np.array(block.get(f"cat_{key}", "").split(), np.int64) for key in ("boundaries", "threshold"))
         _check(not len(starts) or (min(starts) >= 0 and max(starts) <= len(words)), "its sets of categories are lost")
         sets = {}
-        for node in np.flatnonzero(by_set).tolist():
+        for node in np.flatnonzero(is_set).tolist():
             _check(0 <= cut[node] < len(starts) - 1, "its sets of categories are lost")
             bits = words[slice(*starts[int(cut[node]) :][:2])].astype("<u4").view(np.uint8)
             # It leaves the fraction out, also of numbers above -1, and goes left with numbers of the set.
@@ -200,11 +200,11 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[
         value = place_in_class(np.append(np.zeros(count - 1), value), at % groups, groups)
         parts.append(((leaf, feature.astype(int), cut, left_ids, right_ids, value), sets))
     coded = [place for place, info in enumerate(feature_infos) if categories and info[0] not in "[n"]
-    plain = any(all(isinstance(level, int | float) for level in levels) for levels in categories)
+    is_plain = any(all(isinstance(level, int | float) for level in levels) for levels in categories)
     # Ordered or constant columns of categories look like columns of numbers in the file.
-    alike = {"none", *(f"[0:{len(levels) - 1}]" for levels in categories)} if plain else set()
+    ambiguous_infos = {"none", *(f"[0:{len(levels) - 1}]" for levels in categories)} if is_plain else set()
     _check(
-        len(coded) == len(categories) and not alike & {*feature_infos},
+        len(coded) == len(categories) and not ambiguous_infos & {*feature_infos},
         "it does not say which columns hold its categories",
     )
     levels = dict(zip(coded, categories, strict=True))

@@ -46,9 +46,9 @@ class TreeFile:
     def __reduce__(self) -> Any:
         return read_tree_file, (self._content, self._ending)
 
-    def _take_names(self, names: Any, made_up: str) -> None:
+    def _take_names(self, names: Any, default_name: str) -> None:
         """Take the names of the columns, unless the library made them up."""
-        if names and list(names) != [made_up.format(place) for place in range(len(names))]:
+        if names and list(names) != [default_name.format(place) for place in range(len(names))]:
             self.feature_names_in_ = np.array(names, str)
 
     def _numbers(self, rows: Any) -> np.ndarray:

@@ -56,8 +56,8 @@ class Trees:
             rows.append((np.where(leaf, 0, feature), number, *sides, np.where(leaf[:, None], value, 0.0)))
             roots.append(roots[-1] + len(leaf))
         feature, number, left_ids, right_ids, value = (np.concatenate(column) for column in zip(*rows, strict=True))
-        sound = np.isfinite(value).all() and not np.isnan(number).any()
-        if not sound or feature.min() < 0 or feature.max() >= features:
+        is_sound = np.isfinite(value).all() and not np.isnan(number).any()
+        if not is_sound or feature.min() < 0 or feature.max() >= features:
             raise ValueError("a node splits by no feature, or adds no number")
         root_nodes, base = np.array(roots[:-1]), np.array(base, np.float64)
         levels = {place: [*dict.fromkeys(categories)] for place, categories in (levels or {}).items()}
@@ -114,11 +114,10 @@ class Trees:
         """Ends of the box of every leaf: above the first and up to the second, `[L, n]` each."""
         low, high = (np.full((len(self.left_ids), self.n_features_in_), side) for side in (-np.inf, np.inf))
         for nodes in self._levels:
-            left_cells, right_cells = ((ids[nodes], self.feature[nodes]) for ids in (self.left_ids, self.right_ids))
-            for side, _ in (left_cells, right_cells):
-                low[side], high[side] = low[nodes], high[nodes]
-            high[left_cells] = np.minimum(high[left_cells], self.cut[nodes])
-            low[right_cells] = np.maximum(low[right_cells], self.cut[nodes])
+            for ids, ends, clip in ((self.left_ids, high, np.minimum), (self.right_ids, low, np.maximum)):
+                low[ids[nodes]], high[ids[nodes]] = low[nodes], high[nodes]
+                cells = ids[nodes], self.feature[nodes]
+                ends[cells] = clip(ends[cells], self.cut[nodes])
         return low[self.leaves], high[self.leaves]
 
     @cached_property
@@ -131,15 +130,15 @@ class Trees:
         return levels
 
 
-def expand_sets(grown: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> list[tuple[Any, ...]]:
+def expand_sets(trees: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> list[tuple[Any, ...]]:
     """Replace nodes that split by sets of numbers with nodes that split at cuts, for `Trees.join`.
 
     Each tree comes with the ends of its sets by node: numbers are in a set from the first end on, from the second on
     not, and so on, and numbers in the set go to the right. Such a node becomes one node for each end that the nodes
     above leave undecided.
     """
-    parts, left_over = [], MAX_NODES
-    for part, sets in grown:
+    parts, nodes_left = [], MAX_NODES
+    for part, sets in trees:
         leaf, feature, number, left_ids, right_ids, value = part
         _check_tree(leaf, left_ids, right_ids)
         if not sets:
@@ -147,24 +146,24 @@ def expand_sets(grown: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> l
             continue
         nodes, cuts, sides = [], [], [[0, 0]]
         waiting: list[tuple[int, dict[int, tuple[float, float]], list[int], int]] = [(0, {}, sides[0], 0)]
-        while waiting and left_over > 0:
-            node, within, above, side = waiting.pop()
+        while waiting and nodes_left > 0:
+            node, limits, siblings, side = waiting.pop()
             low, high, start, stop = -np.inf, np.inf, 0, 0
             while node in sets:
-                low, high = within.get(feature[node], (-np.inf, np.inf))
+                low, high = limits.get(feature[node], (-np.inf, np.inf))
                 start, stop = bisect_right(sets[node], low), bisect_left(sets[node], high)
                 if start < stop:
                     break
                 node = int((left_ids, right_ids)[start % 2][node])
-            above[side], here, left_over = len(nodes), [0, 0], left_over - 1
+            siblings[side], children, nodes_left = len(nodes), [0, 0], nodes_left - 1
             nodes.append(node)
             cuts.append(sets[node][(start + stop) // 2] if node in sets else number[node])
-            sides.append(here)
+            sides.append(children)
             if node in sets:
                 halves = ((low, cuts[-1]), (cuts[-1], high))
-                waiting += [(node, {**within, feature[node]: half}, here, at) for at, half in enumerate(halves)]
+                waiting += [(node, {**limits, feature[node]: half}, children, at) for at, half in enumerate(halves)]
             elif not leaf[node]:
-                waiting += [(int(ids[node]), within, here, at) for at, ids in enumerate((left_ids, right_ids))]
+                waiting += [(int(ids[node]), limits, children, at) for at, ids in enumerate((left_ids, right_ids))]
         if waiting:
             raise ValueError("its categories cut too many boxes")
         parts.append((leaf[nodes], feature[nodes], np.array(cuts), *np.array(sides[1:]).T, value[nodes]))
@@ -173,8 +172,8 @@ def expand_sets(grown: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> l
 
 def _check_tree(leaf: np.ndarray, left_ids: np.ndarray, right_ids: np.ndarray) -> None:
     """Raise where a node has two parents or the root has one, so that no path from the root ends in a circle."""
-    after = np.concatenate((left_ids[~leaf], right_ids[~leaf]))
-    if not ((after > 0) & (after < len(leaf))).all() or len(np.unique(after)) < len(after):
+    children = np.concatenate((left_ids[~leaf], right_ids[~leaf]))
+    if not ((children > 0) & (children < len(leaf))).all() or len(np.unique(children)) < len(children):
         raise ValueError("the nodes are no tree")
 
 

@@ -83,13 +83,13 @@ class Station:
 class Team:
     """Workers that share shards; a worker that dies is replaced, and its shard is computed again.
 
-    `died` are the errors that the answer of a dead worker raises; `look` is called every second or so, and raises
-    where no worker can answer any more.
+    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and raises where no
+    worker can answer any more.
     """
 
     hire: Callable[[], Worker]
     opening: Opening
-    died: tuple[type[BaseException], ...]
+    death_errors: tuple[type[BaseException], ...]
     look: Callable[[], None] = lambda: None
     _busy: dict[Future[Any], tuple[Worker, int | None]] = field(default_factory=dict, init=False)
 
@@ -104,7 +104,7 @@ class Team:
                 worker, number = self._busy.pop(future)
                 try:
                     answer = _answer(future)
-                except self.died as error:
+                except self.death_errors as error:
                     worker.close()
                     deaths[number] += 1
                     if number is not None:
@@ -165,7 +165,7 @@ class Team:
                     _answer(self._next({workers[0].submit("open", self.opening): None}))
                 submitted = True
                 _answer(self._next({workers[0].submit("shard", number, {**left_out, **lost}): None}))
-            except self.died:
+            except self.death_errors:
                 workers.pop().close()
                 return submitted
             return False
