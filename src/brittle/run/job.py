@@ -42,7 +42,7 @@ FEW_SHARDS = 4
 """Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
 
 ROWS_A_POINT = 64
-"""One point of a batch at least for so many rows of a pass: fewer are not divided, as calls would cost more than rows."""
+"""One point of a batch at least for so many rows of a pass: fewer are not divided, as calls cost more than rows."""
 
 
 T = TypeVar("T")
