@@ -17,15 +17,17 @@ def set_threads() -> None:
     print(f"{THREADS} threads, torch {torch.__version__}")
 
 
-def interleaved(functions: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+def interleaved(
+    functions: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Shortest time of each function over `rounds` rounds that call all of them in turn, after one warm-up each."""
     times: list[list[float]] = [[] for _ in functions]
     for number in range(rounds + 1):
         for function, own in zip(functions, times, strict=True):
-            start = time.perf_counter()
+            start = clock()
             function()
             if number:
-                own.append(time.perf_counter() - start)
+                own.append(clock() - start)
     return [min(own) for own in times]
 
 
