@@ -41,6 +41,7 @@ PARTS: dict[str, str] = {
     "name.RobustnessMetric": "maite.robustness_metric:RobustnessMetric",
     "name.robust_accuracy": "worst_case.run:robust_accuracy",
     "name.functional": "functional:",
+    "model.by_name": "named_model:open_model",
     "analysis.expected_change_points": "expected_change.predicted_change:expected_change_points",
     "analysis.expected_change_table": "expected_change.predicted_change:expected_change_table",
     "analysis.label_flips": "expected_change.predicted_change:label_flips",

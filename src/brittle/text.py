@@ -101,6 +101,18 @@ def chosen_text(points: int, data: Any) -> str:
     return f"{how} out of {data.chosen_from:,}"
 
 
+def clipped(text: str, length: int = 120) -> str:
+    """Return a text in one line, a long one without its middle: its ends tell it from others.
+
+    Example:
+        >>> clipped("one text\\nof two lines", 11)
+        'one t…lines'
+    """
+    line = " ".join(text.split())
+    half = length // 2
+    return line if len(line) <= length else f"{line[:half]}…{line[half + 1 - length :]}"
+
+
 def with_interval(row: Mapping[Any, Any], name: str) -> str:
     """The number `name` of a row with the interval that stands beside it, as `named_interval` puts it there."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]

@@ -332,8 +332,12 @@ def test_what_does_not_fit_gets_one_sentence(pipeline: Pipeline) -> None:
     given: dict[str, Any] = {"noise": "per-feature", "sigma": 0.1}
     network = brittle.Classifier(torch.nn.Linear(5, 2), bounds=None)
     refused("columns", "row 0, column 'colour' of the frame", brittle.score, network, X, **given)
-    refused("columns", "have besides kind", brittle.score, pipeline, FRAME, **given)
-    refused("columns", "lack leaves", brittle.score, pipeline, X.drop(columns="leaves"), **given)
+    refused("columns", "--label-column kind ", brittle.score, pipeline, FRAME, **given)
+    two = X.assign(first=1, second=2).drop(columns="leaves")
+    for name in ("leaves", "first, second", "--label-column"):
+        refused("columns", name, brittle.score, pipeline, two, **given)
+    spaced = X.assign(**{"what it is": KIND})
+    refused("columns", "--label-column 'what it is' ", brittle.score, pipeline, spaced, **given)
     refused("columns", "another order", brittle.score, pipeline, X[X.columns[::-1]], **given)
     twice = X[["length", "length"]]
     refused("columns", "two columns called 'length'", brittle.score, pipeline, twice, **given)

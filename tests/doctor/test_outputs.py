@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,35 @@ def test_every_declaration_is_checked(name: str) -> None:
     outputs, change, code = DECLARED[name]
     found = set(codes(subject_of(change, outputs, torch.arange(COUNT) % 2)).values())
     assert found == ({code} if code else set())
+
+
+def two(z: Tensor) -> Tensor:
+    return torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1)
+
+
+def classes(z: Tensor) -> Tensor:
+    return torch.nn.functional.one_hot(z.argmax(1), z.shape[1]).to(z)
+
+
+ADVISED: dict[str, tuple[str, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "probabilities": ("logits", lambda z: z.softmax(1), lambda z: z.softmax(1)),
+    "[1 - p, p]": ("logits", two, two),
+    "classes": ("logits", classes, classes),
+    "one class": ("logits", lambda z: (one(z) > 0).to(z)[:, 0], lambda z: classes(two(z))),
+    "one probability": ("logits", lambda z: one(z).sigmoid(), two),
+    "one probability for one logit": ("binary-logit", lambda z: one(z).sigmoid(), two),
+    "one class for one logit": ("binary-logit", lambda z: (one(z) > 0).to(z), lambda z: classes(two(z))),
+}
+
+
+@pytest.mark.parametrize("name", list(ADVISED))
+def test_what_a_refusal_advises_is_accepted(name: str) -> None:
+    """A model that returns what its refusal asks for, under the outputs that it names last."""
+    outputs, before, after = ADVISED[name]
+    with pytest.raises(ModelError, match="--outputs") as caught:
+        brittle.score(brittle.Classifier(Wrapped(lambda x, z: before(z)), outputs=outputs), inputs(COUNT), [Softmax()])
+    advised = re.findall(r"outputs='([\w-]+)'", str(caught.value))[-1]
+    assert not {"outputs", "output_shape"} & {*codes(subject_of(after, advised)).values()}
 
 
 @pytest.mark.parametrize("count", [1, 20])

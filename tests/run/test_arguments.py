@@ -1,4 +1,4 @@
-"""How `brittle.score` is called: labels and scores behind the data, a model and data by name, words of reading."""
+"""Arguments of `brittle.score`: labels and scores behind the data, a path, options of reading."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 import torch
 from helpers.data_files import refused
 from helpers.problems import inputs, small_classifier
-from helpers.text_models import LABELS, TEXTS, Model, Tokenizer, pretend, text_folder
 from torch.utils.data import TensorDataset
 
 import brittle
-from brittle.cli.commands import main
 from brittle.data import array_points
 from brittle.scores import LogitMargin, Softmax
 
@@ -37,8 +35,8 @@ SCORES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def same(table: brittle.Table, other: brittle.Table) -> bool:
-    return table.points.equals(other.points) and table.scores.equals(other.scores)
+def is_same(table: brittle.Table, expected: brittle.Table) -> bool:
+    return table.points.equals(expected.points) and table.scores.equals(expected.scores)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -51,18 +49,18 @@ def test_labels_behind_the_data_are_those_of_a_pair(form: str) -> None:
         brittle.score(classifier, X, y, ["softmax"]),
         brittle.score(classifier, (X, None), y, "softmax"),
     ):
-        assert same(table, expected)
+        assert is_same(table, expected)
 
 
 @pytest.mark.parametrize("form", SCORES)
 def test_scores_behind_the_data_are_those_by_keyword(form: str) -> None:
     classifier, scores = small_classifier(), SCORES[form]
     for data in (X, (X, Y)):
-        assert same(brittle.score(classifier, data, scores), brittle.score(classifier, data, scores=scores))
+        assert is_same(brittle.score(classifier, data, scores), brittle.score(classifier, data, scores=scores))
 
 
 def test_names_of_classes_are_labels() -> None:
-    """Also where a class is called as a score, which stands there more than once, or scores are named beside."""
+    """Even if a class has the name of a score, or scores are named as well."""
     names = ["linear", "ant", "linear", "ant", "linear", "ant"]
     model = LogisticRegression().fit(FRAME, names)
     for table in (
@@ -70,8 +68,8 @@ def test_names_of_classes_are_labels() -> None:
         brittle.score(model, FRAME, names, scores=["softmax"]),
     ):
         assert table.frame()["label"].tolist() == names
-    few = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
-    assert few.frame()["label"].tolist() == ["linear", "ant"]
+    short = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
+    assert short.frame()["label"].tolist() == ["linear", "ant"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_labels_beside_a_column_of_them_are_refused() -> None:
     refused("parameter", "label_column", brittle.score, model, FRAME, Y, label_column="a")
 
 
-def test_a_path_is_read_by_the_words_of_reading(tmp_path: Path) -> None:
+def test_a_path_is_read_by_the_options_of_reading(tmp_path: Path) -> None:
     images = torch.rand(6, 1, 4, 4)
     np.savez(tmp_path / "x.npz", x=images.permute(0, 2, 3, 1).numpy(), y=np.array(Y))
     classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 4)))
@@ -102,43 +100,15 @@ def test_a_path_is_read_by_the_words_of_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"), [("sigmas", "sigma"), ("text_colunm", "text_column"), ("spilt", "split"), ("score", "scores")]
+    ("word", "hint"), [("sigmas", "sigma"), ("text_colunm", "text_column"), ("spilt", "split"), ("score", "scores")]
 )
-def test_a_misspelt_word_is_told_what_was_meant(word: str, meant: str) -> None:
+def test_a_misspelt_option_gets_a_suggestion(word: str, hint: str) -> None:
     error = refused("parameter", word, brittle.score, small_classifier(), X, **{word: "test"})
-    assert f"{meant}?" in str(error)
+    assert f"{hint}?" in str(error)
 
 
 @pytest.mark.parametrize(
     "data", [X, (X, Y), FRAME, array_points(X), TensorDataset(X)], ids=("x", "pair", "frame", "points", "dataset")
 )
-def test_words_of_reading_are_for_paths(data: Any) -> None:
+def test_options_of_reading_are_for_paths(data: Any) -> None:
     refused("parameter", "split", brittle.score, small_classifier(), data, split="test")
-
-
-def test_a_model_by_its_name_is_the_one_of_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(
-        "import torch\n\n\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 2)\n"
-    )
-    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).random((8, 3), dtype=np.float32), y=np.arange(8) % 2)
-    model, data, out = f"{tmp_path}/net.py:make", f"{tmp_path}/x.npz", f"{tmp_path}/run"
-    assert main(["score", model, data, "--out", out, "--sigma", "0.2", "--quiet"]) == 0
-    table, run = brittle.score(model, data, sigma=0.2), brittle.read_table(out)
-    assert same(table, run)
-    assert table.record.model == run.record.model
-
-
-def test_a_folder_of_a_model_of_texts_reads_a_table_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on the command line, under noise of embeddings, tokens and characters; a size has to be given."""
-    pretend(monkeypatch, Model(), Tokenizer())
-    model, path = str(text_folder(tmp_path / "bert")), tmp_path / "reviews.csv"
-    pd.DataFrame({"said": TEXTS, "by": ["ann"] * len(TEXTS), "kind": LABELS}).to_csv(path, index=False)
-    for noise in ("relative:0.5", "token-dropout:0.3", "typos:0.2"):
-        out = tmp_path / noise.partition(":")[0]
-        command = ["score", model, str(path), "--text-column", "said", "--label-column", "kind", "--noise", noise]
-        assert main([*command, "--out", str(out), "--quiet"]) == 0
-        table = brittle.score(model, path, text_column="said", label_column="kind", noise=noise)
-        assert same(table, brittle.read_table(out)), noise
-        assert table.points["label"].to_pylist() == [1, 0, 1, 0]
-    refused("parameter", "relative", brittle.score, model, path, text_column="said", label_column="kind")
-    refused("parameter", "texts", brittle.score, model, list(TEXTS))

@@ -31,11 +31,11 @@ Weights = Annotated[
 Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.", group=MODEL)]
 
 
-def load_network(model: str, weights: Path | None) -> LoadedModel:
-    """What MODEL names, with nothing declared of it yet; one whose batch size is fixed is refused."""
+def load_network(model: str, weights: Path | None, *, texts: bool = False) -> LoadedModel:
+    """Load what MODEL names, with nothing declared of it yet, and say where its weights were found."""
     from brittle.model.loading.declare import load_batched
 
-    loaded = load_batched(model, weights)
+    loaded = load_batched(model, weights, texts=texts)
     if loaded.weights:
         say(False, loaded.weights)
     return loaded

@@ -214,7 +214,7 @@ class Opening:
 
     @cached_property
     def _loaded(self) -> LoadedModel:
-        loaded = load_network(self.model, self.declared.weights)
+        loaded = load_network(self.model, self.declared.weights, texts=self.reads_texts)
         form = None if loaded.declared is None else loaded.declared.texts
         if form is None or changes(self.scoring.noise) != "characters":
             return loaded

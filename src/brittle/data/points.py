@@ -328,13 +328,17 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
         )
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
-    if batch.inputs.dim() == 2 and not bool((inputs == inputs.round()).all()):
+    pixels = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
+    are_pixels = smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0)
+    if batch.inputs.dim() == 2:
+        is_whole = bool((inputs == inputs.round()).all())
         advice = (
-            "take --bounds none (bounds='none') where features have no range of their own, or --bounds LO HI that hold "
-            "all; noise is of one size in all features, and with --noise per-feature --sigma 0.1 of the size of each"
+            "for a table add --noise per-feature --sigma 0.1 (noise='per-feature', sigma=0.1), noise of a tenth of the "
+            "deviation of each feature, which needs no bounds; for distances, or noise of one size in all features, "
+            "take --bounds none (bounds='none')" + (f"; of pixels {pixels}" if are_pixels and is_whole else "")
         )
-    elif smallest >= 0 and 16 < largest <= 255 and (low, high) == (0.0, 1.0):
-        advice = "use --bounds 0 255 (bounds=(0, 255)) or divide by 255"
+    elif are_pixels:
+        advice = pixels
     elif smallest < low and high - low <= 2:
         advice = "the data look normalised; give pixels and declare --mean and --std (mean=, std=) instead"
     else:

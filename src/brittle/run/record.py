@@ -20,7 +20,7 @@ from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
-from brittle.model.loading.weights import digest_of
+from brittle.model.digest import digest_of
 from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score

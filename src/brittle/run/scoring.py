@@ -21,9 +21,8 @@ from brittle.model.arrays import is_estimator, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes
 from brittle.registry import load
-from brittle.run.arguments import Asked, labels_and_scores, make_job, with_labels
+from brittle.run.arguments import Asked, check_words, labels_and_scores, make_job, with_labels
 from brittle.run.job import Job, Workers
-from brittle.run.opening import check_words, open_model
 from brittle.run.progress import Progress, ProgressLine
 from brittle.run.progress import progress as shown_progress
 from brittle.run.record import MOST_FAILURES, RunningRecord, describe
@@ -173,7 +172,7 @@ def score(
     check_words(reading, score.__annotations__)
     words = reading if label_column is None else {"label_column": label_column, **reading}
     if isinstance(classifier, str | os.PathLike):
-        model, words = open_model(classifier, data, words, decision, name, noise)
+        model, words = load("model", "by_name")(classifier, data, words, decision, name, noise)
     else:
         model = _declared(classifier, decision, name, noise)
     options: dict[str, object] = {} if limit == LIMIT else {"limit": NO_LIMIT if limit is None else limit}

@@ -12,23 +12,26 @@ if TYPE_CHECKING:
 
 
 def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
-    """Return the type and the name of an index, and the column of the points that has its labels as text: those that
-    no text tells, such as several levels, are that text."""
+    """Return the type and name of an index, and the column of the points that has its labels as text.
+
+    An index that no column restores, such as one of several levels, becomes one of texts.
+    """
     name = index.name if isinstance(index.name, str | int) else None
     for column in points.column_names:
-        known = {"dtype": str(index.dtype), "name": name, "column": column}
-        found = make_index(points, known)
-        if found is not None and found.equals(index):
-            return known
+        description = {"dtype": str(index.dtype), "name": name, "column": column}
+        restored = make_index(points, description)
+        if restored is not None and restored.equals(index):
+            return description
     column = "point" if points["point"].equals(points["name"]) else "name"
     return {"dtype": "object", "name": name, "column": column}
 
 
-def make_index(points: pa.Table, known: Mapping[str, Any]) -> pd.Index | None:
-    """Make the index that `describe_index` described; None where the points have none such."""
+def make_index(points: pa.Table, description: Mapping[str, Any]) -> pd.Index | None:
+    """Make the index that `describe_index` described; None where the points do not have it."""
     import pandas as pd
 
     try:
-        return pd.Index(points[known["column"]].to_pylist()).astype(known["dtype"]).rename(known["name"])
+        labels = pd.Index(points[description["column"]].to_pylist())
+        return labels.astype(description["dtype"]).rename(description["name"])
     except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""Which flip probability stands for a run, and under which noise."""
+"""Representative flip probability of a run, and its noise."""
 
 from __future__ import annotations
 
@@ -18,64 +18,71 @@ Key = TypeVar("Key", bound=Hashable)
 def most_draws_by(
     columns: Iterable[Column],
     key: Callable[[Column], Key],
-    standing: Callable[[Column], Any] = lambda column: column.most_draws or 0,
+    rank: Callable[[Column], Any] = lambda column: column.most_draws or 0,
 ) -> dict[Key, Column]:
-    """Of the columns of each key the one with the most draws, or the largest `standing`; of equals the first."""
+    """Return, per key, the column with the most draws, or with the largest `rank`; the first wins ties."""
     best: dict[Key, Column] = {}
     for column in columns:
-        known = best.setdefault(key(column), column)
-        if standing(column) > standing(known):
+        leader = best.setdefault(key(column), column)
+        if rank(column) > rank(leader):
             best[key(column)] = column
     return best
 
 
-def largest_budgets(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Of each estimator and setting, the probability column with the most draws."""
+def largest_budgets(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return, per estimator and setting, the probability column with the most draws."""
     probabilities = (column for column in columns if column.is_probability)
     return tuple(most_draws_by(probabilities, lambda column: (column.setting, column.variant)).values())
 
 
-def settings(columns: Sequence[Column]) -> tuple[Setting, ...]:
-    """The noise settings of the probability columns, by sigma; one without sigma if no column has any."""
-    found = {column.setting for column in columns if column.is_probability and column.value.notna().any()}
-    leveled = sorted((setting for setting in found if setting.sigma is not None), key=lambda s: (s.sigma, s.noise))
-    return tuple(leveled) or tuple(found)
+def settings(columns: Iterable[Column]) -> tuple[Setting, ...]:
+    """Return the noise settings of the probability columns, by sigma; those without sigma if no column has any."""
+    distinct = {column.setting for column in columns if _has_probability(column)}
+    with_sigma = (setting for setting in distinct if setting.sigma is not None)
+    return tuple(sorted(with_sigma, key=lambda setting: (setting.sigma, setting.noise))) or tuple(distinct)
 
 
-def preferred(columns: Sequence[Column], setting: Setting, exclude: str | None = None) -> Column | None:
-    """The column that speaks for the robustness under `setting`: of those with a value the most preferred.
+def preferred(columns: Iterable[Column], setting: Setting, exclude: str | None = None) -> Column | None:
+    """Return the column with the first preference among those with values under `setting` or without noise.
 
-    One that says no preference speaks where no other can; one that knows no noise level serves under every one. The
-    score `exclude` is passed over, to break its ties.
+    A column without a preference comes last. `exclude` leaves out a score, to break its ties.
     """
-    candidates = [
+    candidates = (
         column
         for column in largest_budgets(columns)
-        if column.setting in (setting, NO_NOISE) and column.value.notna().any() and column.score != exclude
-    ]
-    return min(candidates, key=lambda one: math.inf if one.preference is None else one.preference, default=None)
+        if column.setting in (setting, NO_NOISE) and _has_probability(column) and column.score != exclude
+    )
+    return min(candidates, key=_preference, default=None)
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
-    """The preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`."""
-    chosen = [column for setting in settings(columns) if (column := preferred(columns, setting)) is not None]
-    return min(chosen, key=lambda column: abs(float(column.p_robust.mean()) - TYPICAL_P_ROBUST), default=None)
+    """Return the preferred column of the setting whose mean robustness is nearest to `TYPICAL_P_ROBUST`."""
+    candidates = (column for setting in settings(columns) if (column := preferred(columns, setting)) is not None)
+    return min(candidates, key=lambda column: abs(float(column.p_robust.mean()) - TYPICAL_P_ROBUST), default=None)
 
 
 def representative_column(
     columns: Sequence[Column], limit: float | None = None, sigma: float | None = None
 ) -> Column | None:
-    """The flip probability that answers for `limit`; None where no column holds one with a value.
+    """Return the flip probability that answers for `limit`; None where no column holds one with a value.
 
-    It is one that was drawn for the limit, else the typical one; of several that were drawn for it the typical one, or
-    one at its noise. With `sigma` only columns at that noise level.
+    A column that was drawn for the limit comes before the typical one; of several such columns the typical one comes
+    first, then one under its noise. `sigma` keeps only columns at that noise level.
     """
-    columns = [one for one in columns if sigma is None or one.setting.sigma == sigma]
+    columns = [column for column in columns if sigma is None or column.setting.sigma == sigma]
     usual = typical(columns)
-    drawn_for = [one for one in columns if one.is_probability and one.limit is not None and one.value.notna().any()]
-    fitting = [one for one in drawn_for if limit in (None, one.limit)]
-    return min(
-        fitting,
-        key=lambda one: (usual is None or one.setting != usual.setting, one is not usual),
-        default=usual,
-    )
+
+    def is_far(column: Column) -> tuple[bool, bool]:
+        return usual is None or column.setting != usual.setting, column is not usual
+
+    limited = [column for column in columns if column.limit is not None and _has_probability(column)]
+    return min((column for column in limited if limit in (None, column.limit)), key=is_far, default=usual)
+
+
+def _has_probability(column: Column) -> bool:
+    """Tell whether a column holds a flip probability of any point."""
+    return column.is_probability and bool(column.value.notna().any())
+
+
+def _preference(column: Column) -> float:
+    return math.inf if column.preference is None else column.preference

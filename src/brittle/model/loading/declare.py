@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from brittle.errors import ModelError
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.classifier import Classifier
-from brittle.model.loading.load import LoadedModel, load_model
+from brittle.model.loading.load import LoadedModel, argument_of, load_model
 from brittle.model.texts import is_text_function
+from brittle.registry import load
 
 EXPORT = (
     "torch.export.save(torch.export.export(model, (inputs,), "
     "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
 )
-"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
+"""Advice to export a network for batches of any size, to be formatted with the path of the archive."""
 
 
-def load_batched(model: str, weights: Path | None = None) -> LoadedModel:
-    """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused."""
+def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:
+    """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused.
+
+    A plain function is one of texts where these are read; others are refused.
+    """
     loaded = load_model(model, weights=weights)
+    if (argument := argument_of(loaded.module)) is not None:
+        if not texts:
+            raise ModelError(
+                "user_code",
+                f"{model} gives a function of {argument!r}, and no network: what makes one needs no argument; "
+                "a function of texts goes with --text-column COLUMN --noise typos:0.05 (text_column=, noise=)",
+            )
+        loaded = replace(loaded, module=load("texts", "TextFunction")(loaded.module))
     fixed_batch = loaded.provenance.get("fixed_batch")
     if fixed_batch is not None:
         raise ModelError(

@@ -1,16 +1,14 @@
-"""A model and how its data are read, by name, as `brittle.score` takes them and the command line opens them."""
+"""A model by its name, as `brittle.score` takes it, and how its files say that data are read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from typing import Any
 
 from brittle.data.formats import Data, reads_images
 from brittle.data.points import Points
-from brittle.data.reading import Reading
 from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.model.arrays import is_estimator
@@ -19,23 +17,6 @@ from brittle.model.loading.declare import declare, load_batched
 from brittle.model.loading.load import find_source
 from brittle.model.texts import is_text_function
 from brittle.noise.named import changes
-
-WORDS = tuple(
-    sorted({one.name for one in fields(Reading)} - {"bounds", "limit", "targets", "texts", "levels", "label_column"})
-)
-"""Fields of `Reading` that are arguments of `brittle.score`; the others it has itself, or the model tells."""
-
-
-def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Raise where a word is neither a field of `Reading` nor one of these arguments, which has a name like it."""
-    for word in words:
-        if word not in WORDS:
-            near = get_close_matches(word, [*arguments, *WORDS], 1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise ParameterError(
-                f"brittle.score takes no argument {word!r:.60}; {meant}beside its own it takes how a path is read: "
-                f"{', '.join(WORDS)}"
-            )
 
 
 def open_model(
@@ -48,11 +29,16 @@ def open_model(
 ) -> tuple[Classifier, dict[str, Any]]:
     """Open a model by its name; return it, and the words by which its data are read: `words` and what it declares."""
     spec, changed = os.fspath(model), changes(noise) if isinstance(noise, str) else "values"
-    loaded = load_batched(spec)
+    loaded = load_batched(spec, texts=changed == "characters" or "text_column" in words)
     form = None if loaded.declared is None else loaded.declared.texts
     if form is not None and changed == "characters":
         loaded = replace(loaded, module=form.of_characters(loaded.provenance["state_sha256"]))
     texts = loaded.module if is_text_function(loaded.module) else form
+    if is_text_function(loaded.module) and changed != "characters":
+        raise ParameterError(
+            f"{spec} is a function of texts; say how characters change: noise='typos:0.05', 'case', 'spaces', "
+            f"'homoglyphs' or 'paraphrases:FILE.json'; found noise={noise!r:.40}"
+        )
     is_path = isinstance(data, str | os.PathLike)
     if texts is not None and not is_path and not isinstance(data, Points):
         raise ParameterError(
