@@ -64,7 +64,8 @@ def encoded_points(
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """Inputs that are encoded images, of `names`, of the shape `[channels, height, width]` of that in row `first_row`."""
+    """Inputs that are encoded images, of `names`, of the shape `[channels, height, width]` of row
+    `first_row`."""
 
     open: Open
     names: Sequence[str]
@@ -96,8 +97,8 @@ class EncodedImages:
             (height, width), (high, wide) = pixels.shape[1:], self.shape[1:]
             raise DataError(
                 "shape",
-                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; bring all "
-                f"images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
+                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; bring "
+                f"all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
             )
 
 
