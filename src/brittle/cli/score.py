@@ -128,8 +128,8 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     from brittle.text import chosen_text
 
     account = record.account
-    right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
-    accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
+    share = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
+    accuracy = share and (f"accuracy {share}, " if record.model.decision is None else f"{share} right, ")
     if any({"limit", "precision"} & score.parameters.keys() for score in record.scores) and not running.quiet:
         show(how_brittle(overview(open_run(out))))
     doubt = ""
