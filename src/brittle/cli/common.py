@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_args, get_origin
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Group, MissingArgumentError, Parameter
 from cyclopts.config import Dict
 from cyclopts.help import DefaultFormatter, HelpPanel
 
@@ -214,6 +214,20 @@ def as_called(text: str) -> str:
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 
 
+KINDS = {int: "a whole number", float: "a number"}
+"""What one types for a value of a type."""
+
+
+def _kinds(hint: Any) -> str:
+    """Say what an option of a type takes: `a number or none` for `float | Literal["none"] | None`."""
+    if hint in KINDS:
+        return KINDS[hint]
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    parts = [part for part in get_args(hint) if part not in (type(None), ...)]
+    return " or ".join(dict.fromkeys(map(_kinds, parts))) or "another word"
+
+
 _JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
 """Several numbers with commas between them."""
 
@@ -224,6 +238,11 @@ def explained(error: CycloptsError, words: Sequence[str]) -> str:
         if option.startswith("--") and _JOINED.fullmatch(word):
             apart = " ".join(filter(None, word.split(",")))
             return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
+    if isinstance(error, CoercionError) and error.token is not None and error.argument is not None:
+        typed = error.token.source in ("", "cli")
+        name = (error.token.keyword if typed else None) or error.argument.name
+        file = "" if typed else f" in {error.token.source}"
+        return f"{name} takes {_kinds(error.argument.hint)}; found {error.token.value!r:.60}{file}"
     if isinstance(error, MissingArgumentError) and error.command_chain and error.argument is not None:
         command = " ".join((NAME, *error.command_chain))
         options = any(word.startswith("--") for word in words)

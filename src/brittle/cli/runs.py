@@ -132,10 +132,13 @@ def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
         steps = [asdict(one) for one in next_steps(found, run)]
         groups = found.groups.to_dict("index")
         by = None if found.column is None else found.column.label
-        return as_json(by=by, **counts, states=states, groups=groups, classes=records(found.classes), next=steps)
+        notes = [asdict(note) for note in table.record.warnings]
+        classes = records(found.classes)
+        return as_json(by=by, **counts, states=states, groups=groups, classes=classes, next=steps, notes=notes)
     part = table.record.part
     parts = part and f"Part {part[0]} of {part[1]} of a run; `brittle join OUT PART...` puts all of them together.\n"
-    return f"{parts or ''}{format_overview(found, run)}"
+    notes = "".join(f"\n\nnote: {note.code}: {note.sentence}" for note in table.record.warnings)
+    return f"{parts or ''}{format_overview(found, run)}{notes}"
 
 
 def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:

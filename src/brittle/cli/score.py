@@ -130,7 +130,7 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     account = record.account
     right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
     accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
-    if any("limit" in score.parameters for score in record.scores) and not running.quiet:
+    if any({"limit", "precision"} & score.parameters.keys() for score in record.scores) and not running.quiet:
         show(how_brittle(overview(open_run(out))))
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
