@@ -5,8 +5,9 @@
 The bare loop draws normal noise for every copy, sends it through the network and counts the flips; its batch is the
 best of `BATCHES`, tried once for each network. Both give every point `DRAWS` copies; the default, which counts copies
 of each point until it is decided, is timed against a loop of as many copies in the mean. The time of `brittle.score` is
-that of the whole call: doctor, standing checks and table. Times are CPU times, so that another load does not count. Weights are random, of known shapes; the trees are fitted to
-labels of a noisy rule. `--profile` prints the functions that take most of one score.
+that of the whole call: doctor, standing checks and table. Times are CPU times, in which other loads hardly count.
+Weights are random, of known shapes; the trees are fitted to labels of a noisy rule. `--profile` prints the functions
+that take most of one score.
 """
 
 from __future__ import annotations

@@ -104,7 +104,10 @@ def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: Arra
     below = np.sin(np.maximum(np.arcsin(np.sqrt(q)) - SHIFTS, 0.0)) ** 2
     alternative = special.xlogy(k, below) + special.xlog1py(n - k, -below)
     ratios = alternative - special.xlogy(k, q) - special.xlog1py(n - k, -q)
-    return np.logaddexp.reduce(ratios + np.log(WEIGHTS), axis=-1)
+    largest = np.max(ratios, axis=-1, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log((np.exp(ratios - largest) * WEIGHTS).sum(axis=-1)) + largest[..., 0]
 
 
 def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:

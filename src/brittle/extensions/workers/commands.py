@@ -180,7 +180,8 @@ def _draw(folder: Path, work: Path, record: RunRecord, ids: Sequence[str], draws
     job, later = opening(), RunFolder(work / "later")
     if later.record is not None and later.record.scores != describe(job).scores:  # a call that was stopped drew fewer
         _remove(later.path)
-    with progress(not quiet) as advance:
+    with progress(not quiet) as line:
+        advance = None if line is None else partial(line)  # no forecast, which is for points of all kinds
         workers, words = sharing.processes(opening, declared.device), ("brittle", "more", str(folder))
         execute(job, later, progress=advance, command=words, skip_doctor=True, workers=workers)
 
