@@ -1,4 +1,4 @@
-"""Fixtures of several rooms; the rules of every test are in `helpers/suite.py`."""
+"""Fixtures for several rooms; the rules of every test are in `helpers/suite.py`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ pytest_plugins = ["helpers.suite", "helpers.cpu_seconds"]
 
 @pytest.fixture(scope="session")
 def figures_drawn_once() -> Iterator[Callable[..., str]]:
-    """A figure of the same name and numbers is drawn once for all pages of a process; gives what draws it."""
+    """Draw a figure of the same name and numbers once for all pages of a process; return the function that draws."""
     from brittle.extensions.report import figure
 
     drawn: dict[bytes, str] = {}
     draw = figure.draw
 
-    def once(one: figure.Figure, identity: str) -> str:
-        frame = one.frame
-        key = pickle.dumps((one.chart.__qualname__, identity, frame.to_dict("list"), frame.index.tolist()))
+    def once(image: figure.Figure, identity: str) -> str:
+        frame = image.frame
+        key = pickle.dumps((image.chart.__qualname__, identity, frame.to_dict("list"), frame.index.tolist()))
         if key not in drawn:
-            drawn[key] = draw(one, identity)
+            drawn[key] = draw(image, identity)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -37,15 +37,15 @@ def figures_drawn_once() -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages have no drawings, which take most of their time: for laws of words alone."""
+    """Leave out drawings, which take most of the time of pages, for laws of words alone."""
     from brittle.extensions.report import figure
 
-    monkeypatch.setattr(figure, "draw", lambda one, identity: "")
+    monkeypatch.setattr(figure, "draw", lambda image, identity: "")
 
 
 @pytest.fixture(scope="module")
 def short_search() -> Iterator[None]:
-    """The two smaller efforts search a tenth as long: for files of tests that ask no search how near it comes."""
+    """Let the two smaller efforts search a tenth as long, for tests that do not need near results."""
     from brittle.measure.nearest import EFFORTS
 
     lengths: dict[str, Any] = {"untargeted": (), "agreeing": 1, "scout_steps": 2, "refine_steps": 2, "queries": 20}
@@ -58,10 +58,10 @@ def short_search() -> Iterator[None]:
 
 @pytest.fixture
 def workers() -> Iterator[list[Worker]]:
-    """Three threads, each of which does one thing after another when it is told to."""
+    """Return three threads that run one task after another on request."""
     from helpers.threads import Worker
 
-    made = [Worker() for _ in range(3)]
-    yield made
-    for worker in made:
+    threads = [Worker() for _ in range(3)]
+    yield threads
+    for worker in threads:
         worker.shutdown()

@@ -1,4 +1,4 @@
-"""The house: the core imports no extension, each extension can be deleted, imports point one way."""
+"""Architecture: the core imports no extension, each extension can be deleted, imports point one way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCE = Path(brittle.__file__).parent
 EXTENSIONS = sorted({path.stem for path in (SOURCE / "extensions").iterdir()} - {"__init__", "__pycache__"})
 
 MOST_ENTRIES = 21
-"""Files and folders at the top of the package."""
+"""Largest number of files and folders at the top of the package."""
 
 OF_TABLES = ("analysis", "chapter", "view")
 """Kinds of parts that read tables, as `brittle.analysis` does, and import no torch."""
@@ -35,15 +35,15 @@ STORE = {f"brittle.store.{name}" for name in ("columns", "record", "representati
 """Modules of the storage that `brittle.analysis` may import."""
 
 LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
-"""Modules that are imported when they are called, as `scipy.stats` of `import scipy` is: a fifth of the time of a
-short command."""
+"""Modules that must be imported on use, as `scipy.stats` of `import scipy` is: a fifth of the time of a short
+command."""
 
 USED_BY = {"report": ("chapter",)}
-"""Kinds of parts that only one extension asks for: without it nobody imports them."""
+"""Kinds of parts that only one extension uses: without it nothing imports them."""
 
 CHILDREN = range(7)
-"""Processes that lack several extensions each. Of any two extensions one process lacks the first and has the second:
-each extension is left out of another three of them."""
+"""Processes that lack several extensions each. Every extension is missing in a different set of three, so for any two
+extensions a process lacks the first and has the second."""
 
 WITHOUT = """
 import json, os, sys, traceback
@@ -112,20 +112,20 @@ for deleted in groups:
         os._exit(0)
     print(*deleted, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.__stderr__, flush=True)
 """
-"""Imports the core, which brings in no extension, and forks a process for each group of extensions that cannot import
-them: other parts, command words, scores and a table of the core work there, and each word that is missing is told by
-the name of its extension."""
+"""Program that imports the core, which imports no extension, and forks a process for each group of missing extensions:
+other parts, commands, scores and a table of the core work there, and the error for each missing word names its
+extension."""
 
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax of every module by its name."""
+    """Return the syntax of every module by its name."""
     return module_trees(SOURCE.parents[1])
 
 
 @cache
 def graph() -> dict[str, set[str]]:
-    """The modules of the package that each module imports, lazily and for typing, too."""
+    """Return the modules of the package that each module imports, lazily and for typing, too."""
     return import_graph(SOURCE.parents[1])
 
 
@@ -134,7 +134,7 @@ def is_core(module: str) -> bool:
 
 
 def room_of(module: str) -> str:
-    """The folder or file at the top of the package in which a module lies; an extension is a room."""
+    """Return the folder or file at the top of the package that holds a module; an extension is a room."""
     return ".".join(module.split(".")[: 2 if is_core(module) else 3])
 
 
@@ -144,7 +144,7 @@ def test_the_core_imports_no_extension() -> None:
 
 
 def test_nothing_imports_one_another_in_a_circle() -> None:
-    """Modules, and rooms: a circle raises an error that names it."""
+    """Sort modules and rooms: a circle raises an error that names it."""
     TopologicalSorter(graph()).prepare()
     rooms: dict[str, set[str]] = {}
     for module, names in graph().items():
@@ -154,7 +154,7 @@ def test_nothing_imports_one_another_in_a_circle() -> None:
 
 
 def check_without(groups: Sequence[Sequence[str]], folder: Path) -> None:
-    """All else is imported and runs without the extensions of each group, whose words are told to be missing."""
+    """Check that everything else runs without the extensions of each group, with errors for their words."""
     core = [
         module for module in trees() if is_core(module) and module not in ("brittle.__main__", "brittle.cli.commands")
     ]
@@ -184,7 +184,7 @@ def test_a_part_lies_where_the_table_says(part: str) -> None:
 
 @cache
 def readers() -> set[str]:
-    """Modules that read tables: those of the analysis, and what they, chapters and views of extensions import."""
+    """Return the modules that read tables: the analysis, and its parts, chapters and views in extensions."""
     modules = {name for name in trees() if room_of(name) == "brittle.analysis"}
     parts = [place.partition(":")[0] for part, place in PARTS.items() if part.partition(".")[0] in OF_TABLES]
     return modules | {f"{GROUP}.{module}" for module in parts}
@@ -196,7 +196,7 @@ def test_readers_of_tables_do_not_import_torch() -> None:
 
 
 def test_readers_of_tables_do_not_name_torch() -> None:
-    """Neither lazily nor for types."""
+    """Forbid imports that are lazy or for types, too."""
     for module, tree in trees().items():
         if room_of(module) in ("brittle.analysis", f"{GROUP}.report"):
             assert "torch" not in {place.partition(".")[0] for place, _ in imports_of(tree)}, module
@@ -213,9 +213,9 @@ def test_the_analysis_reads_tables_alone() -> None:
             assert {name for name in graph()[module] if name.startswith("brittle.store")} <= STORE, module
 
 
-def test_modules_that_take_long_are_imported_when_they_are_called() -> None:
+def test_slow_modules_are_imported_on_use() -> None:
     for module, tree in trees().items():
-        places = {name for place, taken in imports_of(tree) for name in (place, f"{place}.{taken}")}
+        places = {name for place, attribute in imports_of(tree) for name in (place, f"{place}.{attribute}")}
         assert not places & LATE, f"{module}: import scipy, and write scipy.{places & LATE}"
 
 
@@ -225,7 +225,7 @@ def test_the_top_of_the_package_is_seen_at_a_glance() -> None:
 
 
 def test_the_file_of_a_package_only_exports() -> None:
-    """A docstring, imports, `__all__`, and the names that extensions add."""
+    """Allow a docstring, imports, `__all__`, and the names that extensions add."""
     for path in SOURCE.glob("*/**/__init__.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = {ast.unparse(target) for target in node.targets} if isinstance(node, ast.Assign) else set()

@@ -1,4 +1,4 @@
-"""Places that cannot be written, of which no room shows alone what is said."""
+"""Errors for places that cannot be written, across rooms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(out: Path, *, resume: bool = False) -> brittle.Table:
 def test_an_unwritable_place_is_said_before_the_model_is_loaded(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The model would take a minute; what is said names the place, and nothing is made."""
+    """Load a model that takes a minute: the error comes before, names the place, and leaves nothing behind."""
     (tmp_path / "net.py").write_text("import time\n\ntime.sleep(60)\n")
     (tmp_path / "file").write_text("")
     before = sorted(tmp_path.iterdir())
@@ -33,14 +33,14 @@ def test_an_unwritable_place_is_said_before_the_model_is_loaded(
     out = tmp_path / "file" / "deeper" / "run"
     assert main(["score", f"{tmp_path / 'net.py'}:make", "absent.npz", "--out", str(out), *options]) == 7
     assert time.monotonic() - started < 5
-    said = capsys.readouterr().err
-    assert said.startswith("brittle: unwritable: ")
-    assert str(out) in said
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("brittle: unwritable: ")
+    assert str(out) in stderr
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_closed_folder_is_unwritable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system is made to say so, because nothing is closed to a superuser."""
+    """Let the system refuse the folder, because nothing is closed to a superuser."""
     monkeypatch.setattr(os, "access", lambda place, mode: mode == os.F_OK and Path(place) == tmp_path)
     with pytest.raises(BrittleError, match=str(tmp_path)) as caught:
         run(tmp_path / "a" / "run")

@@ -10,15 +10,17 @@ import shutil
 import struct
 import sys
 import tarfile
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from helpers.documents import ROOT, blocks, pages, read
-from helpers.text_models import LABELS, TEXTS, Model, Tokenizer, pretend, text_folder
+from helpers.text_models import bert_folder, write_reviews
 from PIL import Image
 
 import brittle
@@ -153,6 +155,18 @@ def write_what_one_has() -> None:
     Path("mnist/t10k-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 4) + bytes(range(4)))
 
 
+def write_network() -> None:
+    """Write `network.onnx`, a linear layer."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    names = {"input_names": ["x"], "output_names": ["z"], "dynamic_axes": {"x": {0: "n"}, "z": {0: "n"}}}
+    torch.onnx.export(torch.nn.Linear(64, 10), (torch.rand(2, 64),), "network.onnx", dynamo=False, **names)
+
+
+SHOWN_AND_REPORTED = ("brittle score MODEL DATA --out RUN", "brittle show RUN", "brittle report RUN")
+"""The commands of the README that run on each row of the table."""
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", range(13))
 def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,17 +175,113 @@ def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch
     commands = rows_of_what_one_has()
     assert len(commands) == 13
     if commands[number].startswith("bert"):
-        pretend(monkeypatch, Model(), Tokenizer())
-        text_folder(Path("bert"))
-        rows = "".join(f"{text},{label}\n" for text, label in zip(TEXTS, LABELS, strict=True))
-        Path("reviews.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+        bert_folder(Path("bert"))
+        write_reviews()
     if commands[number].startswith("network.onnx"):
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnx")
-        axes = {"x": {0: "n"}, "z": {0: "n"}}
-        names = {"input_names": ["x"], "output_names": ["z"], "dynamic_axes": axes}
-        torch.onnx.export(torch.nn.Linear(64, 10), (torch.rand(2, 64),), "network.onnx", dynamo=False, **names)
-    assert main(["score", *shlex.split(commands[number]), "--out", "RUN"]) == 0
+        write_network()
+    for command in SHOWN_AND_REPORTED:
+        assert main(shlex.split(command.replace("MODEL DATA", commands[number]))[1:]) == 0
+
+
+ELSEWHERE = {
+    "make demo": "`brittle demo` for half a minute: tests/extensions/demo/test_demo.py runs it on fewer points",
+    "make test": "this suite",
+    "make docs": "the tutorials of the site take minutes; tests/test_docs.py runs the examples of its pages",
+    "pip install .": "tests/test_installed.py builds its wheel, and runs it with all that it does not ask for away",
+    "pip install '.[hf]'": "downloads; tests/test_installed.py compares the extras",
+    "pip install brittle": "not on PyPI yet",
+    "uvx 'brittle[demo]' demo": "not on PyPI yet",
+    "brittle demo": "tests/extensions/demo/test_demo.py",
+    "brittle check": "tests/test_docs.py runs the gates of docs/how-to/pipeline.md",
+    "brittle list": "tests/test_docs.py prints the catalogue",
+}
+"""The commands of the README that do not run on the rows of its table: what runs them, or why nothing does."""
+
+
+def test_every_command_of_the_readme_is_run_or_named() -> None:
+    text = read("README.md")
+    commands = {re.sub(r" +#.*", "", line) for line in "".join(blocks("README.md", "console")).splitlines()}
+    commands |= set(re.findall(r"`((?:brittle|make|pip|uvx) [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)))
+    assert commands == {*SHOWN_AND_REPORTED, *ELSEWHERE}
+    assert all((ROOT / name).is_file() for why in ELSEWHERE.values() for name in re.findall(r"[\w/-]+\.(?:py|md)", why))
+
+
+def write_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a classifier of texts into a cache of the Hub, which is asked without a network, and write `reviews.csv`."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(Path("hub").absolute()))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit, repository = "0" * 40, Path("hub/models--owner--name")
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs/main").write_text(commit)
+    bert_folder(repository / "snapshots" / commit)
+    write_reviews()
+
+
+def write_fitted(kind: str, file: str, **options: Any) -> None:
+    """Write a fitted classifier to `file`, and to `flowers.npz` some of what it was fitted to."""
+    library, _, name = kind.rpartition(".")
+    x = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.int64) + (x[:, 1] > 1)
+    np.savez("flowers.npz", x=x[:8], y=y[:8])
+    model = getattr(pytest.importorskip(library), name)(**options).fit(x, y)
+    if file.endswith(".skops"):
+        pytest.importorskip("skops.io").dump(model, file)
+    else:
+        getattr(model, "booster_", model).save_model(file, **({"format": "json"} if "catboost" in kind else {}))
+
+
+FLOWERS = "flowers.npz --noise per-feature --sigma 0.1"
+TREES = {"n_estimators": 3, "verbose": 0}
+EXTRAS: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], object]] = {
+    ("hf", "hf:owner/name reviews.csv --text-column text --label-column label --noise relative:0.5"): write_hub,
+    ("onnx", "network.onnx mydata.npz"): lambda _: (write_what_one_has(), write_network()),
+    ("sklearn", f"regression.skops {FLOWERS}"): lambda _: write_fitted(
+        "sklearn.linear_model.LogisticRegression", "regression.skops"
+    ),
+    ("trees", f"xgboost.json {FLOWERS}"): lambda _: write_fitted(
+        "xgboost.XGBClassifier", "xgboost.json", n_estimators=3
+    ),
+    ("trees", f"lightgbm.txt {FLOWERS}"): lambda _: write_fitted("lightgbm.LGBMClassifier", "lightgbm.txt", **TREES),
+    ("trees", f"catboost.json {FLOWERS}"): lambda _: write_fitted(
+        "catboost.CatBoostClassifier", "catboost.json", allow_writing_files=False, **TREES
+    ),
+}
+"""What the README says that an extra is for, as a command behind `brittle score`, and what writes its files."""
+
+OTHER_EXTRAS = {
+    "demo": "tests/extensions/demo/test_demo.py",
+    "ray": "tests/extensions/workers/test_cluster.py starts a cluster here, in seconds",
+    "all": "those together",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("extra", "command"), EXTRAS)
+def test_an_extra_opens_what_the_readme_says(
+    extra: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    EXTRAS[extra, command](monkeypatch)
+    assert main(["score", *shlex.split(command), "--out", "RUN"]) == 0
+
+
+def test_every_extra_of_the_readme_is_run_or_named() -> None:
+    paragraph = read("README.md").split("## Install")[1].split("Nothing is on PyPI")[0]
+    extras = set(re.findall(r"`(\w+)`|\[(\w+)\]", paragraph))
+    assert {"".join(name) for name in extras} == {extra for extra, _ in EXTRAS} | set(OTHER_EXTRAS)
+
+
+def test_the_scores_that_the_readme_names_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And their evidence stands in what is exported with `--whole`."""
+    monkeypatch.chdir(tmp_path)
+    write_what_one_has()
+    scores = re.findall(r"\| `(\w+)` \|$", read("README.md").split("| you want | take |")[1], re.MULTILINE)
+    assert len(scores) == 5
+    assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "RUN", "--draws", "40", "--scores", *scores]) == 0
+    assert main(["export", "RUN", "run.csv", "--whole"]) == 0
+    columns = Path("run.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert all(score in columns for score in (*scores, "evidence"))
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ def test_any_text_is_told_in_one_line(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_has_a_code_and_an_exit_code(kind: type[BrittleError]) -> None:
-    given = ("seen \x1b here",) if kind in OF_THEIR_KIND else ("some_code", "seen \x1b here")
-    error = kind(*given)
+    arguments = ("seen \x1b here",) if kind in OF_THEIR_KIND else ("some_code", "seen \x1b here")
+    error = kind(*arguments)
     assert str(error) == f"{error.code}: seen \\x1b here"
     assert error.code == OF_THEIR_KIND.get(kind, "some_code")
     assert error.exit_code in (2, 3, 5, 6, 7)
 
 
-def test_an_unknown_name_is_misuse_of_the_command_and_of_a_parameter() -> None:
+def test_an_unknown_name_is_misuse_of_command_and_parameter() -> None:
     assert issubclass(UnknownNameError, UsageError)
     assert issubclass(UnknownNameError, ParameterError)
     assert issubclass(UnknownNameError, ValueError)
@@ -37,6 +37,6 @@ def test_an_unknown_name_is_misuse_of_the_command_and_of_a_parameter() -> None:
 @pytest.mark.parametrize("count", range(6))
 def test_a_list_names_the_first_and_counts_the_others(count: int) -> None:
     names = [f"n{number}" for number in range(count)]
-    said = listed(names, 3)
-    assert [name in said for name in names] == [True] * min(count, 3) + [False] * max(0, count - 3)
-    assert said.endswith(f" and {count - 3} more") == (count > 3)
+    text = listed(names, 3)
+    assert [name in text for name in names] == [True] * min(count, 3) + [False] * max(0, count - 3)
+    assert text.endswith(f" and {count - 3} more") == (count > 3)

@@ -40,6 +40,6 @@ def test_what_people_read_of_a_label_is_short_and_stays_unique() -> None:
     assert list(short_labels(twins).values()) == twins, "two that would be alike stay as they are"
 
 
-def test_a_label_that_somebody_chose_is_not_mistaken_for_a_shortened_one() -> None:
+def test_a_chosen_label_is_not_mistaken_for_a_shortened_one() -> None:
     labels = ["taylor(digest=21d5ac4bbda45697, sigma=0.1)", "taylor(sigma=0.1)"]
     assert set(short_labels(labels).values()) == set(labels)

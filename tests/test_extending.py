@@ -1,4 +1,4 @@
-"""A score, a measurement and a noise family from outside the package are found everywhere."""
+"""A score, a measurement and a noise family from outside the package work everywhere."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ REGISTRIES: dict[str, Mapping[str, object]] = {
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files of the page and data, as the current one."""
+    """Enter a folder with the files of the page and data."""
     monkeypatch.chdir(tmp_path)
     return write_page(tmp_path)
 
 
 @pytest.fixture
 def mine(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module of the page, imported as a user imports it."""
+    """Import the module of the page as a user does."""
     with imported(place) as module:
         yield module
 
 
 @pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
 def test_every_part_is_short(number: int) -> None:
-    """Without imports, docstrings and empty lines."""
+    """Count lines without imports, docstrings and empty lines."""
     tree = ast.parse(blocks(PAGE, "python")[number])
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             kinds = (ast.Import, ast.ImportFrom, ast.Expr)
-            node.body = [one for one in node.body if not isinstance(one, kinds)] or [ast.Pass()]
+            node.body = [statement for statement in node.body if not isinstance(statement, kinds)] or [ast.Pass()]
     assert len([line for line in ast.unparse(tree).splitlines() if line.strip()]) < MOST_LINES
 
 
@@ -90,19 +90,19 @@ def test_the_page_is_executed(mine: ModuleType, capsys: pytest.CaptureFixture[st
 
 def test_a_score_from_outside_obeys_the_laws(mine: ModuleType) -> None:
     for score in (mine.Jeffreys(sigma=0.2), mine.Jeffreys(noise=mine.Salt(0.2), prior=2.0)):
-        found = score(small_classifier(), inputs(5))
-        check_fields(found, 5)
-        check_interval(found)
-        check_probability(found)
+        estimate = score(small_classifier(), inputs(5))
+        check_fields(estimate, 5)
+        check_interval(estimate)
+        check_probability(estimate)
         check_passes(small_classifier(), inputs(5), score)
         check_identity(score)
 
 
 @pytest.mark.usefixtures("nothing_drawn")
-def test_all_are_found_in_workers_table_command_line_report_and_comparison(
+def test_parts_of_the_page_work_in_runs_reports_and_comparisons(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One of each from outside, in one run: what the page promises."""
+    """Use one of each in one run, as the page promises."""
     command = ["score", "./mynet.py:make", "mydata.npz", "--sigma", "0.2", "--quiet"]
     command += ["--scores", "./mine.py:Jeffreys", "monte_carlo", "--draws", "60", "--noise", "./mine.py:Salt"]
     assert main([*command, "--out", "run1", "--seed", "1"]) == 0
@@ -117,8 +117,8 @@ def test_all_are_found_in_workers_table_command_line_report_and_comparison(
     assert main(["report", "run0", "--against", "run1"]) == 0
     page = Page(Path("run0/report.html").read_text())
     assert_inert(page)
-    for said in ("Counts flips over single draws", "salt"):
-        assert said in page.text
+    for words in ("Counts flips over single draws", "salt"):
+        assert words in page.text
     assert main(["compare", "run0", "run1"]) == 0
     assert label in capsys.readouterr().out
 
@@ -134,7 +134,7 @@ def test_a_changed_file_is_refused_on_resume_by_name(place: Path, capsys: pytest
     assert contents(Path("run")) == before
 
 
-def test_the_record_has_the_digest_of_what_is_from_outside_and_of_nothing_else(mine: ModuleType) -> None:
+def test_the_record_has_the_digests_of_outside_files_alone(mine: ModuleType) -> None:
     digest = hashlib.sha256(Path("mine.py").read_bytes()).hexdigest()
     chosen = [mine.Jeffreys(sigma=0.2), Moments(noise=mine.Salt(0.2), draws=4), Moments(sigma=0.2, draws=4)]
     table = brittle.score(small_classifier(), inputs(5), chosen)
@@ -148,8 +148,8 @@ def test_files_of_one_name_are_told_apart(place: Path) -> None:
         Path(folder).mkdir()
         Path(folder, "mine.py").write_text(Path("mine.py").read_text() + f"# {folder}\n")
         kinds.append(find_score(f"./{folder}/mine.py:Jeffreys"))
-    both = sorted(hashlib.sha256(Path(folder, "mine.py").read_bytes()).hexdigest() for folder in ("one", "two"))
-    assert digests(kinds) == {"mine.py": " ".join(both)}
+    hashes = sorted(hashlib.sha256(Path(folder, "mine.py").read_bytes()).hexdigest() for folder in ("one", "two"))
+    assert digests(kinds) == {"mine.py": " ".join(hashes)}
     assert digests([kinds[0]]) != digests([kinds[1]])
     assert digests([dict, Score]) is None
 
@@ -171,9 +171,9 @@ def test_what_is_named_and_is_not_there(
 ) -> None:
     Path("broken.py").write_text("\n1 / 0\n")
     assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "run", "--scores", spec]) == code
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert sentence in stderr
+    assert stderr.count("\n") == 1
 
 
 def test_no_file_is_run_that_is_not_named(place: Path) -> None:
@@ -220,12 +220,12 @@ def test_two_of_one_name_are_not_taken_for_one(place: Path, mine: ModuleType) ->
         choose(["./mine.py:Jeffreys", "./yours.py:Jeffreys"], [0.1])
     with pytest.raises(ParameterError, match="jeffreys is asked for twice"):
         choose(["./mine.py:Jeffreys", "./mine.py:Jeffreys"], [0.1])
-    other = find_family("./yours.py:Salt")
+    salt = find_family("./yours.py:Salt")
     with pytest.raises(ParameterError, match="Salt is called 'salt' like Salt; rename one"):
         brittle.score(
             small_classifier(),
             inputs(2),
-            [MonteCarlo(noise=one(0.1), draws=4, limit=None) for one in (mine.Salt, other)],
+            [MonteCarlo(noise=family(0.1), draws=4, limit=None) for family in (mine.Salt, salt)],
         )
 
 
@@ -237,8 +237,8 @@ def test_an_option_reaches_no_field_of_another_kind(place: Path) -> None:
         "class Other(OnePassScore):\n"
         "    effort: int = 2\n"
         "    name = title = quantity = reference = explanation = 'other'\n"
-        "    def value(self, found):\n"
-        "        return found.top[0]\n"
+        "    def value(self, one_pass):\n"
+        "        return one_pass.top[0]\n"
     )
     chosen = choose(["./other.py:Other", "input_margin"], [0.1], options={"effort": "fast"})
     assert [score.parameters for score in chosen] == [{"effort": 2}, {"norm": "l2", "effort": "fast"}]
@@ -284,7 +284,7 @@ for noise in (["coins", "--sigma", "0.2"], ["tenths:2"]):
 
 
 def test_parts_of_another_package_are_found_by_its_entry_points(place: Path) -> None:
-    """A noise by its class and by a word with levels, and a format, in a process that imports nothing of it itself."""
+    """Find a noise by class and by a word with levels, and a format, in a process that does not import the package."""
     metadata = place / "coins-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: coins\nVersion: 1.0\n")
@@ -303,7 +303,7 @@ def test_parts_of_another_package_are_found_by_its_entry_points(place: Path) -> 
 
 
 def test_the_package_of_the_page_is_an_extension(place: Path) -> None:
-    """Its files and entry points, as an installer would leave them: a score, a noise, and a chapter of the report."""
+    """Write its files and entry points as an installer would: a score, a noise, and a chapter of the report."""
     package, metadata = place / "my_package", place / "my_package-1.0.dist-info"
     package.mkdir()
     metadata.mkdir()
@@ -382,7 +382,7 @@ def refuse_parts(
 
 
 def test_what_a_class_says_of_all_its_scores_is_no_field() -> None:
-    """A score would stand under the name of another."""
+    """Refuse such a field: a score would get the name of another."""
 
     @dataclass(frozen=True)
     class Renamed(LogitMargin):

@@ -1,6 +1,6 @@
-"""Damaged files for every reader, for as long as the suite may take; what was found before, as examples.
+"""Damaged files for every reader, as many as the suite has time for, and earlier findings as examples.
 
-`tests/checks/fuzz_damage.py` says what is done to the files. A longer hunt is marked slow; an endless one is
+`tests/checks/fuzz_damage.py` defines the damage. A longer hunt is marked slow; one of any length is
 `PYTHONPATH=tests python -m checks.fuzz --minutes N --seed S`.
 """
 
@@ -29,7 +29,7 @@ FINDINGS = Path(__file__).parent / "findings"
 
 
 def test_damaged_files_give_named_errors_only() -> None:
-    """700 inputs, always the same: no other error, no crash, none above 5 s or 1 GiB."""
+    """Read 700 inputs, always the same: no other error, no crash, none above 5 s or 1 GiB."""
     counts, findings = hunt(seed=0)
     assert findings == []
     assert counts == {name: target.inputs for name, target in TARGETS.items()}
@@ -44,7 +44,7 @@ def test_many_damaged_files_give_named_errors_only(seed: int) -> None:
 
 
 def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another error, a slow reader and a hungry one are told apart from a named error and from success."""
+    """Distinguish another error, a slow reader and a hungry one from a named error and from success."""
 
     def wrong(folder: Path) -> None:
         raise KeyError("x")
@@ -63,7 +63,7 @@ def test_the_hunt_sees_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_damage_to_a_shard_gets_behind_its_digest(tmp_path: Path) -> None:
-    """Most damaged shards of a run are signed again, so that what reads their content meets the damage."""
+    """Check that most damaged shards get a new digest, so that the reader of their content meets the damage."""
     runs, problems = TARGETS["run"].valid(), Counter[str]()
     for number in range(60):
         rng = random.Random(number)
@@ -139,7 +139,7 @@ def test_a_packed_record_that_shrinks_without_bounds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["F8_E8M0", "F6_E2M3", "F4"])
 def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> None:
-    """They came out of a pseudo-margin's file as a KeyError."""
+    """Read number types that once raised a KeyError from a file of a pseudo margin."""
     (files,) = pseudo_margins()
     content = with_header(files["p.safetensors"], lambda header: header.replace(b'"F64"', f'"{kind}"'.encode(), 1))
     (tmp_path / "p.safetensors").write_bytes(content)

@@ -1,4 +1,4 @@
-"""What a stranger installs: the package alone, which does its work with what it asks for, and names its extras."""
+"""The installed package: it is complete, works with its dependencies alone, and names its extras."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from brittle.model.loading.load import load_model
 
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
 EXTRAS = {"all", "cloud", "demo", "hf", "onnx", "ray", "sklearn", "trees"}
-"""Those for users; `test`, `docs` and `dev` are for contributors."""
+"""Extras for users; `test`, `docs` and `dev` are for contributors."""
 
 BUILD = "from setuptools import build_meta as build; print(build.build_sdist('dist'), build.build_wheel('dist'))"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a wheel and a source archive, built in a copy of the repository without a server."""
+    """Build a wheel and a source archive in a copy of the repository, offline, and return their folder."""
     place = tmp_path_factory.mktemp("built")
     for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "tests/test_limit.py"):
         (place / name).parent.mkdir(exist_ok=True)
@@ -48,13 +48,13 @@ def wheel(folder: Path) -> zipfile.ZipFile:
 
 
 def test_the_wheel_holds_the_package_alone(built: Path) -> None:
-    """Every module, template, style and script of it, and the mark of types; no test, no page of docs."""
-    own = {
+    """Expect every module, template, style and script, and the mark of types; no test, no page of docs."""
+    files = {
         path.relative_to(ROOT / "src").as_posix()
         for path in (ROOT / "src" / "brittle").rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert {name for name in wheel(built).namelist() if ".dist-info/" not in name} == own
+    assert {name for name in wheel(built).namelist() if ".dist-info/" not in name} == files
 
 
 def test_the_source_archive_can_be_built_from_and_holds_no_tests(built: Path) -> None:
@@ -65,12 +65,12 @@ def test_the_source_archive_can_be_built_from_and_holds_no_tests(built: Path) ->
 
 
 def test_the_metadata_are_whole(built: Path) -> None:
-    """As a registry reads them: valid, with a licence, a text in Markdown, and the extras that users are told of."""
+    """Read them as a registry does: valid, with a licence, a text in Markdown, and the documented extras."""
     folder = f"brittle-{PROJECT['version']}.dist-info"
-    known = Metadata.from_email(wheel(built).read(f"{folder}/METADATA"), validate=True)
-    assert (known.license_expression, known.license_files) == ("Apache-2.0", ["LICENSE"])
-    assert (known.description_content_type, known.description) == ("text/markdown", read("README.md"))
-    assert {*(known.provides_extra or [])} == EXTRAS | {"test", "docs", "dev"}
+    metadata = Metadata.from_email(wheel(built).read(f"{folder}/METADATA"), validate=True)
+    assert (metadata.license_expression, metadata.license_files) == ("Apache-2.0", ["LICENSE"])
+    assert (metadata.description_content_type, metadata.description) == ("text/markdown", read("README.md"))
+    assert {*(metadata.provides_extra or [])} == EXTRAS | {"test", "docs", "dev"}
     assert "brittle = brittle.cli.commands:run" in wheel(built).read(f"{folder}/entry_points.txt").decode()
 
 
@@ -101,19 +101,19 @@ assert "sklearn" in others and main(["demo"]) == 2
 
 
 def asked_for() -> set[str]:
-    """The distributions that a plain install brings."""
-    found, left = {"brittle"}, [Requirement(line) for line in PROJECT["dependencies"]]
-    while left:
-        one = left.pop()
-        wanted = one.marker is None or one.marker.evaluate({"extra": ""})
-        if wanted and (name := canonicalize_name(one.name)) not in found:
-            found.add(name)
-            left += map(Requirement, requires(name) or [])
-    return found
+    """Return the distributions that a plain install brings."""
+    distributions, pending = {"brittle"}, [Requirement(line) for line in PROJECT["dependencies"]]
+    while pending:
+        requirement = pending.pop()
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and (name := canonicalize_name(requirement.name)) not in distributions:
+            distributions.add(name)
+            pending += map(Requirement, requires(name) or [])
+    return distributions
 
 
 def test_a_plain_install_scores_and_writes_the_report(tmp_path: Path) -> None:
-    """With every package away that it does not ask for."""
+    """Hide every package that is not a dependency."""
     command = [sys.executable, "-c", ALONE, json.dumps([*asked_for()])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
@@ -127,7 +127,7 @@ def test_a_plain_install_scores_and_writes_the_report(tmp_path: Path) -> None:
 def test_what_is_not_installed_is_named_by_its_extra(
     package: str, name: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for loaded in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
+    for loaded in [package, *(module for module in sys.modules if module.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, loaded, None)
     place = tmp_path / name
     if place.suffix:
@@ -144,13 +144,13 @@ def test_what_is_not_installed_is_named_by_its_extra(
 
 def test_the_extras_that_pages_name_are_there() -> None:
     text = read("README.md") + read("llms.txt") + "".join(page.read_text(encoding="utf-8") for page in pages())
-    named = {name for names in re.findall(r"(?:brittle|'\.)\[([a-z,]+)\]", text) for name in names.split(",")}
-    assert named == EXTRAS
+    extras = {name for names in re.findall(r"(?:brittle|'\.)\[([a-z,]+)\]", text) for name in names.split(",")}
+    assert extras == EXTRAS
 
 
 def test_the_version_is_one() -> None:
-    said = [
+    versions = [
         read("CITATION.cff").split("\nversion: ")[1].split("\n")[0],
         read("CHANGELOG.md").split("\n## ")[1].split()[0],
     ]
-    assert said == [PROJECT["version"]] * 2
+    assert versions == [PROJECT["version"]] * 2

@@ -50,39 +50,41 @@ def test_clopper_pearson_covers(proportion: float) -> None:
 @pytest.mark.parametrize("dependence", ["same", "independent", "opposite"])
 def test_paired_proportion_covers_whatever_the_dependence(proportion: float, dependence: str) -> None:
     generator = np.random.default_rng(1)
-    first = generator.random((REPLICATES, 100))
-    second = {"same": first, "independent": generator.random(first.shape), "opposite": 1.0 - first}[dependence]
-    pairs = (first < proportion).astype(int) + (second < proportion)
+    uniforms = generator.random((REPLICATES, 100))
+    second = {"same": uniforms, "independent": generator.random(uniforms.shape), "opposite": 1.0 - uniforms}[dependence]
+    pairs = (uniforms < proportion).astype(int) + (second < proportion)
     low, high = paired_proportion((pairs == 1).sum(1), (pairs == 2).sum(1), 100, CONFIDENCE)
     assert misses(low, high, proportion) <= MOST_MISSES
 
 
 def test_paired_proportion_holds_the_estimate() -> None:
-    one, both = np.meshgrid(np.arange(0, 11), np.arange(0, 11))
-    valid = one + both <= 10
-    low, high = paired_proportion(one[valid], both[valid], 10, CONFIDENCE)
-    estimate = (one[valid] + 2 * both[valid]) / 20
+    singles, doubles = np.meshgrid(np.arange(0, 11), np.arange(0, 11))
+    valid = singles + doubles <= 10
+    low, high = paired_proportion(singles[valid], doubles[valid], 10, CONFIDENCE)
+    estimate = (singles[valid] + 2 * doubles[valid]) / 20
     assert bool(np.all((low <= estimate) & (estimate <= high)))
 
 
 @pytest.mark.every_other
-@pytest.mark.parametrize(("count", "replicates", "most"), [(2, 2000, 26), (10, 2000, 26), (50, 500, 11), (500, 250, 8)])
+@pytest.mark.parametrize(
+    ("count", "replicates", "misses_allowed"), [(2, 2000, 26), (10, 2000, 26), (50, 500, 11), (500, 250, 8)]
+)
 @pytest.mark.parametrize("exponent", [0.02, 0.5, 1.0, 10.0, 50.0])
-def test_bounded_mean_covers(exponent: float, count: int, replicates: int, most: int) -> None:
-    """Powers of uniform numbers, which lean to one end or the other, and the same rounded to 0 and 1.
+def test_bounded_mean_covers(exponent: float, count: int, replicates: int, misses_allowed: int) -> None:
+    """Draw powers of uniform numbers, which lean to one end or the other, and the same rounded to 0 and 1.
 
-    A side that misses 0.5%, as it may, has more than `most` misses once in 8e4 or less often.
+    A side that misses 0.5%, as it may, has more than `misses_allowed` misses once in 8e4 or less often.
     """
     values = torch.from_numpy(np.random.default_rng(count).random((replicates, count)) ** exponent)
     share = 1 - 0.5 ** (1 / exponent)
-    for found, mean in ((values, 1 / (1 + exponent)), ((values > 0.5).double(), share)):
-        low, high = bounded_mean(found, CONFIDENCE)
-        assert int((low > mean).sum()) <= most
-        assert int((high < mean).sum()) <= most
+    for numbers, mean in ((values, 1 / (1 + exponent)), ((values > 0.5).double(), share)):
+        low, high = bounded_mean(numbers, CONFIDENCE)
+        assert int((low > mean).sum()) <= misses_allowed
+        assert int((high < mean).sum()) <= misses_allowed
 
 
 @pytest.mark.parametrize("count", [5, 50, 500, 5000])
-def test_bounded_mean_of_equal_values_is_little_wider_than_that_of_a_proportion(count: int) -> None:
+def test_bounded_mean_of_equal_values_is_a_little_wide(count: int) -> None:
     exact = float(clopper_pearson(0, count, CONFIDENCE)[1])
     for value in (0.0, 1e-6):
         low, high = bounded_mean(torch.full((1, count), value, dtype=torch.float64), CONFIDENCE)
@@ -122,8 +124,11 @@ def test_confidence_out_of_range(confidence: float) -> None:
 
 @pytest.mark.parametrize("proportion", [1e-5, 0.01, 0.1, 0.5, 0.9, 0.999])
 def test_evidence_is_a_bet_on_every_trial(proportion: float) -> None:
-    """A trial changes it by a factor whose mean is 1 if the proportion is true, and less if the truth is larger, as it
-    falls with a success: a supermartingale. It grows with the proportion."""
+    """Check that the evidence is a supermartingale that grows with the proportion.
+
+    A trial changes it by a factor of mean 1 if the proportion is true, and less if the truth is larger, as it falls
+    with a success.
+    """
     trials, successes = (count.astype(float) for count in np.tril_indices(90))
     evidence = np.exp(log_evidence_below(successes, trials, proportion))
     hit, missed = (np.exp(log_evidence_below(successes + more, trials + 1, proportion)) for more in (1, 0))
@@ -133,11 +138,13 @@ def test_evidence_is_a_bet_on_every_trial(proportion: float) -> None:
     assert bool(np.all(log_evidence_below(successes, trials, proportion * 0.99) <= np.log(evidence) + 1e-12))
 
 
-def walk(keep: float, most: int, stops: Callable[[NDArray, int], NDArray]) -> tuple[float, float]:
-    """Mean number of copies of a point that keeps its prediction with this probability, and how likely it is to stop by
-    `most`, found copy by copy; `stops(flips, draws)`."""
+def walk(keep: float, draws_allowed: int, stops: Callable[[NDArray, int], NDArray]) -> tuple[float, float]:
+    """Compute copy by copy the mean number of copies of a point that keeps its prediction with probability `keep`.
+
+    The second number is its probability to stop by `draws_allowed`; `stops(flips, draws)` is the rule.
+    """
     probability, mean = np.ones(1), 0.0
-    for draws in range(1, most + 1):
+    for draws in range(1, draws_allowed + 1):
         mean += probability.sum()
         probability = np.append(keep * probability, 0.0) + np.append(0.0, (1 - keep) * probability)
         going = np.flatnonzero(probability > 1e-15)
@@ -146,8 +153,8 @@ def walk(keep: float, most: int, stops: Callable[[NDArray, int], NDArray]) -> tu
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.85, 0.89, 0.9, 0.91, 0.95, 0.999, 1.0])
-def test_intervals_of_all_numbers_of_copies_miss_together_at_most_once_in_a_hundred(keep: float) -> None:
-    """Exact: the probability that any of a thousand intervals misses."""
+def test_all_intervals_of_a_sequence_together_miss_one_in_100(keep: float) -> None:
+    """Compute the exact probability that any of a thousand intervals misses."""
     level = np.log(2 / (1 - CONFIDENCE))
 
     def misses_at(flips: NDArray, draws: int) -> NDArray:
@@ -160,15 +167,15 @@ def test_intervals_of_all_numbers_of_copies_miss_together_at_most_once_in_a_hund
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.6, 0.7, 0.8, 0.85, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.999, 1.0])
-def test_a_side_of_the_limit_takes_a_quarter_more_than_the_fewest_copies(keep: float) -> None:
-    """Wald: no test that errs so seldom takes fewer in the mean than `log(2 / a) / KL`. Of 1,000 copies at most."""
+def test_a_side_of_the_limit_takes_a_quarter_more_than_needed(keep: float) -> None:
+    """Compare with Wald's smallest mean number of copies, `log(2 / a) / KL`, for at most 1,000 copies."""
     fewest = np.log(2 / (1 - CONFIDENCE)) / (special.rel_entr(keep, 0.9) + special.rel_entr(1 - keep, 0.1))
     mean, _ = walk(keep, 1000, lambda flips, draws: decided(flips, flips, draws, 0.9, CONFIDENCE))
     assert mean <= 1.25 * fewest < 1250
 
 
 def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
-    """It grows beyond the share of successes, so that outside of the interval every proportion is excluded."""
+    """Check that evidence grows beyond the share of successes, so that all outside the interval is excluded."""
     assert sequence_interval(0, 0, CONFIDENCE) == (0.0, 1.0)
     level = np.log(2 / (1 - CONFIDENCE))
     for trials in (1, 2, 9, 100, 5000):
@@ -182,7 +189,7 @@ def test_the_ends_of_a_sequence_are_where_the_evidence_is() -> None:
 
 
 def test_ends_do_not_depend_on_those_that_were_looked_up_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some were, some are new, and they are more than are kept."""
+    """Look up old and new ends, more than the cache holds."""
     successes = np.arange(41)
     expected = sequence_interval(successes, 40, CONFIDENCE)
     monkeypatch.setattr("brittle.intervals._UPPER_ENDS", {})

@@ -1,4 +1,4 @@
-"""A limit that is none gets one sentence, wherever it is given."""
+"""An invalid limit gets one sentence in every place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GIVEN: dict[str, Callable[[float], object]] = {
     "MonteCarlo": lambda limit: MonteCarlo(0.1, limit=limit),
     "Detector.fit": lambda limit: Detector.fit(RUN, limit=limit),
 }
-"""Places in Python that take a limit."""
+"""Places in Python with a limit."""
 
 TYPED = (
     ["show", "run"],
@@ -39,7 +39,7 @@ TYPED = (
     ["score", "absent.pt2", "absent.npz", "--out", "new"],
     ["detector", "fit", "run"],
 )
-"""Commands that take one."""
+"""Commands with a limit."""
 
 
 @pytest.mark.parametrize("limit", NONE)
@@ -66,7 +66,7 @@ def test_on_the_command_line(
 
 
 @pytest.mark.parametrize("draws", [0, 1.5, 7, "many", True, (60, 2.0)])
-def test_draws_that_are_none_get_one_as_well(draws: Any) -> None:
+def test_invalid_draws_get_one_as_well(draws: Any) -> None:
     with pytest.raises(ParameterError, match="draws must be a whole number") as raised:
         brittle.score(small_classifier(), inputs(2), "monte_carlo", draws=draws)
     assert raised.value.code == "parameter"

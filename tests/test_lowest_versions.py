@@ -11,7 +11,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 
 HIGHER = {"torch": "2.13.0"}
-"""Where the lowest version could not be had."""
+"""Higher versions where the lowest is not available."""
 
 
 def test_the_lowest_versions_are_those_that_are_allowed() -> None:
@@ -22,9 +22,9 @@ def test_the_lowest_versions_are_those_that_are_allowed() -> None:
     ]
     allowed = [Requirement(line) for line in [*project["dependencies"], *optional]]
     lowest = {
-        one.name: Version(specifier.version)
-        for one in allowed
-        for specifier in one.specifier
+        requirement.name: Version(specifier.version)
+        for requirement in allowed
+        for specifier in requirement.specifier
         if specifier.operator == ">="
     }
     lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What people do wrong gets one sentence that says what was seen, where, and what to do; nothing of theirs is lost."""
+"""Mistakes get one sentence that says what was seen, where, and what to do, and destroy nothing."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from brittle.model.loading.declare import EXPORT
 
 
 class Mistake(NamedTuple):
-    """A row of the page: what somebody does, and what is said.
+    """A row of the page: a mistake and its error.
 
     Attributes:
-        what: the mistake, in words.
+        text: the mistake, in words.
         typed: the command, or a line of Python.
-        code: of the error or the note; `usage` where the parser itself refuses, empty where nothing is wrong.
-        facts: what the sentence names.
-        exit_code: of the command; empty for Python.
+        code: code of the error or note; `usage` where the parser itself refuses, empty where nothing is wrong.
+        facts: texts that the sentence names.
+        exit_code: exit code of the command; empty for Python.
     """
 
-    what: str
+    text: str
     typed: str
     code: str
     facts: list[str]
@@ -43,8 +43,8 @@ class Mistake(NamedTuple):
 
 ROW = re.compile(r"^\| (.+) \| `(.+)` \| (\w*) \| (`.+`) \|(?: (\d) \|)?$", flags=re.MULTILINE)
 MISTAKES = [
-    Mistake(what, typed, code, re.findall("`([^`]+)`", facts), exit_code)
-    for what, typed, code, facts, exit_code in ROW.findall(read("docs/reference/mistakes.md"))
+    Mistake(text, typed, code, re.findall("`([^`]+)`", facts), exit_code)
+    for text, typed, code, facts, exit_code in ROW.findall(read("docs/reference/mistakes.md"))
 ]
 COMMANDS = [mistake for mistake in MISTAKES if mistake.exit_code]
 LINES = [mistake for mistake in MISTAKES if not mistake.exit_code]
@@ -52,7 +52,7 @@ LINES = [mistake for mistake in MISTAKES if not mistake.exit_code]
 
 @pytest.fixture(scope="module")
 def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with everything that is named, and with runs."""
+    """Return a folder with all named files, and with runs."""
     place = tmp_path_factory.mktemp("mistakes")
     lay_out(place)
     with chdir(place):
@@ -65,13 +65,13 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(laid_out: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """It, as the current folder, in which nothing is other than before when it is over."""
+    """Enter the folder, and check that its files are the same at the end."""
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # as for the command `brittle`
     before = digests(laid_out)
     with chdir(laid_out):
         yield laid_out
-    for made in ("run", "kept/shards"):
-        shutil.rmtree(laid_out / made, ignore_errors=True)
+    for leftover in ("run", "kept/shards"):
+        shutil.rmtree(laid_out / leftover, ignore_errors=True)
     after = digests(laid_out)
     assert {name: after.get(name) for name in before} == before, "files of the user are as they were"
     for name in after.keys() - before.keys():
@@ -79,7 +79,7 @@ def place(laid_out: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def known() -> dict[str, Any]:
+def names() -> dict[str, Any]:
     return python_names()
 
 
@@ -89,37 +89,37 @@ def digests(place: Path) -> dict[str, str]:
 
 
 def says(mistake: Mistake, text: str) -> bool:
-    """Whether a line of the text has the code of the mistake and names its facts."""
+    """Return whether a line of the text has the code of the mistake and names its facts."""
     code = "" if mistake.code in ("", "usage") else f"{mistake.code}: "
     return any(code in line and all(fact in line for fact in mistake.facts) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: mistake.what)
+@pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: mistake.text)
 def test_a_mistake_on_the_command_line_gets_its_sentence(
     place: Path, capsys: pytest.CaptureFixture[str], mistake: Mistake
 ) -> None:
     assert main(shlex.split(mistake.typed)[1:]) == int(mistake.exit_code)
-    said = capsys.readouterr().err
-    assert says(mistake, said), said
-    assert "Traceback" not in said
+    stderr = capsys.readouterr().err
+    assert says(mistake, stderr), stderr
+    assert "Traceback" not in stderr
     if mistake.exit_code not in "04":
         assert not Path("run").exists(), "what is refused leaves nothing behind"
-        assert len([line for line in said.splitlines() if "a tenth of the value range" not in line]) == 1
+        assert len([line for line in stderr.splitlines() if "a tenth of the value range" not in line]) == 1
 
 
-@pytest.mark.parametrize("mistake", LINES, ids=lambda mistake: mistake.what)
-def test_a_mistake_in_python_gets_its_sentence(place: Path, known: dict[str, Any], mistake: Mistake) -> None:
+@pytest.mark.parametrize("mistake", LINES, ids=lambda mistake: mistake.text)
+def test_a_mistake_in_python_gets_its_sentence(place: Path, names: dict[str, Any], mistake: Mistake) -> None:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         try:
-            eval(mistake.typed, dict(known))
-            said = ""
+            eval(mistake.typed, dict(names))
+            message = ""
         except brittle.errors.BrittleError as error:
-            said = str(error)
-    text = "\n".join([said, *(str(one.message) for one in noted if one.category is brittle.BrittleWarning)])
+            message = str(error)
+    text = "\n".join([message, *(str(note.message) for note in noted if note.category is brittle.BrittleWarning)])
     assert says(mistake, text), text
-    options = set(re.findall(r"--([a-z][a-z-]*)", said))
-    assert all(f"{option.replace('-', '_')}=" in said for option in options), "the interface that was used"
+    options = set(re.findall(r"--([a-z][a-z-]*)", message))
+    assert all(f"{option.replace('-', '_')}=" in message for option in options), "the interface that was used"
 
 
 def test_every_row_of_the_page_is_tested() -> None:
@@ -127,26 +127,26 @@ def test_every_row_of_the_page_is_tested() -> None:
     assert len(rows) - 4 == len(MISTAKES) >= 45
 
 
-def test_the_advice_for_an_archive_of_one_batch_size_works_as_it_is_printed(place: Path) -> None:
+def test_the_advice_for_an_archive_of_one_batch_size_works(place: Path) -> None:
     advice = EXPORT.format(path="free.pt2")
-    known = {"torch": torch, "model": python_names()["network"], "inputs": images()[0]}
-    eval(advice, known)
+    namespace = {"torch": torch, "model": python_names()["network"], "inputs": images()[0]}
+    eval(advice, namespace)
     assert main(["score", "free.pt2", "data.npz", "--out", "run", "--scores", "logit_margin", "--quiet"]) == 0
 
 
 def test_notes_come_before_the_scoring_and_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "./net.py:half", "shifted.npz", "--out", "run"]) == 0
-    said = capsys.readouterr().err
-    first, scoring, last = (said.index(word) for word in ("low_precision", "scoring: 40", "accuracy_suspicious"))
-    assert first < scoring < last
-    assert all(said.count(code) == 1 for code in ("low_precision", "accuracy_suspicious"))
+    stderr = capsys.readouterr().err
+    precision, scoring, last = (stderr.index(word) for word in ("low_precision", "scoring: 40", "accuracy_suspicious"))
+    assert precision < scoring < last
+    assert all(stderr.count(code) == 1 for code in ("low_precision", "accuracy_suspicious"))
 
 
-def test_notes_are_warnings_at_the_line_that_called(known: dict[str, Any]) -> None:
+def test_notes_are_warnings_at_the_line_that_called(names: dict[str, Any]) -> None:
     began = []
-    classifier = brittle.Classifier(known["make"]().half(), bounds=(0, 1))
+    classifier = brittle.Classifier(names["make"]().half(), bounds=(0, 1))
     with pytest.warns(brittle.BrittleWarning) as noted:
-        brittle.score(classifier, images(), known["scores"], progress=lambda *at: began.append(len(noted)))
-    assert [str(one.message).partition(":")[0] for one in noted] == ["low_precision"]
-    assert {one.filename for one in noted} == {__file__}
+        brittle.score(classifier, images(), names["scores"], progress=lambda *at: began.append(len(noted)))
+    assert [str(note.message).partition(":")[0] for note in noted] == ["low_precision"]
+    assert {note.filename for note in noted} == {__file__}
     assert set(began) == {1}, "it was told before the first batch"

@@ -1,4 +1,4 @@
-"""A system that is no POSIX one, such as Windows: brittle is imported there, scores in memory, and writes files."""
+"""A system without POSIX, such as Windows: brittle can be imported there, scores in memory, and writes files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ for name in ("replace", "unlink"):
 for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "fchmod", "pread", "pwrite", "getuid", "fork"):
     delattr(os, name)
 '''
-"""What makes this system one like Windows, for a process that starts with it."""
+"""Beginning of a process that makes this system like Windows."""
 
 SCORE = """
 import torch
@@ -71,7 +71,7 @@ assert brittle.score(classifier, data, scores, out=place / "run", resume=True).s
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read there")
 def test_numbers_and_files_need_no_posix(tmp_path: Path) -> None:
-    """Flags of the system that are missing are left out, and nothing that is open is renamed or has to be removed."""
+    """Score and write without the missing flags of the system, and without renaming or removing open files."""
     quiet = "ignore:only soft file lock"  # filelock's own word on a POSIX system without locks
     command = [sys.executable, "-W", quiet, "-c", WITHOUT_POSIX + SCORE + WRITE, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""Links, pipes and devices in every place that is written: nothing is written through them, and none is waited for."""
+"""Links, pipes and devices in every place that is written: nothing is written through them or waits for them."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def test_nothing_but_a_regular_file_is_written(place: Place, thing: str, tmp_pat
 
 
 @pytest.mark.parametrize("words", CLOSED)
-def test_a_folder_that_is_closed_to_the_user_is_said_in_one_sentence(
+def test_a_closed_folder_gets_one_sentence(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The system is made to say so, because nothing is closed to a superuser."""
+    """Let the system refuse the folder, because nothing is closed to a superuser."""
     run_in(tmp_path)
     known_detector().save(tmp_path / "rule.json")
     monkeypatch.chdir(tmp_path)
     close(monkeypatch, tmp_path / "closed")
     code = main(words.split())
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert code in (2, 3, 7)
-    assert said.splitlines()[-1].startswith("brittle: ")
-    assert "closed/" in said.splitlines()[-1]
-    assert "Traceback" not in said
+    assert stderr.splitlines()[-1].startswith("brittle: ")
+    assert "closed/" in stderr.splitlines()[-1]
+    assert "Traceback" not in stderr
 
 
 def test_a_folder_that_the_user_names_may_be_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,9 +68,9 @@ def test_a_folder_that_is_a_link_to_nothing_is_refused_at_once(
 
 
 def test_files_of_others_in_the_folder_of_a_run_stay(tmp_path: Path) -> None:
-    """Only what a run names is taken for a leftover of a run."""
-    others = ["notes.txt", ".notes.tmp", "points-of-view.parquet", "scores-1.parquet", ".report.html.tmp"]
-    for name in others:
+    """Delete only leftovers with the names of a run's files."""
+    files = ["notes.txt", ".notes.tmp", "points-of-view.parquet", "scores-1.parquet", ".report.html.tmp"]
+    for name in files:
         (tmp_path / name).write_bytes(VICTIM)
     known_run().save(tmp_path)
-    assert all((tmp_path / name).read_bytes() == VICTIM for name in others)
+    assert all((tmp_path / name).read_bytes() == VICTIM for name in files)

@@ -1,4 +1,4 @@
-"""Every public name, score, option and error code has its place in the reference, by the names in the code."""
+"""Every public name, score, option and error code has its place in the reference, by its name in the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from brittle.registry import PARTS
 from brittle.scores import CATALOGUE
 
 GENERATED = re.compile(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", flags=re.MULTILINE)
-"""What the site takes from a docstring."""
+"""Directives of the site that read a docstring."""
 
 REFERENCE = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("docs/reference/*.md"))]
 
@@ -34,11 +34,11 @@ PUBLIC = {
     "name": "brittle", "analysis": "brittle.analysis", "score": "brittle.scores", "decision": "brittle.decisions",
     "family": "brittle.noise", "points": "brittle.data",
 }  # fmt: skip
-"""Where the names of the parts of extensions can be imported from, by kind."""
+"""Modules that export the parts of extensions, by kind."""
 
 
 def public_names() -> Iterator[str]:
-    """Every public name with its module: those of the core, and those that extensions add beside them."""
+    """Return every public name with its module, of the core and of extensions."""
     for module in ("brittle", *(f"brittle.{package}" for package in PACKAGES)):
         names = {*importlib.import_module(module).__all__} - {"__version__"}
         yield from (f"{module}.{name}" for name in names)
@@ -59,9 +59,9 @@ def test_a_public_name_is_imported(name: str) -> None:
 
 
 def test_nothing_stands_there_twice_or_is_gone() -> None:
-    known = generated(*REFERENCE)
-    assert len(known) == len(set(known))
-    for name in known:
+    names = generated(*REFERENCE)
+    assert len(names) == len(set(names))
+    for name in names:
         module, _, attribute = name.rpartition(".")
         assert hasattr(importlib.import_module(module), attribute) or find_spec(name), name
 
@@ -79,7 +79,7 @@ def test_scores_noise_and_decisions_have_a_section_each() -> None:
 
 
 def test_commands_and_options_are_taken_from_the_code() -> None:
-    """The page names the program, and what is written of a program has every option that it takes."""
+    """Check that the page names the program, with every option."""
     assert "```{cyclopts} brittle.cli.commands:app\n" in read("docs/reference/cli.md")
     written = app.generate_docs(output_format="rst")
     for command in [app, *(app[name] for name in app if not name.startswith("-"))]:
@@ -90,7 +90,7 @@ def test_commands_and_options_are_taken_from_the_code() -> None:
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Tutorials are executed, and every link within leads somewhere."""
+    """Build the site, with tutorials executed and links checked."""
     pytest.importorskip("myst_nb")
     command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(ROOT / "docs"), str(tmp_path)]
     assert subprocess.run(command).returncode == 0

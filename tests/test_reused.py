@@ -1,4 +1,4 @@
-"""What a user gives is copied where it is kept: a buffer that is written over afterwards changes no number."""
+"""Stored inputs of a user are copies: a buffer that is overwritten afterwards changes no number."""
 
 from __future__ import annotations
 
@@ -41,14 +41,17 @@ NETWORK = network()
 
 
 class Kept:
-    """One buffer for all that is written in a precision: a tensor, or an array of NumPy."""
+    """A buffer per precision for all values: a tensor, or an array of NumPy."""
 
     def __init__(self, as_array: bool = False) -> None:
-        self.as_array, self.buffers = as_array, {one: torch.zeros(1 << 14, dtype=one) for one in PRECISIONS}
+        self.as_array, self.buffers = (
+            as_array,
+            {precision: torch.zeros(1 << 14, dtype=precision) for precision in PRECISIONS},
+        )
 
     def __call__(self, value: Tensor) -> Any:
-        found = self.buffers[value.dtype][: value.numel()].view(value.shape).copy_(value.detach())
-        return found.numpy() if self.as_array else found
+        buffer = self.buffers[value.dtype][: value.numel()].view(value.shape).copy_(value.detach())
+        return buffer.numpy() if self.as_array else buffer
 
 
 def fresh(value: Tensor) -> Tensor:
@@ -58,7 +61,7 @@ def fresh(value: Tensor) -> Tensor:
 def numbers(
     *scores: Score, model: Any = NETWORK, data: Any = None, rows: int = 8, **declared: Any
 ) -> list[tuple[str, float | None, float | None, float | None]]:
-    """Point, value and interval of every row; with few `rows` in several batches, with many several draws at a time."""
+    """Return point, value and interval of every row; few `rows` make several batches, many draw several at once."""
     classifier = brittle.Classifier(model, bounds=(0, 1), **declared)
     table = brittle.score(classifier, (X, Y) if data is None else data, scores, batch_size=rows)
     columns = table.scores.select(["point", "value", "low", "high"]).to_pydict()
@@ -67,7 +70,7 @@ def numbers(
 
 @dataclass(frozen=True)
 class Shaky(Transforming):
-    """Noise of a family of the user's that writes each copy over the one before."""
+    """Noise of a user's family that writes each copy over the previous one."""
 
     write: Callable[[Tensor], Tensor] = field(default=fresh, compare=False)
     name = "shaky"
@@ -78,7 +81,7 @@ class Shaky(Transforming):
 
 @dataclass(frozen=True)
 class Added(Noise):
-    """Added noise that does."""
+    """Added noise that writes each draw over the previous one."""
 
     write: Callable[[Tensor], Tensor] = field(default=fresh, compare=False)
     name = "written"
@@ -91,7 +94,7 @@ class Added(Noise):
 
 
 class Mine:
-    """Points of the user's whose batches are one tensor."""
+    """Points of a user whose batches are one tensor."""
 
     def __init__(self, write: Callable[[Tensor], Tensor]) -> None:
         self.points, self.write = array_points(X, Y), write
@@ -106,17 +109,17 @@ class Mine:
 
 
 class Masked(nn.Module):
-    """A network that writes over its mask, or over a copy."""
+    """A network that overwrites its mask, or a copy."""
 
     def __init__(self, write: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.network, self.write = NETWORK, write
 
     def forward(self, x: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
-        found = self.network(x * mask) * scale[:, None]
+        logits = self.network(x * mask) * scale[:, None]
         self.write(mask).zero_()
         self.write(scale).mul_(-1)
-        return found
+        return logits
 
 
 SAMPLED: tuple[Score, ...] = (
@@ -131,7 +134,7 @@ def sampled(noise: Noise) -> tuple[Score, ...]:
 
 
 def beside(write: Callable[[Tensor], Tensor], zero: bool) -> Any:
-    """Points with a mask and another tensor, both written over afterwards."""
+    """Score points with a mask and another tensor, both overwritten afterwards."""
     mask, scale = (torch.arange(SIZE) < 4).float().expand(COUNT, SIZE).clone(), torch.rand_like(X[:, 0]) * 0 + 1.5
     points = array_points(X, Y, extra_inputs={"mask": mask, "scale": scale}, mask="mask")
     if zero:
@@ -140,33 +143,33 @@ def beside(write: Callable[[Tensor], Tensor], zero: bool) -> Any:
     return numbers(*SAMPLED, model=Masked(write), data=points, perturb="x")
 
 
-def zeroed(make: Callable[[Tensor], Noise], given: Tensor, zero: bool) -> Any:
-    """Scores under noise made with a tensor that is written over afterwards."""
-    own = given.clone()
-    noise = make(own)
+def zeroed(make: Callable[[Tensor], Noise], tensor: Tensor, zero: bool) -> Any:
+    """Score under noise made with a tensor that is overwritten afterwards."""
+    reused = tensor.clone()
+    noise = make(reused)
     if zero:
-        own.zero_()
+        reused.zero_()
     return numbers(*sampled(noise))
 
 
-def of_arrays(zero: bool, **kept: Any) -> Any:
-    """The labels, ids and other answers of points whose arrays are written over afterwards."""
-    points = array_points(X, **kept)
+def of_arrays(zero: bool, **arrays: Any) -> Any:
+    """Return labels, ids and other answers of points whose arrays are overwritten afterwards."""
+    points = array_points(X, **arrays)
     if zero:
-        for one in kept.values():
-            if not isinstance(one, bool):
-                one[:] = 0
+        for array in arrays.values():
+            if not isinstance(array, bool):
+                array[:] = 0
     batch = next(iter(points.batches(COUNT)))
     return batch.ids, batch.labels, None if batch.targets is None else batch.targets.tolist()
 
 
 def buffered(make: Callable[[Callable[[Tensor], Any]], Any]) -> Callable[[bool], Any]:
-    """With a function of the user's that returns one buffer, and with one that returns a new tensor."""
+    """Use a user's function that returns one buffer, or one that returns a new tensor."""
     return lambda reused: make(Kept() if reused else fresh)
 
 
 def in_arrays(make: Callable[[Callable[[Tensor], Any]], Any]) -> Callable[[bool], Any]:
-    """The same with arrays of NumPy."""
+    """Do the same with arrays of NumPy."""
     return lambda reused: make(Kept(as_array=True) if reused else lambda value: value.detach().numpy().copy())
 
 
@@ -183,8 +186,8 @@ def of_array_model(write: Callable[[Tensor], Any]) -> Any:
 
 
 def of_decision(write: Callable[[Tensor], Any]) -> Any:
-    def near(z: Tensor, there: Tensor) -> Tensor:
-        return write(0.3 - (z - there).abs().amax(1))
+    def near(z: Tensor, at_point: Tensor) -> Tensor:
+        return write(0.3 - (z - at_point).abs().amax(1))
 
     return numbers(*SAMPLED[:2], decision=Custom(near))
 
@@ -205,22 +208,22 @@ REUSED: dict[str, Callable[[bool], Any]] = {
     "the batches that a score is called with": buffered(
         lambda write: MonteCarlo(0.3, draws=40, limit=None)(brittle.Classifier(NETWORK), Mine(write)).value.tolist()
     ),
-    "the mask of a model": lambda reused: beside((lambda one: one) if reused else fresh, zero=False),
+    "the mask of a model": lambda reused: beside((lambda mask: mask) if reused else fresh, zero=False),
     "tensors beside the inputs": lambda reused: beside(fresh, zero=reused),
-    "the scales of noise": lambda zero: zeroed(lambda own: DiagonalGaussian(0.3, own), ROWS[0], zero),
-    "the factor of noise": lambda zero: zeroed(lambda own: FactorGaussian(0.3, own), ROWS.T, zero),
-    "the rows of swaps": lambda zero: zeroed(lambda own: Swap(0.5, own), ROWS, zero),
-    "the columns of swaps": lambda zero: zeroed(lambda own: Swap(0.5, ROWS, own), torch.arange(SIZE) < 4, zero),
+    "the scales of noise": lambda zero: zeroed(lambda scales: DiagonalGaussian(0.3, scales), ROWS[0], zero),
+    "the factor of noise": lambda zero: zeroed(lambda factor: FactorGaussian(0.3, factor), ROWS.T, zero),
+    "the rows of swaps": lambda zero: zeroed(lambda rows: Swap(0.5, rows), ROWS, zero),
+    "the columns of swaps": lambda zero: zeroed(lambda columns: Swap(0.5, ROWS, columns), torch.arange(SIZE) < 4, zero),
     "labels": lambda zero: of_arrays(zero, y=Y.clone()),
     "labels, arrays": lambda zero: of_arrays(zero, y=Y.numpy().copy()),
     "targets": lambda zero: of_arrays(zero, y=X[:, :2].double().clone(), targets=True),
     "ids": lambda zero: of_arrays(zero, y=Y.clone(), ids=np.arange(5, 5 + COUNT)),
 }  # fmt: skip
-"""What is written over, in a run with it (True) and without."""
+"""Overwritten inputs: results of a run that overwrites them (True) and of one that does not."""
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", REUSED)
 def test_what_is_written_over_changes_no_number(name: str) -> None:
-    """Neither run leaves a number to chance: the seed is one, so they are the same."""
+    """Compare both runs, whose numbers are equal because they share the seed."""
     assert REUSED[name](True) == REUSED[name](False)

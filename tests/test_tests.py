@@ -1,4 +1,4 @@
-"""The tests themselves: each file stands alone, and helpers are helpers."""
+"""The tests themselves: no file of tests imports another, and helpers are used and hold no tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Item:
-    """What is asked of an item of pytest."""
+    """A stand-in for an item of pytest."""
 
     def __init__(self, nodeid: str, marks: list[pytest.Mark], **indices: int) -> None:
         self.nodeid = nodeid
@@ -31,7 +31,7 @@ class Item:
 
 @cache
 def texts() -> dict[Path, str]:
-    """Every file of the tests, and what it holds."""
+    """Return every file of the tests with its content."""
     return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("*.py"))}
 
 
@@ -49,7 +49,7 @@ def test_helpers_hold_no_tests_and_are_all_used() -> None:
 
 
 def test_every_other_case_of_each_law_is_slow() -> None:
-    """Items as pytest hands them over, of two marked laws whose cases come mixed, and of one that is not."""
+    """Pass items as pytest does, with the cases of two marked laws mixed, and of one without the marker."""
     marked, plain = [pytest.mark.every_other.mark], []
     laws = [("a", 0, marked), ("b", 0, marked), ("a", 1, marked), ("c", 0, plain), ("a", 2, marked), ("b", 1, marked),
             ("c", 1, plain)]  # fmt: skip
@@ -59,10 +59,10 @@ def test_every_other_case_of_each_law_is_slow() -> None:
 
 
 def test_every_value_of_each_parameter_stays_in_the_suite() -> None:
-    """Of a law with two parameters half of the cases are slow, and no value is in these alone."""
+    """Check that half of the cases of a law with two parameters are slow, and no value is in these alone."""
     marked = [pytest.mark.every_other.mark]
     items = [Item(f"test_x.py::a[{x}-{y}]", marked, x=x, y=y) for x in range(4) for y in range(2)]
     leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
-    kept = [item.callspec.indices for item in items if not item.slow]
-    assert len(kept) == 4
-    assert ({one["x"] for one in kept}, {one["y"] for one in kept}) == ({0, 1, 2, 3}, {0, 1})
+    indices = [item.callspec.indices for item in items if not item.slow]
+    assert len(indices) == 4
+    assert ({places["x"] for places in indices}, {places["y"] for places in indices}) == ({0, 1, 2, 3}, {0, 1})

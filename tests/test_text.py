@@ -20,13 +20,13 @@ def test_rows_are_of_one_length_and_can_be_read(rows: list[tuple[str, str, str]]
     assert all(line.isprintable() and line.startswith("  ") for line in lines)
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "points hold"), (1, "point holds"), (2, "points hold")])
-def test_one_has_a_word_of_its_own(count: int, said: str) -> None:
-    assert by_number(count, "point holds", "points hold") == said
+@pytest.mark.parametrize(("count", "words"), [(0, "points hold"), (1, "point holds"), (2, "points hold")])
+def test_one_has_a_word_of_its_own(count: int, words: str) -> None:
+    assert by_number(count, "point holds", "points hold") == words
 
 
 @pytest.mark.parametrize(
-    ("count", "total", "said"),
+    ("count", "total", "words"),
     [
         (0, 1, "0 of 1 point (0%) holds"),
         (1, 1, "1 of 1 point (100%) holds"),
@@ -35,17 +35,17 @@ def test_one_has_a_word_of_its_own(count: int, said: str) -> None:
         (2, 2, "2 of 2 points (100%) hold"),
     ],
 )
-def test_a_verb_follows_the_number_before_it(count: int, total: int, said: str) -> None:
-    assert f"{share_of(count, total, 'point')} {verb_of(count, total, 'holds', 'hold')}" == said
+def test_a_verb_follows_the_number_before_it(count: int, total: int, words: str) -> None:
+    assert f"{share_of(count, total, 'point')} {verb_of(count, total, 'holds', 'hold')}" == words
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(math.nan, "-"), (0.12345, "0.123"), (math.inf, "inf"), (1e-9, "1e-09"), (31234.5, "31200")]
+    ("value", "words"), [(math.nan, "-"), (0.12345, "0.123"), (math.inf, "inf"), (1e-9, "1e-09"), (31234.5, "31200")]
 )
-def test_a_number_has_three_digits_that_count(value: float, said: str) -> None:
-    assert number(value) == said
+def test_a_number_has_three_digits_that_count(value: float, words: str) -> None:
+    assert number(value) == words
     row = {"x": value, "x_low": 0.0, "x_high": 1.0}
-    assert with_interval(row, "x") == ("-" if math.isnan(value) else f"{said} [0, 1]")
+    assert with_interval(row, "x") == ("-" if math.isnan(value) else f"{words} [0, 1]")
 
 
 @pytest.mark.parametrize(("text", "value"), [("8/255", 8 / 255), ("0.03", 0.03), (0.5, 0.5), ("0.5/2", 0.25), (1, 1.0)])

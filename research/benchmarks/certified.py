@@ -3,9 +3,9 @@
     python research/benchmarks/certified.py FOLDER [NORM [ROWS [PROOF [MODEL ...]]]]
 
 Each model in FOLDER is a folder with `model.pt2`, and where verdicts were published `verdicts.csv` with the exact
-inputs in `centres.npy`. Prints for each model how many points got a radius above zero, how many published proofs
-(`unsat`) the radius confirms at their epsilon, the medians of radius over epsilon, of the radius and of radius over the
-distance that a fast attack finds, how many radii reach a published counter-example (none must), and seconds and passes
+inputs in `centres.npy`. Printed for each model: the number of points with a radius above zero, the published proofs
+(`unsat`) that the radius confirms at their epsilon, the medians of radius over epsilon, of the radius and of radius
+over the distance of a fast attack, the radii that reach a published counter-example (none must), and seconds and passes
 per point.
 """
 
@@ -26,7 +26,7 @@ from brittle.measure.forward import look
 
 
 def verdicts_of(folder: Path, rows: int) -> tuple[torch.Tensor, list[dict[str, str]]]:
-    """Inputs in [0, 1] and the published verdicts, in one order; those of another model of the same data where none."""
+    """Return inputs in [0, 1] and the published verdicts in one order, else those of another model of the same data."""
     table = folder / "verdicts.csv"
     if not table.exists():
         mnist = "mnist" in (folder / "meta.json").read_text().lower()
@@ -40,22 +40,22 @@ def verdicts_of(folder: Path, rows: int) -> tuple[torch.Tensor, list[dict[str, s
 
 
 def measured(folder: Path, norm: str, rows: int, proof: str) -> list[object]:
-    """One row of the table."""
+    """Return a row of the table."""
     classifier = brittle.Classifier(torch.export.load(folder / "model.pt2").module(), bounds=(0, 1))
     inputs, verdicts = verdicts_of(folder, rows)
     clean = look(classifier, inputs, [str(number) for number in range(len(inputs))], 0)
     start = time.perf_counter()
-    found = Certified(norm, proof=proof)(classifier, clean)
+    certified = Certified(norm, proof=proof)(classifier, clean)
     seconds = (time.perf_counter() - start) / len(inputs)
-    radii = found.radius.tolist()
+    radii = certified.radius.tolist()
     attacked = brittle.nearest(classifier, inputs, norm=norm, effort="fast").distance.tolist()
     reach = [radius / distance for radius, distance in zip(radii, attacked, strict=True) if distance > 0]
     pairs = list(zip(radii, verdicts, strict=True)) if verdicts else []
-    proofs = [radius >= float(one["epsilon"]) for radius, one in pairs if one["verdict"] == "unsat"]
-    ratios = [radius / float(one["epsilon"]) for radius, one in pairs]
+    proofs = [radius >= float(verdict["epsilon"]) for radius, verdict in pairs if verdict["verdict"] == "unsat"]
+    ratios = [radius / float(verdict["epsilon"]) for radius, verdict in pairs]
     column = f"cex_{norm}"
-    reached = sum(radius >= float(one[column]) for radius, one in pairs if one[column])
-    examples = sum(bool(one[column]) for _, one in pairs)
+    reached = sum(radius >= float(verdict[column]) for radius, verdict in pairs if verdict[column])
+    examples = sum(bool(verdict[column]) for _, verdict in pairs)
     return [
         folder.name,
         len(inputs),
@@ -66,8 +66,8 @@ def measured(folder: Path, norm: str, rows: int, proof: str) -> list[object]:
         float(np.median(reach)),
         f"{reached}/{examples}",
         seconds,
-        float(found.passes.double().mean()),
-        found.unsupported or "",
+        float(certified.passes.double().mean()),
+        certified.unsupported or "",
     ]
 
 
@@ -87,7 +87,7 @@ HEADER = [
 
 
 def main(arguments: list[str]) -> None:
-    """The table of all models, or of those named."""
+    """Print the table of all models, or of those in the arguments."""
     set_threads()
     root, norm, rows, proof, *names = [*arguments, *("linf", "1000", "full")[len(arguments) - 1 :]]
     folders = [Path(root) / name for name in names] or sorted(path.parent for path in Path(root).glob("*/model.pt2"))

@@ -1,10 +1,10 @@
-"""Time and memory by the number of classes, for inputs of 3 x 224 x 224; and what leaving classes out costs.
+"""Time and memory by the number of classes, for inputs of 3 x 224 x 224; and the error of leaving classes out.
 
     python research/benchmarks/classes.py
 
-Each score and number of classes in a process of its own, with a network that is nothing but small, so that what grows
-with the classes shows. Then a network of 100 classes, trained here on pairs of the digits of scikit-learn side by side:
-the flip probability with all competitors beside that with the 20 that can win, and with the 20 nearest by logit.
+Each score and number of classes runs in a separate process, with a small network, so that growth with the classes
+shows. Then a network of 100 classes, trained here on pairs of the digits of scikit-learn side by side: the flip
+probability with all competitors, with the 20 that can win, and with the 20 nearest by logit.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def measure(name: str, classes: int) -> None:
 
 @cache
 def digits() -> tuple[Tensor, Tensor]:
-    """The digits and their labels."""
+    """Return the digits and their labels."""
     images, labels = load_digits(return_X_y=True)
     return torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
 
 
 def pairs(count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Two digits side by side, and the number that they make."""
+    """Return pairs of digits side by side, and the number that they make."""
     images, labels = digits()
     chosen = torch.randint(len(images), (2, count), generator=torch.Generator().manual_seed(seed))
-    both, y = [images[part].view(-1, 1, 8, 8) for part in chosen], labels[chosen]
-    return torch.cat(both, dim=3), 10 * y[0] + y[1]
+    halves, y = [images[part].view(-1, 1, 8, 8) for part in chosen], labels[chosen]
+    return torch.cat(halves, dim=3), 10 * y[0] + y[1]
 
 
 def trained() -> nn.Module:
-    """A network of 100 classes."""
+    """Train a network of 100 classes."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 100))
     optimiser = torch.optim.Adam(network.parameters(), 2e-3)
@@ -76,24 +76,24 @@ def trained() -> nn.Module:
 
 
 def left_out() -> None:
-    """Errors of keeping 20 of 99 competitors."""
+    """Print the errors of keeping 20 of 99 competitors."""
     network, (x, y) = trained(), pairs(500, 10_000)
-    right = float((network(x).argmax(1) == y).float().mean())
+    accuracy = float((network(x).argmax(1) == y).float().mean())
     rows: list[list[object]] = []
     for score in (Moments(0.3), Taylor(0.3)):
-        every = score(brittle.Classifier(network, bounds=(0, 1)), x)
+        complete = score(brittle.Classifier(network, bounds=(0, 1)), x)
         forward.ALL_CLASSES_UP_TO = 99
-        few = score(brittle.Classifier(network, bounds=(0, 1)), x)
+        shortened = score(brittle.Classifier(network, bounds=(0, 1)), x)
         forward.ALL_CLASSES_UP_TO = 100
-        off = (few.value - every.value).abs()
-        share = float((off / (every.high - every.low)).nanmean())
-        rows.append([score.name, float(every.value.mean()), float(off.mean()), float(off.max()), share])
-    print(f"pairs of digits, 100 classes, {right:.1%} of 500 right, sigma 0.3")
+        off = (shortened.value - complete.value).abs()
+        share = float((off / (complete.high - complete.low)).nanmean())
+        rows.append([score.name, float(complete.value.mean()), float(off.mean()), float(off.max()), share])
+    print(f"pairs of digits, 100 classes, {accuracy:.1%} of 500 right, sigma 0.3")
     print_table(["20 of 99 kept", "mean flip probability", "mean error", "largest", "mean, in intervals"], rows)
 
 
 def main(arguments: list[str]) -> None:
-    """Every score and number of classes in a process of its own, or one in this; then what is left out."""
+    """Measure every score and number of classes in a separate process, or one in this; then the left-out classes."""
     if arguments:
         measure(arguments[0], int(arguments[1]))
         return
@@ -105,8 +105,8 @@ def main(arguments: list[str]) -> None:
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             row += map(float, done.stdout.split())
         rows.append(row)
-    named = [f"{what}, {classes}" for classes in CLASSES for what in ("seconds a point", "MiB")]
-    print_table(["classes", *named], rows)
+    columns = [f"{unit}, {classes}" for classes in CLASSES for unit in ("seconds a point", "MiB")]
+    print_table(["classes", *columns], rows)
     left_out()
 
 

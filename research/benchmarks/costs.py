@@ -1,4 +1,4 @@
-"""What a run costs: time by size of network and number of points, disk a point.
+"""Cost of a run: time by size of network and number of points, disk per point.
 
     python research/benchmarks/costs.py
 
@@ -23,7 +23,7 @@ from brittle.scores import InputMargin, LogitMargin, Score, Shrinkage, Softmax
 from brittle.text import duration
 
 DOLLARS = 0.05
-"""An hour of one processor, of machines that may be taken away."""
+"""Price of an hour of one processor, of machines without guarantee."""
 
 POINTS = (1_000, 50_000, 1_000_000, 1_000_000_000)
 
@@ -35,7 +35,7 @@ CHOICES: dict[str, list[Score]] = {
 
 
 def networks() -> dict[str, tuple[nn.Module, tuple[int, ...], int]]:
-    """Networks of four sizes, the shape of their inputs, and how many points are scored."""
+    """Return networks of four sizes, the shape of their inputs, and the number of scored points."""
     torch.manual_seed(0)
     perceptron = nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
     convolutions = nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU()
@@ -49,7 +49,7 @@ def networks() -> dict[str, tuple[nn.Module, tuple[int, ...], int]]:
 
 
 def measure(network: nn.Module, shape: tuple[int, ...], count: int, scores: list[Score]) -> tuple[float, float]:
-    """Seconds and bytes a point."""
+    """Measure seconds and bytes per point."""
     x = torch.rand(count, *shape, generator=torch.Generator().manual_seed(1))
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "run"
@@ -61,18 +61,18 @@ def measure(network: nn.Module, shape: tuple[int, ...], count: int, scores: list
 
 
 def main() -> None:
-    """Both tables."""
+    """Print both tables."""
     torch.set_num_threads(1)
     print(f"1 thread, torch {torch.__version__}")
-    each: list[list[object]] = []
+    by_network: list[list[object]] = []
     by_points: list[list[object]] = []
     for name, (network, shape, count) in networks().items():
-        found = {choice: measure(network.eval(), shape, count, scores) for choice, scores in CHOICES.items()}
-        seconds, size = found["shrinkage"]
-        each.append([name, *(own for own, _ in found.values()), size])
+        costs = {choice: measure(network.eval(), shape, count, scores) for choice, scores in CHOICES.items()}
+        seconds, size = costs["shrinkage"]
+        by_network.append([name, *(time for time, _ in costs.values()), size])
         times = [duration(seconds * points) for points in POINTS]
         by_points.append([name, *times, f"{DOLLARS * seconds * POINTS[-1] / 3600:,.0f}"])
-    print_table(["seconds a point", *CHOICES, "bytes"], each)
+    print_table(["seconds a point", *CHOICES, "bytes"], by_network)
     print_table(["shrinkage, one processor", *(f"{points:,}" for points in POINTS), "dollars for the last"], by_points)
 
 

@@ -1,11 +1,11 @@
-"""What the default decides, and how far its values are off, with counting of as many copies of every point.
+"""Decisions and errors of the default, compared with counting as many copies of every point.
 
     python research/benchmarks/decided.py [--points 150] [--reference 10000] [MODEL.pt2 DATA SIGMA ...]
 
-Without networks of your own four are trained on the handwritten digits of scikit-learn (`HELD_OUT` of
+Without your own networks, four are trained on the handwritten digits of scikit-learn (`HELD_OUT` of
 `research/benchmarks/shrinkage.py`): they took part in no choice of `shrinkage`, nor of when copies stop or get mirror
-images. The reference is plain counting over draws of its own, without code of the package; what its own error adds to a
-mean square, `p (1 - p) / (n - 1)`, is taken off. Printed for each network and sigma, at limit 0.9 and confidence 0.99:
+images. The reference is plain counting over separate draws, without code of the package; its own part of a mean square
+error, `p (1 - p) / (n - 1)`, is subtracted. Printed for each network and sigma, at limit 0.9 and confidence 0.99:
 
 - points that the default decides, its copies in the mean and CPU seconds; points that 1,000 independent copies of each
   decide by the interval of Clopper and Pearson, in the mean over such counts;
@@ -47,7 +47,7 @@ def reference(task: Task, draws: int) -> Tensor:
 
 
 def expected_decided(truth: Tensor) -> float:
-    """Return how many points so many independent copies of each decide, in the mean."""
+    """Return the mean number of points that `COUNT` independent copies of each decide."""
     flips = np.arange(COUNT + 1)
     low, high = clopper_pearson(flips, COUNT, CONFIDENCE)
     decides = (high <= 1.0 - LIMIT) | (low >= 1.0 - LIMIT)
@@ -60,7 +60,7 @@ def show(task: Task, draws: int, ratios: dict[str, list[float]]) -> None:
     spread = float((truth * (1.0 - truth)).mean())
 
     def score(**rule: float | None) -> tuple[brittle.Table, float, float]:
-        """Score the points; the table, copies in the mean, and the error by that of counting as many."""
+        """Score the points; return the table, the mean copies, and the error relative to counting as many."""
         table = brittle.score(classifier, task.points, [Shrinkage(task.sigma, **rule)])  # type: ignore[arg-type]
         (column,) = table.columns
         copies = float(column.passes.mean()) - 1.0
@@ -75,15 +75,19 @@ def show(task: Task, draws: int, ratios: dict[str, list[float]]) -> None:
         f"{task.name}, sigma {task.sigma:g}: {count} of {len(truth)} decided, {copies:.0f} copies, {seconds:.2f} s; "
         f"{expected_decided(truth):.0f} by {COUNT} copies of each"
     )
-    for most in COPIES:
-        (_, copies, error), (_, _, fixed) = score(draws=most), score(draws=most, limit=None)
-        print(f"  {most:5d} at most, {copies:.0f} in the mean: {error:.2f}; of every point {fixed:.2f}", flush=True)
-        for name, value in ((f"{most} copies", copies), (f"{most} default", error), (f"{most} of every point", fixed)):
+    for limit in COPIES:
+        (_, copies, error), (_, _, fixed) = score(draws=limit), score(draws=limit, limit=None)
+        print(f"  {limit:5d} at most, {copies:.0f} in the mean: {error:.2f}; of every point {fixed:.2f}", flush=True)
+        for name, value in (
+            (f"{limit} copies", copies),
+            (f"{limit} default", error),
+            (f"{limit} of every point", fixed),
+        ):
             ratios.setdefault(name, []).append(value)
 
 
 def main() -> None:
-    """Print every task, and what holds over all."""
+    """Print every task, and means over all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=150)
     parser.add_argument("--reference", type=int, default=10_000)

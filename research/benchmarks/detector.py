@@ -1,4 +1,4 @@
-"""What a detector costs: the network with the detector built in against the bare network, one forward pass each.
+"""Cost of a detector: the network with the detector built in against the bare network, one forward pass each.
 
     python research/benchmarks/detector.py [MODEL.pt2 ...]
 
@@ -25,26 +25,26 @@ BATCH, ROUNDS, AIM = 64, 12, 1.05
 
 
 def run(network: nn.Module, inputs: Tensor) -> None:
-    """One forward pass without gradients."""
+    """Run one forward pass without gradients."""
     with torch.no_grad():
         network(inputs)
 
 
 def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
-    """A row for each score: time of the bare and of the wrapped network, and their ratio."""
+    """Return a row for each score: time of the bare and of the wrapped network, and their ratio."""
     classifier = brittle.Classifier(network)
     rows: list[list[object]] = []
     for score, reading in READINGS.items():
         if score == "pseudo_margin" or (reading.uses_features and not has_head(classifier)):
             continue
         wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0)
-        bare, own = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
-        rows.append([name, score, bare, own, own / bare, "yes" if own / bare <= AIM else "no"])
+        bare, detecting = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
+        rows.append([name, score, bare, detecting, detecting / bare, "yes" if detecting / bare <= AIM else "no"])
     return rows
 
 
 def has_head(classifier: brittle.Classifier) -> bool:
-    """Whether features can be seen."""
+    """Return whether the network has a head, so that its features can be read."""
     try:
         return classifier.head is not None
     except brittle.errors.ModelError:

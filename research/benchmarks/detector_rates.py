@@ -1,4 +1,4 @@
-"""Do the rates that a detector of the average case states hold on points that it has not seen?
+"""Rates that a detector of the average case states, checked on points that it has not seen.
 
     python research/benchmarks/detector_rates.py [--points 1000] [--limit 0.9] [--tpr 0.9] [--splits 20]
         [--confidence 0.9] [--draws 200] [--runs FOLDER] MODEL.pt2 DATA SIGMA [MODEL.pt2 DATA SIGMA ...]
@@ -32,7 +32,7 @@ from brittle.analysis import decide
 from brittle.analysis.detection import auroc
 from brittle.data import open_points
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.network import READINGS, oriented
+from brittle.extensions.detector.network import READINGS, orient
 from brittle.extensions.detector.results import Rate
 from brittle.model.loading.load import load_model
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, MonteCarlo, ProbabilityMargin, Softmax
@@ -42,32 +42,32 @@ MOST_DRAWS = 10_000
 SCORES = (LogitMargin(), ProbabilityMargin(), MaxProbability(), Entropy(), Softmax(), FeatureMargin())
 
 
-def scored(model: str, data: str, sigma: float, given: argparse.Namespace) -> Table:
-    """The run of one network; one that lies in the folder of the runs already is read."""
-    rule = {"draws": MOST_DRAWS, "limit": given.limit} if given.draws is None else {"draws": given.draws}
-    out = None if given.runs is None else given.runs / f"{Path(model).parent.name}-{sigma:g}-{rule['draws']}"
+def scored(model: str, data: str, sigma: float, arguments: argparse.Namespace) -> Table:
+    """Score one network, or read its run from the folder of the runs."""
+    rule = {"draws": MOST_DRAWS, "limit": arguments.limit} if arguments.draws is None else {"draws": arguments.draws}
+    out = None if arguments.runs is None else arguments.runs / f"{Path(model).parent.name}-{sigma:g}-{rule['draws']}"
     if out is not None and out.exists():
         return brittle.read_table(out)
-    points = open_points(data, split="test", limit=given.points)
+    points = open_points(data, split="test", limit=arguments.points)
     classifier = brittle.Classifier(load_model(model).module)
     return brittle.score(classifier, points, [MonteCarlo(sigma, **rule), *SCORES], out=out)
 
 
-def part(table: Table, kept: NDArray[np.bool_]) -> Table:
-    """The run of some of the points, `[N]`."""
-    points = table.points.filter(pa.array(kept))
+def part(table: Table, chosen: NDArray[np.bool_]) -> Table:
+    """Return the run of the `chosen` points, `[N]`."""
+    points = table.points.filter(pa.array(chosen))
     ids = set(points["point"].to_pylist())
     mask = pa.array([point in ids for point in table.scores["point"].to_pylist()])
     return replace(table, points=points, scores=table.scores.filter(mask))
 
 
 def safety(table: Table, score: str) -> NDArray[np.float64]:
-    """A score of the points, larger where safer, `[N]`."""
-    return np.asarray(oriented(READINGS[score], table[score].value.to_numpy()))
+    """Return a score of the points, larger where safer, `[N]`."""
+    return np.asarray(orient(READINGS[score], table[score].value.to_numpy()))
 
 
 def aurocs(table: Table, limit: float) -> list[list[object]]:
-    """A row for each score: how well it tells points that break from those that hold."""
+    """Return a row for each score: its AUROC between points that break and points that hold."""
     states = decide(table, limit)["state"].to_numpy(object)
     rows: list[list[object]] = []
     for score in SCORES:
@@ -77,12 +77,12 @@ def aurocs(table: Table, limit: float) -> list[list[object]]:
     return rows
 
 
-def differs(stated: Rate, found: Rate, confidence: float) -> bool:
-    """Whether two rates differ by the exact test, however the undecided points of both are counted.
+def differs(stated: Rate, observed: Rate, confidence: float) -> bool:
+    """Return whether two rates differ by the exact test, however the undecided points of both are counted.
 
-    They do not where the shares that the two can have overlap: some way to count makes them equal.
+    They do not differ where their possible shares overlap: some way to count makes them equal.
     """
-    ours, theirs = ways(stated), ways(found)
+    ours, theirs = ways(stated), ways(observed)
     if (
         ours[0][0] * theirs[1][1] <= theirs[1][0] * ours[0][1]
         and theirs[0][0] * ours[1][1] <= ours[1][0] * theirs[0][1]
@@ -90,48 +90,55 @@ def differs(stated: Rate, found: Rate, confidence: float) -> bool:
         return False
     pairs = ((ours[1], theirs[0]), (ours[0], theirs[1]))
     tables = [[[hits, total - hits] for hits, total in pair] for pair in pairs]
-    return max(float(fisher_exact(one).pvalue) for one in tables) <= 1.0 - confidence  # type: ignore[attr-defined]
+    return max(float(fisher_exact(table).pvalue) for table in tables) <= 1.0 - confidence  # type: ignore[attr-defined]
 
 
 def ways(rate: Rate) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The lowest and the highest way to count: flagged, and points."""
+    """Return the lowest and the highest count: flagged, and points."""
     more = rate.undecided_flagged
     return (rate.flagged, rate.points + rate.undecided - more), (rate.flagged + more, rate.points + more)
 
 
-def inside(stated: Rate, found: Rate) -> bool:
-    """Whether a rate may lie in the interval that another states."""
-    low, high = (hits / total if total else 0.5 for hits, total in ways(found))
+def inside(stated: Rate, observed: Rate) -> bool:
+    """Return whether a rate may lie in the interval that another states."""
+    low, high = (hits / total if total else 0.5 for hits, total in ways(observed))
     return low <= stated.high and high >= stated.low
 
 
-def splits(table: Table, score: str, given: argparse.Namespace) -> list[object]:
-    """A row: what the detectors of random halves state, and what their flags do on the other halves."""
-    states = decide(table, given.limit)["state"].to_numpy(object)
+def splits(table: Table, score: str, arguments: argparse.Namespace) -> list[object]:
+    """Return a row: stated rates of detectors of random halves, and the rates of their flags on the other halves."""
+    states = decide(table, arguments.limit)["state"].to_numpy(object)
     outside, within, rates = Counter[str](), Counter[str](), []
-    for seed in range(given.splits):
+    for seed in range(arguments.splits):
         half = np.random.default_rng(seed).permutation(len(states)) < len(states) // 2
-        found = Detector.fit(
-            part(table, half), limit=given.limit, tpr=given.tpr, score=score, confidence=given.confidence, seed=seed
+        detector = Detector.fit(
+            part(table, half),
+            limit=arguments.limit,
+            tpr=arguments.tpr,
+            score=score,
+            confidence=arguments.confidence,
+            seed=seed,
         )
-        flags, other = found.flag(safety(table, found.score)), ~half
-        undecided = flags[other & (states == "undecided")]
+        flags, held_out = detector.flag(safety(table, detector.score)), ~half
+        undecided = flags[held_out & (states == "undecided")]
         for name, stated, kind in (
-            ("tpr", found.true_positives, "breaks"),
-            ("fpr", found.false_positives, "holds"),
+            ("tpr", detector.true_positives, "breaks"),
+            ("fpr", detector.false_positives, "holds"),
         ):
-            own = flags[other & (states == kind)]
-            seen = Rate(int(own.sum()), own.size, given.confidence, undecided.size, int(undecided.sum()))
-            outside[name] += differs(stated, seen, given.confidence)
-            within[name] += inside(stated, seen)
-            rates.append((name, seen.value or 0.0))
-    means = [f"{np.mean([value for one, value in rates if one == name]):.3f}" for name in ("tpr", "fpr")]
-    counts = [f"{counter[name]} of {given.splits}" for counter in (outside, within) for name in ("tpr", "fpr")]
+            flagged = flags[held_out & (states == kind)]
+            observed = Rate(
+                int(flagged.sum()), flagged.size, arguments.confidence, undecided.size, int(undecided.sum())
+            )
+            outside[name] += differs(stated, observed, arguments.confidence)
+            within[name] += inside(stated, observed)
+            rates.append((name, observed.value or 0.0))
+    means = [f"{np.mean([value for kind, value in rates if kind == name]):.3f}" for name in ("tpr", "fpr")]
+    counts = [f"{counter[name]} of {arguments.splits}" for counter in (outside, within) for name in ("tpr", "fpr")]
     return [score, *means, *counts]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """All networks."""
+    """Check all networks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("networks", nargs="+", metavar="MODEL.pt2 DATA SIGMA")
     parser.add_argument("--points", type=int, default=1000)
@@ -141,20 +148,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--draws", type=int, default=None, help="a fixed number of noisy copies of each point")
     parser.add_argument("--runs", type=Path, default=None, help="a folder to keep the runs in")
-    given = parser.parse_args(arguments)
-    if len(given.networks) % 3:
+    options = parser.parse_args(arguments)
+    if len(options.networks) % 3:
         parser.error("MODEL.pt2, DATA and SIGMA come in threes")
     set_threads()
-    for model, data, sigma in zip(given.networks[::3], given.networks[1::3], given.networks[2::3], strict=True):
-        table = scored(model, data, float(sigma), given)
-        states = Counter(decide(table, given.limit)["state"].tolist())
-        print(f"\n{Path(model).parent.name}, sigma {sigma}, limit {given.limit:g}: {dict(states)}")
-        print_table(["score", "AUROC", "99%"], aurocs(table, given.limit))
+    for model, data, sigma in zip(options.networks[::3], options.networks[1::3], options.networks[2::3], strict=True):
+        table = scored(model, data, float(sigma), options)
+        states = Counter(decide(table, options.limit)["state"].tolist())
+        print(f"\n{Path(model).parent.name}, sigma {sigma}, limit {options.limit:g}: {dict(states)}")
+        print_table(["score", "AUROC", "99%"], aurocs(table, options.limit))
         header = ["detectors of halves", "mean tpr", "mean fpr", "tpr outside", "fpr outside"]
-        rows = [splits(table, score, given) for score in ("logit_margin", "feature_margin")]
+        rows = [splits(table, score, options) for score in ("logit_margin", "feature_margin")]
         print_table([*header, "tpr in interval", "fpr in interval"], rows)
-    allowed = given.splits * (1.0 - given.confidence)
-    print(f"\noutside by the exact test: at most {allowed:.1f} of {given.splits} in the mean is nominal")
+    allowed = options.splits * (1.0 - options.confidence)
+    print(f"\noutside by the exact test: at most {allowed:.1f} of {options.splits} in the mean is nominal")
 
 
 if __name__ == "__main__":

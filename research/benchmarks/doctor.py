@@ -1,10 +1,10 @@
-"""Whether the doctor names what is wrong with networks of others, and what its checks cost.
+"""Findings of the doctor on networks of others, and the cost of its checks.
 
     python research/benchmarks/doctor.py MODELS DATA
 
 MODELS holds one folder for each network, with `model.pt2` and `meta.json` (which names its `dataset`), DATA one for
 each data set. Every network is examined with scores that differentiate, in single and in double precision; one without
-its data is given uniform noise. Prints what was found, the share of the change that gradients miss, and the passes.
+its data gets uniform noise. Printed: the findings, the share of the change that gradients miss, and the passes.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ ROWS = 64
 
 
 def main() -> None:
-    """Every network of the folder."""
+    """Examine every network of the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("models", type=Path)
     parser.add_argument("data", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'network':<34}{'precision':<11}{'found':<34}{'missed':>8}{'forward':>9}{'backward':>9}")
-    for folder in sorted(path.parent for path in given.models.glob("*/model.pt2")):
+    for folder in sorted(path.parent for path in arguments.models.glob("*/model.pt2")):
         meta = json.loads((folder / "meta.json").read_text())
         for dtype in (torch.float32, torch.float64):
-            print(f"{folder.name:<34}{str(dtype).removeprefix('torch.'):<11}{examine(folder, meta, given.data, dtype)}")
+            findings = examine(folder, meta, arguments.data, dtype)
+            print(f"{folder.name:<34}{str(dtype).removeprefix('torch.'):<11}{findings}")
 
 
 def examine(folder: Path, meta: dict, data: Path, dtype: torch.dtype) -> str:
-    """What is found in one network."""
+    """Return the line of one network."""
     module = load_model(folder / "model.pt2").module
     if dtype == torch.float64 and not _in_double(module, meta):
         return "not exported for it"
@@ -51,11 +52,11 @@ def examine(folder: Path, meta: dict, data: Path, dtype: torch.dtype) -> str:
     subject = doctor.Subject(classifier, batch, points.labels, SCORES, 0, ROWS, points)
     with classifier.evaluating():
         outcomes = doctor.run_all(subject)
-        spent = (classifier.forward_passes / ROWS, classifier.backward_passes / ROWS)
+        passes = (classifier.forward_passes / ROWS, classifier.backward_passes / ROWS)
         best = best_slopes(subject)
     codes = ", ".join(sorted({outcome.code for outcome in outcomes if outcome.code})) or "nothing"
-    least = float("nan") if best is None or best.missed is None else best.missed
-    return f"{codes:<34}{least:>8.4f}{spent[0]:>9.1f}{spent[1]:>9.1f}"
+    missed = float("nan") if best is None or best.missed is None else best.missed
+    return f"{codes:<34}{missed:>8.4f}{passes[0]:>9.1f}{passes[1]:>9.1f}"
 
 
 def _points(meta: dict, data: Path, dtype: torch.dtype) -> Points:
@@ -69,7 +70,7 @@ def _points(meta: dict, data: Path, dtype: torch.dtype) -> Points:
 
 
 def _in_double(module: torch.nn.Module, meta: dict) -> bool:
-    """Convert the network to double precision; whether it runs there (an export may have fixed single precision)."""
+    """Convert the network to double precision; return whether it runs (an export may have fixed single precision)."""
     module.double()
     try:
         module(torch.zeros(2, *meta["input_chw"], dtype=torch.float64))

@@ -1,10 +1,10 @@
-"""Whether the doctor is silent about healthy networks and names what is wrong with broken ones, on trained networks.
+"""False alarms of the doctor on healthy trained networks, and its findings on broken ones.
 
     PYTHONPATH=tests python research/benchmarks/doctor_trained.py DATA
 
-DATA holds what `SETS` names. Networks of seven kinds are trained on each set; no check was made with one. Each is
-examined healthy with four right ways of preprocessing (112 combinations), and broken in the ways of `DEFECTS`. Prints
-how many healthy ones raise an alarm, and of each defect how many are found under its name.
+DATA holds the files of `SETS`. Networks of seven kinds are trained on each set; no check was made with one. Each is
+examined healthy with four correct kinds of preprocessing (112 combinations), and with each of `DEFECTS`. Printed: the
+number of healthy ones with an alarm, and for each defect the number found under its name.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SETS = {
     "cifar10": ("cifar10", "train", "test"),
     "x-rays": ("pneumoniamnist/pneumoniamnist.npz", "train", "test"),
 }
-"""Folder or file, and the splits to train on and to look at; None takes a third of the first."""
+"""Folder or file, and the splits for training and for tests; None takes a third of the first."""
 
 FORGOTTEN = 0.2
-"""Share of the test images that a forgotten preprocessing must cost to be one."""
+"""Smallest loss of accuracy for which a forgotten preprocessing counts."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Case:
     """A network with data and a declaration.
 
     Attributes:
-        model: what is examined.
+        model: the examined network.
         x: inputs, `[N, *shape]`.
         y: labels, `[N]`.
-        declared: of the classifier.
+        declared: declaration of the classifier.
     """
 
     model: nn.Module
@@ -64,10 +64,10 @@ class Trained:
     Attributes:
         body: the network up to its features.
         head: the last layer.
-        x: `[N, C, H, W]`.
-        y: `[N]`.
-        mean: of the channels of the training images.
-        std: likewise.
+        x: test images, `[N, C, H, W]`.
+        y: their labels, `[N]`.
+        mean: mean of each channel of the training images.
+        std: standard deviation of each channel.
     """
 
     body: nn.Module
@@ -82,7 +82,7 @@ class Trained:
 
     @property
     def healthy(self) -> Case:
-        """The network with its preprocessing inside, from 0 to 1."""
+        """Return the network with its preprocessing inside, for inputs from 0 to 1."""
         return Case(self.changed(), self.x, self.y, {})
 
     def normalised(self, x: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class Trained:
 
 
 class Changed(nn.Module):
-    """A trained network with something done to its input, features or scores."""
+    """A trained network with a change of its input, features or scores."""
 
     mean: Tensor
     std: Tensor
@@ -164,8 +164,8 @@ def convolutions(channels: int, side: int) -> tuple[nn.Module, int]:
 
 
 def residual(channels: int, side: int) -> tuple[nn.Module, int]:
-    first = [nn.Conv2d(channels, 16, 3, 2, 1), nn.BatchNorm2d(16), nn.ReLU()]
-    return nn.Sequential(*first, Shortcut(16), nn.MaxPool2d(2), Shortcut(16), nn.AdaptiveAvgPool2d(2), nn.Flatten()), 64
+    stem = [nn.Conv2d(channels, 16, 3, 2, 1), nn.BatchNorm2d(16), nn.ReLU()]
+    return nn.Sequential(*stem, Shortcut(16), nn.MaxPool2d(2), Shortcut(16), nn.AdaptiveAvgPool2d(2), nn.Flatten()), 64
 
 
 KINDS: dict[str, Callable[[int, int], tuple[nn.Module, int]]] = {
@@ -184,7 +184,7 @@ HEALTHY: dict[str, Callable[[Trained], Case]] = {
     "bytes": lambda it: Case(it.changed(scale=255.0), 255 * it.x, it.y, {"bounds": (0, 255)}),
     "before": lambda it: Case(it.changed(False), it.normalised(it.x), it.y, {"bounds": "none"}),
 }
-"""Right ways of preprocessing."""
+"""Correct kinds of preprocessing."""
 
 
 def half_detached(features: Tensor) -> Tensor:
@@ -234,41 +234,41 @@ DEFECTS: dict[str, tuple[str, Callable[[Trained], Case]]] = {
     "mean and std twice": ("preprocessing", lambda it: _with(it.healthy, declared={"mean": it.mean, "std": it.std})),
     "0 to 1 for 0 to 255": ("preprocessing", lambda it: _with(it.healthy, model=it.changed(scale=255.0))),
 }
-"""The code of each, and how it is made."""
+"""Code and maker of each defect."""
 
 
 def main() -> None:
-    """Every kind of network on every set."""
+    """Examine every kind of network on every set."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("data", type=Path)
-    given = parser.parse_args()
-    alarms, healthy, found, made = Counter[str](), 0, Counter[str](), Counter[str]()
-    for name, trained in networks(given.data):
-        own = accuracy(trained.healthy)
-        for way, make in HEALTHY.items():
+    arguments = parser.parse_args()
+    alarms, healthy, detections, trials = Counter[str](), 0, Counter[str](), Counter[str]()
+    for name, trained in networks(arguments.data):
+        accuracy_healthy = accuracy(trained.healthy)
+        for preprocessing, make in HEALTHY.items():
             codes = examine(make(trained))
             healthy += 1
             alarms.update(codes)
             if codes:
-                print(f"{name}, {way}: {', '.join(sorted(codes))}")
+                print(f"{name}, {preprocessing}: {', '.join(sorted(codes))}")
         for defect, (code, make) in DEFECTS.items():
             case = make(trained)
-            if not broken(case, code, own):
+            if not broken(case, code, accuracy_healthy):
                 continue
             codes = examine(case)
-            made[defect] += 1
-            found[defect] += code in codes
+            trials[defect] += 1
+            detections[defect] += code in codes
             if code not in codes:
                 print(f"{name}, {defect}: {', '.join(sorted(codes)) or 'nothing'}")
     print(f"\n{healthy} healthy combinations, {alarms.total()} false alarms {dict(alarms) or ''}\n")
     print(f"{'defect':<26}{'code':<26}{'found':>6}{'of':>5}")
     for defect, (code, _) in DEFECTS.items():
-        print(f"{defect:<26}{code:<26}{found[defect]:>6}{made[defect]:>5}")
-    print(f"{'all':<52}{found.total():>6}{made.total():>5}")
+        print(f"{defect:<26}{code:<26}{detections[defect]:>6}{trials[defect]:>5}")
+    print(f"{'all':<52}{detections.total():>6}{trials.total():>5}")
 
 
 def networks(data: Path) -> Iterator[tuple[str, Trained]]:
-    """Every kind of network trained on every set, with its name and test accuracy."""
+    """Train every kind of network on every set, and return it with its name and test accuracy."""
     for number, (name, place) in enumerate(SETS.items()):
         x, y, test_x, test_y = _images(data, *place)
         mean, std = x.mean((0, 2, 3)), x.std((0, 2, 3))
@@ -288,13 +288,13 @@ def _images(data: Path, place: str, train: str, test: str | None) -> tuple[Tenso
     if test is not None:
         return x, y, *_read(data / place, test, LOOKED_AT)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-    first, last = order[: 2 * len(x) // 3], order[2 * len(x) // 3 :]
-    return x[first], y[first], x[last], y[last]
+    training, testing = order[: 2 * len(x) // 3], order[2 * len(x) // 3 :]
+    return x[training], y[training], x[testing], y[testing]
 
 
-def _read(path: Path, split: str, most: int) -> tuple[Tensor, Tensor]:
-    points = open_points(path, split=split, limit=most, scale_uint8=path.suffix == ".npz")
-    batch = next(iter(points.batches(most)))
+def _read(path: Path, split: str, count: int) -> tuple[Tensor, Tensor]:
+    points = open_points(path, split=split, limit=count, scale_uint8=path.suffix == ".npz")
+    batch = next(iter(points.batches(count)))
     return batch.inputs, torch.tensor(batch.labels)
 
 
@@ -308,22 +308,22 @@ def _train(network: nn.Module, x: Tensor, y: Tensor) -> None:
 
 
 def accuracy(case: Case) -> float:
-    """Share of the labels that are right."""
+    """Return the share of correct predictions."""
     classifier = brittle.Classifier(case.model, **case.declared)
     with classifier.evaluating(), torch.no_grad():
         return float((classifier(case.x).argmax(dim=1) == case.y).double().mean())
 
 
-def broken(case: Case, code: str, own: float) -> bool:
-    """Whether it is broken at all: grey images are the same rows channels last, and some networks lose little.
+def broken(case: Case, code: str, healthy_accuracy: float) -> bool:
+    """Return whether a defect changes anything: grey images stay the same channels last, and some networks lose little.
 
     Args:
         case: the broken network or data.
-        code: what it should be called.
-        own: accuracy of the healthy network.
+        code: expected code.
+        healthy_accuracy: accuracy of the healthy network.
     """
     if code == "preprocessing":
-        return accuracy(case) <= own - FORGOTTEN
+        return accuracy(case) <= healthy_accuracy - FORGOTTEN
     if code != "layout":
         return True
     try:
@@ -334,7 +334,7 @@ def broken(case: Case, code: str, own: float) -> bool:
 
 
 def examine(case: Case) -> set[str]:
-    """The codes of what the checks find."""
+    """Return the codes of the checks' findings."""
     points = array_points(case.x, case.y, layout="nchw" if case.x.dim() == 4 else None, bounds="none")
     classifier = brittle.Classifier(case.model, **case.declared)
     batch = next(iter(points.batches(LOOKED_AT)))

@@ -1,16 +1,16 @@
-"""How many noisy copies rules take to tell on which side of a limit the share of copies lies that keep a prediction.
+"""Noisy copies that rules need to decide whether the share of copies with the same prediction reaches a limit.
 
     python research/benchmarks/draws_by_need.py [--limits 0.9 0.5 0.99] [--confidence 0.99] [--cap 1000]
 
-Every rule stops where it speaks with half of `1 - confidence` against one side, and at `cap` copies. All but the bets
-are functions of the counts, so their means are exact: the walk of the counts is followed copy by copy. The bets depend
-on the order of the copies; theirs are means over 1,000 simulated points. Printed for each limit:
+Every rule stops where it rejects one side at half of `1 - confidence`, and at `cap` copies. All but the bets are
+functions of the counts, so their means are exact: the walk of the counts is computed copy by copy. The bets depend on
+the order of the copies; their means are over 1,000 simulated points. Printed for each limit:
 
 - the fewest copies in the mean, `log(2 / a) / KL(p, limit)` (Wald), by probability of keeping;
 - for each rule the ratio to the fewest (or, where these are above the cap, the mean in brackets), the largest ratio and
   the shares that are undecided at the cap, of the ten probabilities that are hardest to tell from the limit;
-- the same of the package and of Jeffreys' prior where they look more seldom: first look, growth, number of looks; and
-  of `shrinkage` and `monte_carlo`, which also stop where the cap will hardly decide;
+- the same for the package and for Jeffreys' prior with fewer looks: first look, growth, number of looks; and for
+  `shrinkage` and `monte_carlo`, which also stop where the cap will hardly decide;
 - for counts of 50, 200 and 1,000 copies the widths of the intervals.
 
 `known` knows the probability, so no prior, pilot or logit margin does better while the interval holds at any stop;
@@ -35,24 +35,26 @@ SEQUENCES = 1000
 SHARES = (0.0, 0.05, 0.1, 0.5)
 
 Evidence = Callable[[NDArray, NDArray, float | NDArray], NDArray]
-"""Logarithm of the evidence that a proportion is below the third argument, from successes and trials."""
+"""Function of successes, trials and a bound: logarithm of the evidence that the proportion is below the bound."""
 
 
 def beta(a: float, b: float, copies: float = 0.0, cut: bool = True) -> Evidence:
-    """Likelihood ratios averaged over a beta distribution, to which a number of copies with the proportion is added."""
+    """Average likelihood ratios over a beta distribution with a number of copies at the proportion added."""
 
     def evidence(k: NDArray, n: NDArray, q: float | NDArray) -> NDArray:
-        first, second = a + copies * q, b + copies * (1 - q)
-        ratio = special.betaln(k + first, n - k + second) - special.betaln(first, second)
+        successes, failures = a + copies * q, b + copies * (1 - q)
+        ratio = special.betaln(k + successes, n - k + failures) - special.betaln(successes, failures)
         if cut:
-            ratio += np.log(special.betainc(k + first, n - k + second, q) / special.betainc(first, second, q))
+            ratio += np.log(
+                special.betainc(k + successes, n - k + failures, q) / special.betainc(successes, failures, q)
+            )
         return ratio - special.xlogy(k, q) - special.xlog1py(n - k, -q)
 
     return evidence
 
 
 def alternatives(place: Callable[[NDArray], NDArray], weights: Sequence[float] | NDArray) -> Evidence:
-    """Likelihood ratios of proportions that depend on the one in question."""
+    """Average likelihood ratios of proportions that depend on the tested one."""
 
     def evidence(k: NDArray, n: NDArray, q: float | NDArray) -> NDArray:
         k, n, q = (np.asarray(argument, float)[..., None] for argument in (k, n, q))
@@ -65,7 +67,7 @@ def alternatives(place: Callable[[NDArray], NDArray], weights: Sequence[float] |
 
 
 def shifted(distances: Sequence[float] | NDArray, weights: Sequence[float] | NDArray | None = None) -> Evidence:
-    """Alternatives at distances on the scale of `arcsin sqrt(p)`; of equal weight by default."""
+    """Return alternatives at distances on the scale of `arcsin sqrt(p)`; of equal weight by default."""
     return alternatives(
         lambda q: np.sin(np.maximum(np.arcsin(np.sqrt(q)) - distances, 0.0)) ** 2,
         np.ones(len(distances)) if weights is None else weights,
@@ -73,7 +75,7 @@ def shifted(distances: Sequence[float] | NDArray, weights: Sequence[float] | NDA
 
 
 def mixture(*parts: tuple[float, Evidence]) -> Evidence:
-    """A weighted sum."""
+    """Return a weighted sum of evidence."""
     return lambda k, n, q: np.logaddexp.reduce([np.log(weight) + part(k, n, q) for weight, part in parts])
 
 
@@ -113,14 +115,14 @@ SPENDING: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 class Counts:
-    """Where a rule stops: at `n` copies with at most `low[n - 1]` flips, or at least `high[n - 1]`."""
+    """A stopping rule: stop at `n` copies with at most `low[n - 1]` flips, or at least `high[n - 1]`."""
 
     def __init__(self, low: NDArray, high: NDArray) -> None:
         self.low, self.high = low, high
 
     @classmethod
     def of(cls, evidence: Evidence, limit: float, confidence: float, cap: int) -> Counts:
-        """The counts whose evidence for either side is enough; it falls with the successes."""
+        """Return the counts whose evidence for either side is enough; it falls with the successes."""
         level, n = np.log(2 / (1 - confidence)), np.arange(1, cap + 1)
 
         def most(q: float) -> NDArray:
@@ -135,12 +137,12 @@ class Counts:
         return cls(most(1 - limit), n - most(limit))
 
     @classmethod
-    def spending(cls, spent: Callable[[NDArray], NDArray], limit: float, confidence: float, cap: int) -> Counts:
-        """The largest regions that err, in all looks up to one, as often as a share of the cap allows."""
+    def spending(cls, share_spent: Callable[[NDArray], NDArray], limit: float, confidence: float, cap: int) -> Counts:
+        """Return the largest regions that err, in all looks up to each, as often as its share of the cap allows."""
 
         def most(success: float) -> NDArray:
             probability, low, budget = np.ones(1), np.full(cap, -1), 0.0
-            allowed = (1 - confidence) / 2 * spent(np.arange(cap + 1) / cap)
+            allowed = (1 - confidence) / 2 * share_spent(np.arange(cap + 1) / cap)
             for n in range(1, cap + 1):
                 probability = np.append((1 - success) * probability, 0) + np.append(0, success * probability)
                 budget += allowed[n] - allowed[n - 1]
@@ -153,27 +155,27 @@ class Counts:
             return cls(most(1 - limit), np.arange(1, cap + 1) - most(limit))
 
     def walk(self, keep: NDArray, looks: Sequence[int] | None = None) -> tuple[NDArray, NDArray]:
-        """The copies in the mean and the share that is undecided, by probability of keeping."""
+        """Return the mean copies and the undecided share, by probability of keeping."""
         cap, flip = len(self.low), 1 - keep[:, None]
-        seen = np.isin(np.arange(1, cap + 1), range(1, cap + 1) if looks is None else list(looks))
-        probability, mean, first, last = np.zeros((len(keep), cap + 2)), np.zeros(len(keep)), 0, 0
+        looked = np.isin(np.arange(1, cap + 1), range(1, cap + 1) if looks is None else list(looks))
+        probability, mean, start, end = np.zeros((len(keep), cap + 2)), np.zeros(len(keep)), 0, 0
         probability[:, 0] = 1
         for n in range(1, cap + 1):
-            before = probability[:, first : last + 2].copy()
+            before = probability[:, start : end + 2].copy()
             mean += before.sum(axis=1)
-            probability[:, first : last + 2] = before * (1 - flip)
-            probability[:, first + 1 : last + 2] += before[:, :-1] * flip
-            last += 1
-            if seen[n - 1]:
+            probability[:, start : end + 2] = before * (1 - flip)
+            probability[:, start + 1 : end + 2] += before[:, :-1] * flip
+            end += 1
+            if looked[n - 1]:
                 low, high = self.low[n - 1], self.high[n - 1]
-                probability[:, first : low + 1] = 0
-                probability[:, high : last + 1] = 0
-                first, last = max(first, low + 1), min(last, high - 1)
-        return mean, probability[:, first : last + 1].sum(axis=1)
+                probability[:, start : low + 1] = 0
+                probability[:, high : end + 1] = 0
+                start, end = max(start, low + 1), min(end, high - 1)
+        return mean, probability[:, start : end + 1].sum(axis=1)
 
 
 def known(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
-    """The likelihood ratio of the true probability."""
+    """Compute copies and undecided shares of the likelihood ratio of the true probability."""
     mean, undecided = np.full(len(KEEP), float(cap)), np.ones(len(KEEP))
     for at, keep in enumerate(KEEP):
         if keep != limit:
@@ -183,7 +185,7 @@ def known(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
 
 
 def drawn(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
-    """The copies that `shrinkage` and `monte_carlo` draw."""
+    """Compute copies and undecided shares of `shrinkage` and `monte_carlo`."""
     rule, before, shares = StoppingRule(cap, limit, None, confidence), 0, np.ones((len(KEEP), 1))
     mean, undecided = np.zeros((2, len(KEEP)))
     for look in looks(cap):
@@ -199,7 +201,7 @@ def drawn(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
 
 
 def fixed(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
-    """An interval of Clopper and Pearson after as many copies as there may be."""
+    """Compute copies and undecided shares of a Clopper-Pearson interval after `cap` copies."""
     flips = np.arange(cap + 1)
     low, high = clopper_pearson(flips, cap, confidence)
     between = (low < 1 - limit) & (high > 1 - limit)
@@ -208,7 +210,7 @@ def fixed(limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
 
 
 class Side:
-    """The wealth of bets that copies succeed more often than `share`, for many points."""
+    """Wealth of bets that copies succeed more often than `share`, for many points."""
 
     def __init__(self, share: float, points: int) -> None:
         self.share, self.wealth, self.bet, self.squares = share, *np.zeros((2, points)), np.ones(points)
@@ -233,33 +235,33 @@ class Side:
 
 
 def bets(kind: str, limit: float, confidence: float, cap: int) -> tuple[NDArray, NDArray]:
-    """Bets on each copy by those before it, for each side (Waudby-Smith, Ramdas 2024); simulated."""
+    """Simulate bets on each copy by those before it, for each side (Waudby-Smith, Ramdas 2024)."""
     level, keeps, rng = np.log(2 / (1 - confidence)), np.repeat(KEEP, SEQUENCES), np.random.default_rng(0)
     holds, breaks = (Side(share, len(keeps)) for share in (limit, 1 - limit))
-    stopped, kept, active = np.full(len(keeps), cap + 1), np.zeros(len(keeps)), np.arange(len(keeps))
+    stopped, successes, active = np.full(len(keeps), cap + 1), np.zeros(len(keeps)), np.arange(len(keeps))
     for copies in range(cap):
         copy = (rng.random(len(active)) < keeps[active]).astype(float)
-        holds.add(kind, kept, copies, copy)
-        breaks.add(kind, copies - kept, copies, 1 - copy)
+        holds.add(kind, successes, copies, copy)
+        breaks.add(kind, copies - successes, copies, 1 - copy)
         going = np.maximum(holds.wealth, breaks.wealth) < level
         stopped[active[~going]] = copies + 1
-        active, kept = active[going], (kept + copy)[going]
+        active, successes = active[going], (successes + copy)[going]
         holds.keep(going)
         breaks.keep(going)
     by_keep = stopped.reshape(len(KEEP), SEQUENCES)
     return np.minimum(by_keep, cap).mean(axis=1), (by_keep > cap).mean(axis=1)
 
 
-def growing(first: int, part: int, cap: int) -> Iterator[int]:
-    """Numbers of copies that grow by one part in so many, and by `first` at least."""
+def growing(smallest: int, part: int, cap: int) -> Iterator[int]:
+    """Return numbers of copies that grow by one part in `part`, and by `smallest` at least."""
     look = 0
     while look < cap:
-        look = min(cap, look + max(first, look // part))
+        look = min(cap, look + max(smallest, look // part))
         yield look
 
 
 def width(evidence: Evidence, copies: int, share: float, confidence: float) -> float:
-    """The width of the interval where this share of copies flips."""
+    """Return the width of the interval where this share of copies flips."""
     level, n = np.log(2 / (1 - confidence)), np.array(copies)
 
     def end(k: NDArray) -> float:
@@ -274,7 +276,7 @@ def width(evidence: Evidence, copies: int, share: float, confidence: float) -> f
 
 
 class Table:
-    """Prints a line for each rule at one limit."""
+    """A table that prints a line for each rule at one limit."""
 
     def __init__(self, limit: float, confidence: float, cap: int) -> None:
         with np.errstate(divide="ignore"):
@@ -285,14 +287,14 @@ class Table:
         print(f"\nlimit {limit:g}, confidence {confidence:g}, at most {cap} copies")
         undecided = " ".join(f"{keep:5g}" for keep in KEEP[self.hardest])
         print(f"{'keeps':29s} worst |{' '.join(f'{keep:6g}' for keep in KEEP)} | undecided at {undecided}")
-        print(f"{'fewest':35s} |{' '.join(f'{few:6.0f}' for few in self.fewest)} |")
+        print(f"{'fewest':35s} |{' '.join(f'{copies:6.0f}' for copies in self.fewest)} |")
 
-    def add(self, name: str, found: tuple[NDArray, NDArray]) -> None:
-        """Print the copies in the mean and the undecided shares of a rule."""
-        mean, undecided = found
+    def add(self, name: str, outcome: tuple[NDArray, NDArray]) -> None:
+        """Print the mean copies and the undecided shares of a rule."""
+        mean, undecided = outcome
         cells = [
-            f"{copies / few:6.2f}" if inside else f"({copies:.0f})".rjust(6)
-            for copies, few, inside in zip(mean, self.fewest, self.within, strict=True)
+            f"{copies / fewest:6.2f}" if inside else f"({copies:.0f})".rjust(6)
+            for copies, fewest, inside in zip(mean, self.fewest, self.within, strict=True)
         ]
         shares = " ".join(f"{share:5.2f}" for share in undecided[self.hardest])
         worst = (mean / self.fewest)[self.within].max()
@@ -305,29 +307,29 @@ def main() -> None:
     parser.add_argument("--limits", type=float, nargs="+", default=[0.9, 0.5, 0.99])
     parser.add_argument("--confidence", type=float, default=0.99)
     parser.add_argument("--cap", type=int, default=1000)
-    given = parser.parse_args()
-    for limit in given.limits:
-        setting = limit, given.confidence, given.cap
+    arguments = parser.parse_args()
+    for limit in arguments.limits:
+        setting = limit, arguments.confidence, arguments.cap
         table = Table(*setting)
         table.add("known", known(*setting))
         for name, evidence in RULES.items():
             table.add(name, Counts.of(evidence, *setting).walk(KEEP))
-        for name, spent in SPENDING.items():
-            table.add(name, Counts.spending(spent, *setting).walk(KEEP))
+        for name, share_spent in SPENDING.items():
+            table.add(name, Counts.spending(share_spent, *setting).walk(KEEP))
         table.add("fixed", fixed(*setting))
         table.add("shrinkage and monte_carlo", drawn(*setting))
-        for kind in ("GRAPA", "aGRAPA", "ONS") if limit == given.limits[0] else ():
+        for kind in ("GRAPA", "aGRAPA", "ONS") if limit == arguments.limits[0] else ():
             table.add(f"bets, {kind} (simulated)", bets(kind, *setting))
-        for first, part in ((1, 32), (1, 16), (2, 16), (4, 8), (8, 8)):
-            looks = list(growing(first, part, given.cap))
+        for smallest, part in ((1, 32), (1, 16), (2, 16), (4, 8), (8, 8)):
+            looks = list(growing(smallest, part, arguments.cap))
             for name, evidence in list(RULES.items())[:2]:
-                found = Counts.of(evidence, *setting).walk(KEEP, looks)
-                table.add(f"{name[:11]} {first}, 1/{part}: {len(looks)} looks", found)
+                outcome = Counts.of(evidence, *setting).walk(KEEP, looks)
+                table.add(f"{name[:11]} {smallest}, 1/{part}: {len(looks)} looks", outcome)
     print(f"\nwidths where {', '.join(f'{share:g}' for share in SHARES)} flip of 50; of 200; of 1,000; of 10,000")
     for name, evidence in RULES.items():
         with np.errstate(divide="ignore", invalid="ignore"):
             widths = [
-                " ".join(f"{width(evidence, copies, share, given.confidence):.4f}" for share in SHARES)
+                " ".join(f"{width(evidence, copies, share, arguments.confidence):.4f}" for share in SHARES)
                 for copies in (50, 200, 1000, 10_000)
             ]
         print(f"{name:29s} {'; '.join(widths)}")

@@ -1,4 +1,4 @@
-"""Errors of the estimators of the flip probability at equal numbers of draws, on networks that they were not tuned on.
+"""Errors of the estimators of the flip probability at equal numbers of draws, on networks without part in their tuning.
 
     python research/benchmarks/estimators.py [--points 100] [MODEL.pt2 DATA SIGMA ...]
 
@@ -85,7 +85,7 @@ TRAINED: Mapping[str, Any] = {
 
 
 def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task]:
-    """Networks trained on three quarters of the digits, and points of the last quarter."""
+    """Train networks on three quarters of the digits, and return points of the last quarter."""
     from sklearn.datasets import load_digits
 
     digits: Any = load_digits()
@@ -103,13 +103,13 @@ def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task
                 optimiser.step()
         network.eval()
         with torch.no_grad():
-            right = float((network(x[cut:]).argmax(1) == y[cut:]).double().mean())
+            accuracy = float((network(x[cut:]).argmax(1) == y[cut:]).double().mean())
         for sigma in SIGMAS:
-            yield Task(f"{name} ({right:.1%} right)", network, x[cut : cut + points], sigma)
+            yield Task(f"{name} ({accuracy:.1%} right)", network, x[cut : cut + points], sigma)
 
 
 def loaded(arguments: list[str], points: int) -> Iterator[Task]:
-    """Networks and data from files."""
+    """Load networks and data from files."""
     for model, data, sigma in zip(arguments[::3], arguments[1::3], arguments[2::3], strict=True):
         opened = open_points(data, split="test") if data.rstrip("/").endswith("cifar10") else open_points(data)
         batch = next(iter(opened.batches(points)))
@@ -117,22 +117,22 @@ def loaded(arguments: list[str], points: int) -> Iterator[Task]:
 
 
 def reference(task: Task) -> tuple[Tensor, Tensor, Tensor]:
-    """Flip probabilities by plain counting, and the ends of their exact 99.9% intervals."""
+    """Return flip probabilities by plain counting, and the ends of their exact 99.9% intervals."""
     generator = torch.Generator().manual_seed(12345)
     flips = torch.zeros(len(task.points), dtype=torch.float64)
     with torch.no_grad():
         for row, point in enumerate(task.points):
-            own = task.network(point[None]).argmax(1)
+            predicted = task.network(point[None]).argmax(1)
             for _ in range(REFERENCE // BLOCK):
                 noise = torch.randn(BLOCK, *point.shape, generator=generator) * task.sigma
-                flips[row] += int((task.network(point + noise).argmax(1) != own).sum())
+                flips[row] += int((task.network(point + noise).argmax(1) != predicted).sum())
     low = torch.tensor(stats.beta.ppf(5e-4, flips, REFERENCE - flips + 1)).nan_to_num(nan=0.0)
     high = torch.tensor(stats.beta.ppf(1 - 5e-4, flips + 1, REFERENCE - flips)).nan_to_num(nan=1.0)
     return flips / REFERENCE, low, high
 
 
 def estimates(task: Task) -> dict[Score, Estimate]:
-    """The estimators of the package at every number of draws."""
+    """Run the estimators of the package at every number of draws."""
     scores: list[Score] = [kind(task.sigma, draws=draws) for draws in DRAWS for kind in (MonteCarlo, Moments)]
     for form in FORMS:
         scores += [MMSE(task.sigma, draws=GRADIENT_DRAWS, form=form)]
@@ -153,34 +153,38 @@ def _together(parts: list[Estimate]) -> Estimate:
 
 
 def _name(score: Score) -> str:
-    """The name of the score, and its form where that is not the default."""
+    """Return the name of the score, and its form where that is not the default."""
     return " ".join((score.name, str(score.parameters.get("form", "")))).rstrip()
 
 
 def show(task: Task, totals: dict[str, list[int]]) -> None:
-    """Print one task, and add what it says of statuses to `totals`."""
+    """Print one task, and add its counts of statuses to `totals`."""
     truth, low, high = reference(task)
-    found = estimates(task)
+    estimates_by_score = estimates(task)
     print(f"\n{task.name}, sigma {task.sigma:g}, {len(truth)} points, mean flip probability {float(truth.mean()):.3f}")
-    for score, estimate in found.items():
+    for score, estimate in estimates_by_score.items():
         valued = estimate.value.isfinite()
         error = float((estimate.value - truth).abs()[valued].mean())
         draws = score.parameters["draws"]
-        same = next(other for other in found if other.name == "monte_carlo" and other.parameters["draws"] == draws)
-        ratio = error / float((found[same].value - truth).abs().mean())
-        right = valued & (estimate.value >= low) & (estimate.value <= high)
-        contradicted = right & (estimate.status == int(Status.CONTRADICTED))
+        same = next(
+            candidate
+            for candidate in estimates_by_score
+            if candidate.name == "monte_carlo" and candidate.parameters["draws"] == draws
+        )
+        ratio = error / float((estimates_by_score[same].value - truth).abs().mean())
+        correct = valued & (estimate.value >= low) & (estimate.value <= high)
+        contradicted = correct & (estimate.status == int(Status.CONTRADICTED))
         assert estimate.evidence is not None
         held = (estimate.status == int(Status.OK)) & (estimate.evidence != int(Evidence.EXTRAPOLATED))
         missed = held & ((estimate.low > high) | (estimate.high < low))
         passes = int(estimate.passes.double().mean())
         print(
             f"  {_name(score):18s} {draws:4d} draws {passes:5d} passes  error {error:.4f}, {ratio:.2f} of "
-            f"monte_carlo's  contradicted {int(contradicted.sum())} of {int(right.sum())} right, misses "
+            f"monte_carlo's  contradicted {int(contradicted.sum())} of {int(correct.sum())} right, misses "
             f"{int(missed.sum())} of {int(held.sum())}"
         )
         total = totals.setdefault(_name(score), [0, 0, 0, 0])
-        for place, number in enumerate((contradicted, right, missed, held)):
+        for place, number in enumerate((contradicted, correct, missed, held)):
             total[place] += int(number.sum())
 
 
@@ -195,8 +199,8 @@ def main() -> None:
     for task in loaded(chosen.task, chosen.points) if chosen.task else trained(chosen.points):
         show(task, totals)
     print("\nover all of them:")
-    for name, (contradicted, right, missed, held) in totals.items():
-        print(f"  {name:18s} contradicted {contradicted} of {right} right numbers, misses {missed} of {held}")
+    for name, (contradicted, correct, missed, held) in totals.items():
+        print(f"  {name:18s} contradicted {contradicted} of {correct} right numbers, misses {missed} of {held}")
 
 
 if __name__ == "__main__":

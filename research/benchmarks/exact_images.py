@@ -1,4 +1,4 @@
-"""What scores of CIFAR-10 images change where JPEG copies stand for the images.
+"""Change of the scores of CIFAR-10 images where JPEG copies replace the images.
 
     python research/benchmarks/exact_images.py SHARED [--threads 1]
 
@@ -36,9 +36,9 @@ HEAD = ("network", "points", "of", "exact", "JPEG", "JPEG - exact", "low", "high
 
 
 def both_images(data: Path) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Exact images and their copies, `[N, 3, 32, 32]` each, pixels in [0, 1]; their labels and rows, `[N]` each."""
-    with np.load(data / "cifar10_lossless_854" / "cifar10_test_lossless.npz") as kept:
-        images, labels, rows = (torch.from_numpy(kept[name]) for name in ("images", "labels", "index"))
+    """Return exact images and their copies, `[N, 3, 32, 32]`, pixels in [0, 1]; their labels and rows, `[N]`."""
+    with np.load(data / "cifar10_lossless_854" / "cifar10_test_lossless.npz") as archive:
+        images, labels, rows = (torch.from_numpy(archive[name]) for name in ("images", "labels", "index"))
     copies = open_points(data / "cifar10", split="test")
     (batch,) = copies.batches(len(copies))
     if not torch.equal(torch.tensor(batch.labels)[rows], labels):
@@ -47,28 +47,28 @@ def both_images(data: Path) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def rows_of(path: Path, exact: Tensor, copies: Tensor, labels: Tensor, ids: Tensor) -> list[list[object]]:
-    """A row for accuracy and for each score of one network."""
+    """Return a row for accuracy and for each score of a network."""
     classifier = brittle.Classifier(torch.export.load(path / "model.pt2").module(), bounds=(0, 1))
-    copied, known = (brittle.score(classifier, array_points(x, labels, ids), SCORES) for x in (copies, exact))
+    copied, original = (brittle.score(classifier, array_points(x, labels, ids), SCORES) for x in (copies, exact))
     rows: list[list[object]] = []
-    for one in compare(copied, known).to_dict("records"):
-        unit = GREY if one["quantity"] == "distance" else 1
-        found = [unit * one[name] for name in ("second", "first", "difference", "difference_low", "difference_high")]
-        what = one["score"].partition("(")[0]
-        rows.append([path.name, one["points"], what, *(f"{value:.3f}" for value in found), f"{one['p']:.1g}"])
+    for row in compare(copied, original).to_dict("records"):
+        unit = GREY if row["quantity"] == "distance" else 1
+        numbers = [unit * row[name] for name in ("second", "first", "difference", "difference_low", "difference_high")]
+        score = row["score"].partition("(")[0]
+        rows.append([path.name, row["points"], score, *(f"{value:.3f}" for value in numbers), f"{row['p']:.1g}"])
     return rows
 
 
 def main() -> None:
-    """Every network, on all points and on those that were not chosen."""
+    """Compare every network, on all points and on those that were not chosen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shared", type=Path)
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    images = both_images(given.shared / "data")
-    paths = [given.shared / "models" / name for name in NETWORKS]
-    parts = [images, [one[:UNCHOSEN] for one in images]]
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    images = both_images(arguments.shared / "data")
+    paths = [arguments.shared / "models" / name for name in NETWORKS]
+    parts = [images, [tensor[:UNCHOSEN] for tensor in images]]
     print_table(HEAD, [row for part in parts for path in paths for row in rows_of(path, *part)])
 
 

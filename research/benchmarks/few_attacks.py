@@ -32,36 +32,43 @@ HEAD = (
 
 
 def answers(
-    rows: NDArray[np.float64], epsilon: float, given: argparse.Namespace, drawn: np.random.Generator
+    rows: NDArray[np.float64], epsilon: float, arguments: argparse.Namespace, drawn: np.random.Generator
 ) -> tuple[Any, Any, Any]:
-    """Algorithm 1, the same without the 80%, and the subset alone, for one subset of `rows` `[N, 3]`."""
-    margin, score, right = rows.T
-    subset = drawn.choice(len(rows), given.attack, replace=False)
-    few = estimate_robust_accuracy(margin, score, right, epsilon, subset, given.confidence)
-    free = estimate_robust_accuracy(margin, score, right, epsilon, subset, given.confidence, min_tpr=0.0)
-    return few, free, direct_robust_accuracy(margin[subset], right[subset], epsilon, given.confidence)
+    """Return Algorithm 1, the same without the 80%, and the subset alone, for one subset of `rows` `[N, 3]`."""
+    margin, score, correct = rows.T
+    subset = drawn.choice(len(rows), arguments.attack, replace=False)
+    from_few = estimate_robust_accuracy(margin, score, correct, epsilon, subset, arguments.confidence)
+    free = estimate_robust_accuracy(margin, score, correct, epsilon, subset, arguments.confidence, min_tpr=0.0)
+    return from_few, free, direct_robust_accuracy(margin[subset], correct[subset], epsilon, arguments.confidence)
 
 
-def of_run(folder: Path, epsilon: float, given: argparse.Namespace) -> list[str]:
-    """The row of one network."""
+def of_run(folder: Path, epsilon: float, arguments: argparse.Namespace) -> list[str]:
+    """Return the row of one network."""
     table, drawn = brittle.read_table(folder), np.random.default_rng(0)
     margin, score = table["input_margin"].value.to_numpy(), table["logit_margin"].value.to_numpy()
     rows = np.stack([margin, score, np.asarray(table.points["correct"].to_pylist(), float)], axis=1)
     truth = direct_robust_accuracy(margin, rows[:, 2], epsilon).robust_accuracy
-    fixed = [answers(rows, epsilon, given, drawn) for _ in range(given.subsets)]
+    fixed = [answers(rows, epsilon, arguments, drawn) for _ in range(arguments.subsets)]
     size = len(rows) // 2
-    other = [answers(rows[drawn.integers(0, len(rows), size)], epsilon, given, drawn) for _ in range(given.subsets)]
-    values = np.array([(few.estimate, free.estimate, few.rectified, one.robust_accuracy) for few, free, one in fixed])
+    resampled = [
+        answers(rows[drawn.integers(0, len(rows), size)], epsilon, arguments, drawn) for _ in range(arguments.subsets)
+    ]
+    values = np.array(
+        [
+            (from_few.estimate, free.estimate, from_few.rectified, direct.robust_accuracy)
+            for from_few, free, direct in fixed
+        ]
+    )
     errors = 100 * np.abs(values - truth).mean(axis=0)
-    widths = [100 * np.mean([found[place].high - found[place].low for found in fixed]) for place in (0, 2)]
+    widths = [100 * np.mean([answer[place].high - answer[place].low for answer in fixed]) for place in (0, 2)]
     held = [
-        np.mean([found[place].low <= truth <= found[place].high for found in several])
-        for several in (fixed, other)
+        np.mean([answer[place].low <= truth <= answer[place].high for answer in several])
+        for several in (fixed, resampled)
         for place in (0, 2)
     ]
     tau = brittle.analysis.correlation.kendall_tau(margin, score)
-    tenths = (f"{one:.1f}" for one in (*errors, *widths))
-    return [folder.name, f"{100 * truth:.1f}", f"{tau:.2f}", *tenths, *(f"{one:.3f}" for one in held)]
+    tenths = (f"{number:.1f}" for number in (*errors, *widths))
+    return [folder.name, f"{100 * truth:.1f}", f"{tau:.2f}", *tenths, *(f"{share:.3f}" for share in held)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -71,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--attack", type=int, default=100)
     parser.add_argument("--subsets", type=int, default=200)
     parser.add_argument("--confidence", type=float, default=0.95)
-    given = parser.parse_args(arguments)
-    print_table(HEAD, [of_run(folder, given.epsilon, given) for folder in given.runs])
+    options = parser.parse_args(arguments)
+    print_table(HEAD, [of_run(folder, options.epsilon, options) for folder in options.runs])
 
 
 if __name__ == "__main__":

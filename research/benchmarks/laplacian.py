@@ -1,4 +1,4 @@
-"""What the Laplacian costs: against a linearisation, and against the trace of the whole Hessian.
+"""Cost of the Laplacian, against a linearisation and against the trace of the complete Hessian.
 
     python research/benchmarks/laplacian.py
 
@@ -19,11 +19,11 @@ from brittle.scores import FirstOrderMargin, Laplacian, Score, Taylor
 
 BATCH, CLASSES, ROUNDS = 16, 10, 8
 PRODUCTS = 8
-"""Hessian-vector products that are timed, of the `n` that the whole trace takes."""
+"""Number of timed Hessian-vector products, of the `n` for the complete trace."""
 
 
 def main() -> None:
-    """All of it."""
+    """Run both comparisons."""
     set_threads()
     classifier = brittle.Classifier(resnet18(CLASSES))
     x = torch.rand(BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def against_linearize(classifier: brittle.Classifier, x: Tensor) -> None:
-    """Everything that reads the Gram, against the Gram."""
+    """Compare everything that reads the Gram with the Gram."""
 
     def scored(*scores: Score) -> object:
         return brittle.score(classifier, x, scores)
@@ -63,13 +63,13 @@ def against_linearize(classifier: brittle.Classifier, x: Tensor) -> None:
 
 
 def against_hessian_products(classifier: brittle.Classifier, x: Tensor) -> None:
-    """The Laplacian of the predicted class by the Gram, against the trace of its probability's Hessian."""
-    own = classifier(x).argmax(dim=1, keepdim=True)
+    """Compare the Laplacian of the predicted class by the Gram with the trace of its probability's Hessian."""
+    predicted = classifier(x).argmax(dim=1, keepdim=True)
     size = x[0].numel()
 
     def trace() -> Tensor:
         inputs = x.clone().requires_grad_(True)
-        probability = classifier(inputs).softmax(dim=1).gather(1, own).sum()
+        probability = classifier(inputs).softmax(dim=1).gather(1, predicted).sum()
         gradient = torch.autograd.grad(probability, inputs, create_graph=True)[0].flatten(1)
         total = torch.zeros(len(x))
         for coordinate in range(PRODUCTS):
@@ -78,11 +78,11 @@ def against_hessian_products(classifier: brittle.Classifier, x: Tensor) -> None:
         return total
 
     with classifier.evaluating():
-        ours, some = interleaved([lambda: Laplacian("gram")(classifier, x), trace], ROUNDS)
-    whole = some / PRODUCTS * size
+        ours, timed = interleaved([lambda: Laplacian("gram")(classifier, x), trace], ROUNDS)
+    all_products = timed / PRODUCTS * size
     rows = [
-        [f"{size} Hessian-vector products ({PRODUCTS} timed)", whole / BATCH, 1.0],
-        ["laplacian, gram", ours / BATCH, whole / ours],
+        [f"{size} Hessian-vector products ({PRODUCTS} timed)", all_products / BATCH, 1.0],
+        ["laplacian, gram", ours / BATCH, all_products / ours],
     ]
     print_table(["trace of the Hessian of p_c", "seconds per point", "times faster"], rows)
 

@@ -1,4 +1,4 @@
-"""What a linearisation costs: against the floor of C + 1 forward passes, in a sweep over sigma, with many classes.
+"""Cost of a linearisation: against the floor of C + 1 forward passes, in a sweep over sigma, with many classes.
 
     python research/benchmarks/linearize.py
 
@@ -22,7 +22,7 @@ BATCH, CLASSES, ROUNDS = 16, 10, 12
 
 
 def against_forward_passes() -> None:
-    """`Linearize` on a ResNet-18 shape against 11 forward passes."""
+    """Compare `Linearize` on a ResNet-18 shape with 11 forward passes."""
     classifier = brittle.Classifier(resnet18(CLASSES))
     x = torch.rand(BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -42,22 +42,22 @@ def against_forward_passes() -> None:
 
 
 def sweep() -> None:
-    """Twenty sigmas against one, through `brittle.score`."""
+    """Compare twenty sigmas with one, through `brittle.score`."""
     classifier = brittle.Classifier(resnet18(CLASSES))
     x = torch.rand(2 * BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
     def score(count: int) -> None:
         brittle.score(classifier, x, [Taylor(sigma) for sigma in torch.linspace(0.01, 0.5, count).tolist()])
 
-    one, twenty = interleaved([lambda: score(1), lambda: score(20)], 3)
+    single, twenty = interleaved([lambda: score(1), lambda: score(20)], 3)
     print_table(
-        ["taylor on 32 points", "seconds", "ratio"], [["1 sigma", one, 1.0], ["20 sigmas", twenty, twenty / one]]
+        ["taylor on 32 points", "seconds", "ratio"], [["1 sigma", single, 1.0], ["20 sigmas", twenty, twenty / single]]
     )
     print()
 
 
 def many_classes(classes: int) -> None:
-    """Time and memory of one head on large inputs."""
+    """Measure time and memory of one head on large inputs."""
     classifier = brittle.Classifier(resnet18(classes, large=True))
     x = torch.rand(4, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     before = peak_mebibytes()
@@ -69,7 +69,7 @@ def many_classes(classes: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """All of it, or one head in this process."""
+    """Run everything, or one head in this process."""
     set_threads()
     if arguments:
         many_classes(int(arguments[0]))

@@ -1,13 +1,13 @@
-"""Memory and time of runs of growing length: both per row stay flat, as points are streamed and never listed.
+"""Memory and time of runs of growing length: both per row stay flat, because points are streamed.
 
     python research/benchmarks/million.py [ROWS ...]
     python research/benchmarks/million.py --commands [ROWS ...]
 
 The first scores `logit_margin` and `max_probability` of random images of 8 x 8 pixels, read from an IDX file, with a
-small network, each length in a process of its own; prints peak memory, without the pages of that file, which the system
-takes back when it needs them, and time per row, and their ratios to the first.
-The second asks commands of a finished run: its shards are those of a run of 256 points by `shrinkage` and
-`logit_margin`, again and again under other ids; prints peak memory and seconds of each command.
+small network, each length in a separate process. Printed: peak memory without the pages of that file, which the
+system can take back, time per row, and their ratios to the first. The second runs commands on a finished run: its
+shards repeat those of a run of 256 points by `shrinkage` and `logit_margin` under other ids. Printed: peak memory and
+seconds of each command.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ LENGTHS, SIDE, CHUNK = (100_000, 1_000_000), 8, 100_000
 
 
 def write_images(folder: Path, rows: int) -> None:
-    """An IDX file of random images."""
+    """Write an IDX file of random images."""
     generator = np.random.default_rng(0)
     with (folder / "test-images-idx3-ubyte").open("wb") as file:
         file.write(bytes([0, 0, 8, 3]) + struct.pack(">3I", rows, SIDE, SIDE))
-        for first in range(0, rows, CHUNK):
-            count = min(CHUNK, rows - first)
+        for start in range(0, rows, CHUNK):
+            count = min(CHUNK, rows - start)
             file.write(generator.integers(0, 256, count * SIDE * SIDE, dtype=np.uint8).tobytes())
 
 
@@ -77,11 +77,11 @@ COMMANDS = {
     "export": ["export", "joined", "table.parquet"],
     "verify": ["verify", "joined"],
 }
-"""What is asked of two halves of a run, and then of the whole."""
+"""Commands on two halves of a run, and then on the joined run."""
 
 
 def simulate(rows: int, folder: Path) -> None:
-    """Two parts of a run of so many points, in `run` and `other`."""
+    """Write two parts of a run of so many points to `run` and `other`."""
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 10))
     x = torch.rand(SHARD, 1, SIDE, SIDE)
@@ -95,29 +95,31 @@ def simulate(rows: int, folder: Path) -> None:
         record = replace(base.record, data=data, shard_points=size, part=(part, 2))
         with (out := RunFolder(folder / name)).open():
             for number in range(part - 1, shards, 2):
-                first, last = number * size, min(rows, (number + 1) * size)
+                start, end = number * size, min(rows, (number + 1) * size)
                 tables = {
-                    "points": _again(base.points, first, last, 1),
-                    "scores": _again(base.scores, first, last, len(base.columns)),
+                    "points": _again(base.points, start, end, 1),
+                    "scores": _again(base.scores, start, end, len(base.columns)),
                     "counterexamples": base.counterexamples,
                 }
-                account = Account.of(tables["points"], tables["scores"], 21 * (last - first))
+                account = Account.of(tables["points"], tables["scores"], 21 * (end - start))
                 out.shards[number] = ShardEntry(number, account, *_written(out, number, tables))
             out.note(record)
 
 
-def _again(table: pa.Table, first: int, last: int, each: int) -> pa.Table:
-    """The rows of the points `first` up to `last`, `each` of every point, those of a table again and again."""
-    rows = np.repeat(np.arange(first, last), each)
-    found = table.take(pa.array(np.arange(len(rows)) % len(table)))
-    found = found.set_column(found.schema.get_field_index("point"), "point", pa.array(rows).cast(pa.string()))
-    if "row" in found.column_names:
-        found = found.set_column(found.schema.get_field_index("row"), "row", pa.array(rows))
-    return found
+def _again(table: pa.Table, start: int, last: int, per_point: int) -> pa.Table:
+    """Repeat the rows of a table for the points `start` up to `last`, with `per_point` rows for each."""
+    rows = np.repeat(np.arange(start, last), per_point)
+    rows_of_points = table.take(pa.array(np.arange(len(rows)) % len(table)))
+    rows_of_points = rows_of_points.set_column(
+        rows_of_points.schema.get_field_index("point"), "point", pa.array(rows).cast(pa.string())
+    )
+    if "row" in rows_of_points.column_names:
+        rows_of_points = rows_of_points.set_column(rows_of_points.schema.get_field_index("row"), "row", pa.array(rows))
+    return rows_of_points
 
 
 def _written(out: RunFolder, number: int, tables: dict[str, pa.Table]) -> list[ShardFile]:
-    """The files of a shard, which the manifest gets with the last: a run would write it with each."""
+    """Write the files of a shard; the manifest follows with the last, while a run would write it with each."""
     files = []
     for kind in ("points", "scores"):
         sink = pa.BufferOutputStream()
@@ -129,7 +131,7 @@ def _written(out: RunFolder, number: int, tables: dict[str, pa.Table]) -> list[S
 
 
 def commands(lengths: list[int]) -> None:
-    """What each command takes of runs of these lengths."""
+    """Measure each command on runs of these lengths."""
     rows: list[list[object]] = []
     for length in lengths:
         with tempfile.TemporaryDirectory() as place:
@@ -146,11 +148,11 @@ with open("/proc/self/status") as status, open("peak", "w") as peak:
     peak.write(next(line for line in status if line.startswith("VmHWM")).split()[1])
 sys.exit(code)
 """
-"""A command, which writes its own peak: `ru_maxrss` is that of the process that started it, too."""
+"""Program of a command that prints its own peak: `ru_maxrss` would include the process that started it."""
 
 
 def _asked(words: list[str], place: str) -> tuple[float, float]:
-    """Peak memory in MiB and seconds of a command, in a process of its own."""
+    """Measure peak memory in MiB and seconds of a command in a separate process."""
     began = time.perf_counter()
     command = [sys.executable, "-c", PEAK, *words]
     subprocess.run(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -158,7 +160,7 @@ def _asked(words: list[str], place: str) -> tuple[float, float]:
 
 
 def main(arguments: list[str]) -> None:
-    """Every length in a process of its own, or one length in this."""
+    """Measure every length in a separate process, or one length in this."""
     if arguments[:1] == ["--one"]:
         measure(int(arguments[1]))
         return
@@ -166,15 +168,15 @@ def main(arguments: list[str]) -> None:
         commands(list(map(int, arguments[1:])) or list(LENGTHS))
         return
     rows: list[list[object]] = []
-    first: tuple[float, float] | None = None
+    baseline: tuple[float, float] | None = None
     for length in map(int, arguments or LENGTHS):
         done = subprocess.run(
             [sys.executable, __file__, "--one", str(length)], stdout=subprocess.PIPE, text=True, check=True
         )
         peak, seconds = map(float, done.stdout.split())
         peak -= length * SIDE * SIDE / 2**20
-        first = first or (peak, seconds / length)
-        rows.append([f"{length:,}", peak, peak / first[0], 1e6 * seconds / length, seconds / length / first[1]])
+        baseline = baseline or (peak, seconds / length)
+        rows.append([f"{length:,}", peak, peak / baseline[0], 1e6 * seconds / length, seconds / length / baseline[1]])
     print_table(["rows", "peak MiB without the file", "ratio", "microseconds a row", "ratio"], rows)
 
 

@@ -29,7 +29,7 @@ class Block(nn.Module):
 
 
 def resnet18(classes: int, large: bool = False) -> nn.Module:
-    """ResNet-18, for 3x32x32 inputs, or for 3x224x224 with `large`; the same weights every time."""
+    """Return ResNet-18 for 3x32x32 inputs, or for 3x224x224 with `large`, with the same weights every time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         stem: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]

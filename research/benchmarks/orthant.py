@@ -1,8 +1,8 @@
 """Time and error of `orthant_probability` against SciPy's `multivariate_normal.cdf`, and its error in the tail.
 
 Real problems of dimension 9: the margins and their covariance at images of a classifier of ten classes, linearised.
-Dimension 99: a random head of 100 classes on random features. Ours runs at its default tolerance, 2e-3, and where said
-at a finer one; SciPy is called as for a quick answer (`maxpts=10000, abseps=1e-4`), in the same process. The reference
+Dimension 99: a random head of 100 classes on random features. Ours runs at its default tolerance, 2e-3, and in some
+rows at a finer one; SciPy runs as for a quick answer (`maxpts=10000, abseps=1e-4`), in the same process. The reference
 is our long run, and a long run of SciPy must agree with it.
 
     python research/benchmarks/orthant.py --model model.pt2 --images t10k-images-idx3-ubyte.gz
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 
 
 def real_problems(model: Path, images: Path, rows: int) -> tuple[Tensor, Tensor]:
-    """Margins `[rows, 9]` and Gram matrices `[rows, 9, 9]` of their gradients, by one backward pass per class."""
+    """Return margins `[rows, 9]` and Gram matrices `[rows, 9, 9]` of their gradients, by a backward pass per class."""
     pixels = np.frombuffer(gzip.decompress(images.read_bytes()), np.uint8, offset=16).reshape(-1, 1, 28, 28)[:rows]
     inputs = torch.from_numpy(pixels / np.float32(255)).requires_grad_()
     logits = torch.export.load(model).module()(inputs)
@@ -73,7 +73,7 @@ def real_problems(model: Path, images: Path, rows: int) -> tuple[Tensor, Tensor]
 
 
 def wide_problems(rows: int) -> tuple[Tensor, Tensor]:
-    """Margins and Gram matrices of a random linear head of 100 classes on 64 random features of 256 inputs."""
+    """Return margins and Gram matrices of a random linear head of 100 classes on 64 random features of 256 inputs."""
     generator = torch.Generator().manual_seed(0)
     head = torch.randn(100, 64, generator=generator, dtype=torch.float64)
     features = torch.randn(rows, 64, generator=generator, dtype=torch.float64)
@@ -85,8 +85,8 @@ def margins(logits: Tensor, jacobian: Tensor) -> tuple[Tensor, Tensor]:
     rows, classes = logits.shape
     top = logits.argmax(1)
     eye = torch.eye(classes, dtype=torch.float64)
-    others = torch.arange(classes) != top[:, None]
-    difference = (eye[top][:, None] - eye)[others].view(rows, classes - 1, classes)
+    is_rival = torch.arange(classes) != top[:, None]
+    difference = (eye[top][:, None] - eye)[is_rival].view(rows, classes - 1, classes)
     gradients = difference @ jacobian
     return (difference @ logits[:, :, None])[:, :, 0], gradients @ gradients.mT
 
@@ -113,7 +113,7 @@ def scipy_probability(mean: Tensor, covariance: Tensor, maxpts: int, abseps: flo
 
 
 def timed(call: Callable[[], Tensor]) -> tuple[Tensor, float, float]:
-    """The answer with its wall-clock and its processor time, each the shortest of three runs."""
+    """Return the answer with its wall-clock and its processor time, each the shortest of three runs."""
     runs = [clocked(call) for _ in range(3)]
     return runs[0][0], min(run[1] for run in runs), min(run[2] for run in runs)
 
@@ -129,7 +129,7 @@ def rms(difference: Tensor) -> float:
 
 
 def print_tail_errors() -> None:
-    """Relative error of the complement for equal margins of correlation 1/2, against a one-dimensional integral."""
+    """Print relative errors of the complement for equal margins of correlation 1/2, against an integral."""
     print("{:>4}{:>8}{:>16}{:>18}{:>18}{:>8}".format("K", "u", "1 - P", "relative error", "relative, stated", "nodes"))
     for dimension in (2, 9, 20, 99):
         for level in (4.9, 6.1, 7.2, 20.0, 36.0):
@@ -137,8 +137,8 @@ def print_tail_errors() -> None:
             mean = torch.full((1, dimension), level, dtype=torch.float64)
             result = orthant_probability(mean, covariance)
             exact = equal_margin_complement(level, dimension)
-            found, stated, nodes = float(result.complement), float(result.error), int(result.nodes)
-            errors = f"{abs(found / exact - 1):>18.1e}{stated / exact:>18.1e}"
+            complement, stated, nodes = float(result.complement), float(result.error), int(result.nodes)
+            errors = f"{abs(complement / exact - 1):>18.1e}{stated / exact:>18.1e}"
             print(f"{dimension:>4}{level:>8}{exact:>16.6e}{errors}{nodes:>8}")
 
 

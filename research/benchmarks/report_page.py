@@ -1,4 +1,4 @@
-"""What the report's page costs: bytes, seconds to write, and in a browser the time until it is ready and each gesture.
+"""Cost of the report's page: bytes, seconds to write, and in a browser the time until it is ready and of each gesture.
 
     PYTHONPATH=tests python research/benchmarks/report_page.py [RUN ...] [--made-up POINTS ...]
 
@@ -51,19 +51,19 @@ performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN]"
 
 
 def gestures(browser: Browser, page: Path) -> tuple[list[float], dict[str, list[float]]]:
-    """Milliseconds until the page is ready and painted, and of every gesture."""
-    with opened(browser, page, LIGHT) as found:
-        found.page.wait_for_timeout(500)
-        loaded = found.page.evaluate(LOADED)
-        taken = {
-            name: [found.page.evaluate(TIMED.format(script)) for _ in range(REPEATS)]
+    """Measure milliseconds until the page is ready and painted, and of every gesture."""
+    with opened(browser, page, LIGHT) as opened_page:
+        opened_page.page.wait_for_timeout(500)
+        loaded = opened_page.page.evaluate(LOADED)
+        times = {
+            name: [opened_page.page.evaluate(TIMED.format(script)) for _ in range(REPEATS)]
             for name, script in GESTURES.items()
         }
-        return loaded, taken
+        return loaded, times
 
 
 def tables(runs: list[Path], made_up: list[int]) -> Iterator[tuple[str, Table]]:
-    """What pages are written of."""
+    """Return the tables of the pages, by name."""
     for run in runs:
         yield run.name, brittle.read_table(run)
     for points in made_up:
@@ -77,20 +77,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--made-up", nargs="*", type=int, default=[])
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     heads = ("points", 9), ("bytes", 12), ("write s", 9), ("ready ms", 10), ("paint ms", 10), ("gesture", 9)
     print("page".ljust(24) + "".join(head.rjust(width) for head, width in (*heads, ("slowest", 9))))
     with sync_playwright() as playwright, launched(playwright) as browser, tempfile.TemporaryDirectory() as folder:
-        for name, table in tables(asked.runs, asked.made_up):
+        for name, table in tables(arguments.runs, arguments.made_up):
             place, start = Path(folder) / "report.html", time.perf_counter()
             table.report(place)
             written = time.perf_counter() - start
-            (ready, paint), taken = gestures(browser, place)
-            every = [each for times in taken.values() for each in times]
-            slowest = max(taken, key=lambda gesture: max(taken[gesture]))
+            (ready, paint), times = gestures(browser, place)
+            milliseconds = [time_taken for times in times.values() for time_taken in times]
+            slowest = max(times, key=lambda gesture: max(times[gesture]))
             print(
                 f"{name[:23]:24}{len(table.points):9,}{place.stat().st_size:12,}{written:9.1f}{ready:10.0f}{paint:10.0f}"
-                f"{statistics.median(every):9.0f}{max(every):9.0f}  {slowest}"
+                f"{statistics.median(milliseconds):9.0f}{max(milliseconds):9.0f}  {slowest}"
             )
 
 

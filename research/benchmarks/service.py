@@ -1,4 +1,4 @@
-"""What a flag costs a service: one server on this machine, asked in turn with and without it.
+"""Cost of a flag in a service: one server on this machine, with requests in turn with and without it.
 
     python research/benchmarks/service.py [REQUESTS]
 
@@ -33,12 +33,12 @@ Sent = Annotated[bytes, Body(media_type="application/octet-stream")]
 
 
 def perceptron() -> nn.Module:
-    """Two linear layers."""
+    """Return two linear layers."""
     return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
 def convolutional() -> nn.Module:
-    """Two layers of convolutions and a linear one."""
+    """Return two layers of convolutions and a linear one."""
     body = nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(), nn.Flatten()
     return nn.Sequential(*body, nn.Linear(2048, 10))
 
@@ -48,7 +48,7 @@ SUBJECTS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "an image, small CNN": (convolutional, (1, 3, 32, 32)),
     "16 images, small CNN": (convolutional, (16, 3, 32, 32)),
 }
-"""Networks, and the shape of what a request holds."""
+"""Networks, and the shape of the inputs of a request."""
 
 
 def serve(descriptor: int) -> None:
@@ -77,7 +77,7 @@ def serve(descriptor: int) -> None:
 
 
 def ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> float:
-    """Seconds to the whole answer."""
+    """Return the seconds to the complete answer."""
     start = time.perf_counter()
     connection.request("POST", path, body, {"Content-Type": "application/octet-stream"})
     answer = connection.getresponse()
@@ -88,7 +88,7 @@ def ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> float
 
 
 def measure(port: int, requests: int) -> list[list[object]]:
-    """A row for each subject: `requests` without the flag and as many with it, which goes first in every other pair."""
+    """Return a row per subject: `requests` without the flag and as many with it, first in every other pair."""
     connection, rows = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
     for number, (name, (_, shape)) in enumerate(SUBJECTS.items()):
         body = np.random.default_rng(0).random(shape, dtype=np.float32).tobytes()
@@ -96,14 +96,14 @@ def measure(port: int, requests: int) -> list[list[object]]:
         for turn in range(WARM_UP + requests):
             for route in ("bare", "flag") if turn % 2 else ("flag", "bare"):
                 times[route].append(ask(connection, f"/{route}/{number}", body))
-        bare, flag = (1e3 * np.quantile(one[WARM_UP:], (0.5, 0.99)) for one in times.values())
+        bare, flag = (1e3 * np.quantile(route_times[WARM_UP:], (0.5, 0.99)) for route_times in times.values())
         ratios = flag / bare
         rows.append([name, 2 * requests, *bare, *flag, *ratios, "yes" if ratios[0] <= AIM else "no"])
     return rows
 
 
 def main() -> None:
-    """Start the server, ask it, end it."""
+    """Start the server, send the requests, and stop it."""
     requests = int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS
     with socket.create_server(("127.0.0.1", 0)) as listening:
         command = [sys.executable, __file__, "serve", str(listening.fileno())]

@@ -1,18 +1,18 @@
-"""Ways to join the count of the noisy copies with the normal model of their margins, at equal numbers of draws.
+"""Combinations of the count of the noisy copies with the normal model of their margins, at equal numbers of draws.
 
     python research/benchmarks/shrinkage.py [--points 200] [--tuned | MODEL.pt2 DATA SIGMA ...]
 
-Without networks of your own four are trained on the handwritten digits of scikit-learn that took part in no choice of
+Without your own networks, four are trained on the handwritten digits of scikit-learn that took part in no choice of
 `shrinkage`: two perceptrons, a convolutional network and one with attention. `--tuned` takes the five of
-`research/benchmarks/estimators.py` instead, which did. The reference is plain counting over draws of its own, 2,000 a
-point; what its own error adds to a mean square is taken off, `p (1 - p) / (n - 1)`. Printed for each number of draws:
-the root mean square error of `monte_carlo` over points and replicates, and that of the others as a ratio to it:
+`research/benchmarks/estimators.py` instead, which did. The reference is plain counting over separate draws, 2,000 per
+point; its own part of a mean square error, `p (1 - p) / (n - 1)`, is subtracted. Printed for each number of draws: the
+root mean square error of `monte_carlo` over points and replicates, and that of the others as a ratio to it:
 
 - `moments`: the normal model;
 - `smoothed`: `mean_j Phi(-g(x + e_j) / h)`, `g` the nearest margin, `h = sd(g) n^(-1/5) / 2`;
-- `shrinkage`: a mixture of the last two by what a point's own copies say of the normal model;
+- `shrinkage`: a mixture of the last two, with a weight from the fit of a point's own copies to the normal model;
 - `by a pilot`: one weight for all points, from copies of others, and the covariance shrunk to theirs;
-- `best weight`: the best weight for all points, found with the reference: what no pilot with one weight can beat.
+- `best weight`: the best weight for all points, found with the reference, which no pilot with one weight can beat.
 
 The last lines hold each estimator's largest ratio to the better of `monte_carlo` and `moments`, and its geometric mean.
 """
@@ -76,9 +76,9 @@ class Drawn:
 
     Attributes:
         clean: the points.
-        flips: the reference, `[B]`.
-        logits: of `max(DRAWS)` antithetic pairs, `[REPLICATES + 1, B, pairs, 2, C]`; the last replicate serves the
-            pilot.
+        flips: reference flip probabilities, `[B]`.
+        logits: logits of `max(DRAWS)` antithetic pairs, `[REPLICATES + 1, B, pairs, 2, C]`; the last replicate is the
+            pilot's.
     """
 
     clean: Clean
@@ -88,13 +88,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What the copies of some points say of the network.
+    """Properties of the network, estimated from the copies of some points.
 
     Attributes:
         bias: mean squared bias of the normal model.
         moments: variance of the normal model with one draw.
         smoothed: variance of the smoothed share with one draw.
-        covariance: of the logits, `[C, C]`.
+        covariance: covariance of the logits, `[C, C]`.
     """
 
     bias: float
@@ -106,29 +106,29 @@ class Pilot:
 def draw(task: Task) -> Drawn:
     """Send all copies through the network."""
     generator, shape = torch.Generator().manual_seed(54321), task.points.shape[1:]
-    pairs, flips, kept = (REPLICATES + 1) * max(DRAWS), [], []
+    pairs, flips, outputs = (REPLICATES + 1) * max(DRAWS), [], []
     with torch.no_grad():
         logits = task.network(task.points)
-        for point, own in zip(task.points, logits.argmax(1), strict=True):
+        for point, predicted in zip(task.points, logits.argmax(1), strict=True):
             noise = (torch.randn(BLOCK, *shape, generator=generator) * task.sigma for _ in range(REFERENCE // BLOCK))
-            flips.append(sum(int((task.network(point + each).argmax(1) != own).sum()) for each in noise))
+            flips.append(sum(int((task.network(point + block).argmax(1) != predicted).sum()) for block in noise))
             half = torch.randn(pairs, *shape, generator=generator) * task.sigma
             copies = point + torch.stack((half, -half), dim=1).flatten(0, 1)
-            kept.append(task.network(copies).double().view(REPLICATES + 1, -1, 2, logits.shape[1]))
+            outputs.append(task.network(copies).double().view(REPLICATES + 1, -1, 2, logits.shape[1]))
     ids = tuple(str(row) for row in range(len(logits)))
     clean = Clean(task.points, ids, 0, logits, rows=64)
-    return Drawn(clean, torch.tensor(flips).double() / REFERENCE, torch.stack(kept, dim=1))
+    return Drawn(clean, torch.tensor(flips).double() / REFERENCE, torch.stack(outputs, dim=1))
 
 
 def sample(clean: Clean, logits: Tensor) -> Sampled:
-    """What the package reads of some pairs."""
+    """Turn pairs into the sample that the package reads."""
     sums = SampleSums.start(clean, logits.shape[2])
     sums.add(logits)
     return sums.read(logits.shape[1])
 
 
 def normal_model(sampled: Sampled, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:
-    """Flip probability of normal margins, `[B]`, their covariance shrunk to `pooled` by so many pseudo draws."""
+    """Return the flip probability of normal margins, `[B]`, their covariance shrunk to `pooled` by pseudo draws."""
     assert sampled.margins is not None
     draws = 2 * sampled.votes.units[:, None, None]
     covariance = (draws * sampled.margins.covariance + pseudo * pooled) / (draws + pseudo)
@@ -136,26 +136,26 @@ def normal_model(sampled: Sampled, pooled: Tensor | float = 0.0, pseudo: int = 0
 
 
 def pilot_of(drawn: Drawn) -> Pilot:
-    """The pilot, from the last replicate: bias and variances by halves of the draws, and the mean covariance."""
+    """Estimate the pilot from the last replicate: bias and variances by halves of the draws, and mean covariance."""
     rows = torch.linspace(0, len(drawn.flips) - 1, min(PILOT_POINTS, len(drawn.flips))).long()
     clean, logits = drawn.clean.only(rows), drawn.logits[-1][rows, : PILOT_DRAWS // 2]
     halves = logits[:, ::2], logits[:, 1::2]
-    seen = [sample(clean, half) for half in halves]
-    model, other = (normal_model(half) for half in seen)
-    share, rest = (smoothed_share(half) for half in seen)
+    samples = [sample(clean, half) for half in halves]
+    model, second_model = (normal_model(half) for half in samples)
+    share, second_share = (smoothed_share(half) for half in samples)
     even, odd = logits.mean(2), (logits[:, :, 0] - logits[:, :, 1]) / 2
     even = even - even.mean(1, keepdim=True)
     covariance = odd.mT @ odd / logits.shape[1] + even.mT @ even / (logits.shape[1] - 1)
     return Pilot(
-        bias=max(0.0, float(((model - rest) * (other - share)).mean())),
-        moments=float((model - other).square().mean()) / 4 * PILOT_DRAWS,
-        smoothed=float((share - rest).square().mean()) / 4 * PILOT_DRAWS,
+        bias=max(0.0, float(((model - second_share) * (second_model - share)).mean())),
+        moments=float((model - second_model).square().mean()) / 4 * PILOT_DRAWS,
+        smoothed=float((share - second_share).square().mean()) / 4 * PILOT_DRAWS,
         covariance=covariance.mean(0),
     )
 
 
 def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
-    """The mixture with one weight for all points, the covariance shrunk to the mean one."""
+    """Return the mixture with one weight for all points, with the covariance shrunk to the mean one."""
     classes = torch.eye(len(pilot.covariance), dtype=torch.float64)
     difference = classes[clean.predicted][:, None] - classes[clean.competitors()]
     pooled = difference @ pilot.covariance @ difference.mT
@@ -165,29 +165,32 @@ def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
 
 
 def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[str, Tensor]:
-    """Every estimate of one replicate."""
+    """Return every estimate of one replicate."""
     sampled = sample(drawn.clean, drawn.logits[replicate, :, : draws // 2])
     scores = [
         MonteCarlo(1.0, draws=draws, limit=None), Moments(1.0, draws=draws), Shrinkage(1.0, draws=draws, limit=None)
     ]  # fmt: skip
-    own = {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
-    return own | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
+    values = {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
+    return values | {"smoothed": smoothed_share(sampled), "by a pilot": by_a_pilot(pilot, drawn.clean, sampled)}
 
 
 def error_of(drawn: Drawn, values: list[Tensor]) -> float:
-    """The root mean square error over points and replicates, without that of the reference."""
+    """Return the root mean square error over points and replicates, without that of the reference."""
     truth = drawn.flips
-    own = float((truth * (1 - truth)).mean()) / (REFERENCE - 1)
+    reference_error = float((truth * (1 - truth)).mean()) / (REFERENCE - 1)
     squares = float(torch.stack([(value - truth).square().mean() for value in values]).mean())
-    return math.sqrt(max(squares - own, 0.0))
+    return math.sqrt(max(squares - reference_error, 0.0))
 
 
 def errors(drawn: Drawn, pilot: Pilot, draws: int) -> dict[str, float]:
-    """The root mean square error of every estimator."""
-    found = [estimates(drawn, pilot, replicate, draws) for replicate in range(REPLICATES)]
-    named = {name: error_of(drawn, [each[name] for each in found]) for name in found[0]}
-    weighted = [[torch.lerp(each["moments"], each["smoothed"], weight / 20) for each in found] for weight in range(21)]
-    return named | {"best weight": min(error_of(drawn, values) for values in weighted)}
+    """Return the root mean square error of every estimator."""
+    replicates = [estimates(drawn, pilot, replicate, draws) for replicate in range(REPLICATES)]
+    errors_by_name = {name: error_of(drawn, [values[name] for values in replicates]) for name in replicates[0]}
+    weighted = [
+        [torch.lerp(values["moments"], values["smoothed"], weight / 20) for values in replicates]
+        for weight in range(21)
+    ]
+    return errors_by_name | {"best weight": min(error_of(drawn, values) for values in weighted)}
 
 
 def show(task: Task, against_better: dict[str, list[float]]) -> None:
@@ -196,17 +199,17 @@ def show(task: Task, against_better: dict[str, list[float]]) -> None:
     pilot = pilot_of(drawn)
     print(f"\n{task.name}, sigma {task.sigma:g}, {len(drawn.flips)} points, mean flip {float(drawn.flips.mean()):.3f}")
     for draws in DRAWS:
-        found = errors(drawn, pilot, draws)
-        counting = found.pop("monte_carlo")
-        better = min(counting, found["moments"])
-        ratios = "  ".join(f"{name} {error / counting:.2f}" for name, error in found.items())
+        errors_by_name = errors(drawn, pilot, draws)
+        counting = errors_by_name.pop("monte_carlo")
+        better = min(counting, errors_by_name["moments"])
+        ratios = "  ".join(f"{name} {error / counting:.2f}" for name, error in errors_by_name.items())
         print(f"  {draws:3d} draws  monte_carlo {counting:.4f}  {ratios}", flush=True)
-        for name, error in (found | {"monte_carlo": counting}).items():
+        for name, error in (errors_by_name | {"monte_carlo": counting}).items():
             against_better.setdefault(name, []).append(error / better)
 
 
 def summary(against_better: Mapping[str, list[float]]) -> str:
-    """The largest ratio of every estimator to the better of counting and the normal model, and its geometric mean."""
+    """Format the largest and mean ratio of every estimator to the better of counting and the normal model."""
     lines = ["", "to the better of monte_carlo and moments: largest, geometric mean"]
     for name, ratios in against_better.items():
         mean = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
@@ -215,7 +218,7 @@ def summary(against_better: Mapping[str, list[float]]) -> str:
 
 
 def main() -> None:
-    """Print every task, and what holds over all of them."""
+    """Print every task, and the summary over all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--tuned", action="store_true")

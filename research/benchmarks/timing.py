@@ -1,4 +1,4 @@
-"""What the benchmarks share: threads, best-of timing, peak memory, a plain table."""
+"""Helpers of the benchmarks: threads, best-of timing, peak memory, a plain table."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def set_threads() -> None:
 
 
 def interleaved(functions: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Shortest time of each function over `rounds` rounds that call all of them in turn, after one warm-up each."""
+    """Return the shortest time of each function over `rounds` that call all in turn, after one warm-up each."""
     times: list[list[float]] = [[] for _ in functions]
     for number in range(rounds + 1):
-        for function, own in zip(functions, times, strict=True):
+        for function, function_times in zip(functions, times, strict=True):
             start = time.perf_counter()
             function()
             if number:
-                own.append(time.perf_counter() - start)
-    return [min(own) for own in times]
+                function_times.append(time.perf_counter() - start)
+    return [min(function_times) for function_times in times]
 
 
 def peak_mebibytes() -> float:
-    """Largest resident memory of this process so far."""
+    """Return the peak resident memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Aligned columns on stdout."""
+    """Print aligned columns."""
     cells = [list(header), *([f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     for row in cells:

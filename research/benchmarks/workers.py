@@ -1,4 +1,4 @@
-"""How much faster several workers are than one, and parts joined, and that all write the same bytes.
+"""Speed of several workers and of joined parts against one process, with a check that all write the same bytes.
 
     python research/benchmarks/workers.py [POINTS]
 
@@ -39,20 +39,20 @@ WAYS = {
 
 
 def line(folder: Path, name: str) -> list[str]:
-    """The arguments of a run into the folder `name`."""
+    """Return the arguments of a run into the folder `name`."""
     options = ["--scores", "monte_carlo", "--draws", "4", "--quiet"]
     return ["score", f"{folder / 'net.py'}:make", str(folder / "data.npz"), "--out", str(folder / name), *options]
 
 
-def run(folder: Path, way: str) -> tuple[float, str]:
-    """Seconds of a run, and the digest of what it wrote."""
+def run(folder: Path, name: str) -> tuple[float, str]:
+    """Return the seconds of a run, and the digest of its files."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "brittle", *line(folder, way), *WAYS[way]], check=True)
-    return time.perf_counter() - began, digest(folder / way)
+    subprocess.run([sys.executable, "-m", "brittle", *line(folder, name), *WAYS[name]], check=True)
+    return time.perf_counter() - began, digest(folder / name)
 
 
 def parts(folder: Path, count: int) -> tuple[float, str]:
-    """The same for so many parts, one after the other, and joined."""
+    """Do the same for so many parts, one after the other, and joined."""
     began = time.perf_counter()
     for number in range(1, count + 1):
         command = [sys.executable, "-m", "brittle", *line(folder, f"part-{number}"), "--part", f"{number}/{count}"]
@@ -62,22 +62,22 @@ def parts(folder: Path, count: int) -> tuple[float, str]:
 
 
 def digest(out: Path) -> str:
-    """The sha256 of the shard files of a run, in the order of their names."""
+    """Return the sha256 of the shard files of a run, in the order of their names."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(out.glob("*.parquet")))).hexdigest()
 
 
 def main(arguments: list[str]) -> int:
-    """Every way, and whether the bytes are the same."""
+    """Time every kind of run, and return 1 where the bytes differ."""
     points = int(arguments[0]) if arguments else 2048
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "net.py").write_text(NETWORK.format(place=str(Path(__file__).parent)))
         np.savez(folder / "data.npz", x=np.random.default_rng(0).random((points, 3, 32, 32), dtype=np.float32))
-        found = {way: run(folder, way) for way in WAYS} | {"2 parts, in turn": parts(folder, 2)}
-    one = found["1 process"][0]
-    rows = [[way, seconds, one / seconds, digest[:12]] for way, (seconds, digest) in found.items()]
+        runs = {name: run(folder, name) for name in WAYS} | {"2 parts, in turn": parts(folder, 2)}
+    baseline = runs["1 process"][0]
+    rows = [[name, seconds, baseline / seconds, digest[:12]] for name, (seconds, digest) in runs.items()]
     print_table([f"{points:,} points", "seconds", "times faster", "sha256"], rows)
-    same = len({digest for _, digest in found.values()}) == 1
+    same = len({digest for _, digest in runs.values()}) == 1
     print("one sha256" if same else "the bytes differ")
     return int(not same)
 

@@ -32,12 +32,12 @@ from studies.study import SIZES, Finding, Setting, all_studies
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what is asked for; 0, or 2 where something is wrong with what was asked."""
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        if given[:1] == ["pages"]:
-            pages(given)
+        if words[:1] == ["pages"]:
+            pages(words)
         else:
-            run(given)
+            run(words)
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -48,18 +48,18 @@ def _parser() -> argparse.ArgumentParser:
     return argparse.ArgumentParser("studies", None, __doc__, formatter_class=argparse.RawTextHelpFormatter)
 
 
-def pages(given: list[str]) -> None:
+def pages(words: list[str]) -> None:
     """Build the pages, from the results of a run where one is named."""
     parser = _parser()
     parser.add_argument("pages")
     parser.add_argument("--from", dest="out", type=Path, help="folder of a run whose results are taken over")
-    said = parser.parse_args(given)
-    if said.out is not None:
-        take_over(said.out)
+    options = parser.parse_args(words)
+    if options.out is not None:
+        take_over(options.out)
     build_pages()
 
 
-def run(given: list[str]) -> None:
+def run(words: list[str]) -> None:
     """Run studies, and print what they found."""
     studies, parser = all_studies(), _parser()
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of a study: {', '.join(studies)}; all by default")
@@ -72,26 +72,31 @@ def run(given: list[str]) -> None:
     parser.add_argument("--estimator", metavar="FILE.py:NAME", action="append", default=[],
                         help="an estimator of yours, beside the others; may be given several times")  # fmt: skip
     add_jobs(parser)
-    said = parser.parse_args(given)
-    if unknown := [name for name in said.names if name not in studies]:
+    options = parser.parse_args(words)
+    if unknown := [name for name in options.names if name not in studies]:
         raise StudyError(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
-    check_estimators(said.estimator)
-    setting = Setting(said.shared, said.networks, said.size, said.seed, said.device, tuple(said.estimator))
-    chosen, networks = [studies[name] for name in said.names or studies], find_networks(said.shared, said.networks)
-    with processes_beside("studies", given, said.jobs):
-        measure_beside(chosen, networks, setting, said.out)
-    if said.beside:
+    check_estimators(options.estimator)
+    setting = Setting(
+        options.shared, options.networks, options.size, options.seed, options.device, tuple(options.estimator)
+    )
+    chosen, networks = (
+        [studies[name] for name in options.names or studies],
+        find_networks(options.shared, options.networks),
+    )
+    with processes_beside("studies", words, options.jobs):
+        measure_beside(chosen, networks, setting, options.out)
+    if options.beside:
         return
     for study in chosen:
-        results = run_study(study, networks, setting, said.out)
+        results = run_study(study, networks, setting, options.out)
         print_findings(study.name, study.findings(results))
 
 
 def print_findings(name: str, findings: list[Finding]) -> None:
-    """A table with one line for each finding."""
+    """Return a table with one line for each finding."""
     shown = Table("what a paper says", "what we find", "agreement", title=name)
     for finding in findings:
-        shown.add_row(finding.said, finding.found, finding.agreement)
+        shown.add_row(finding.statement, finding.outcome, finding.agreement)
     Console().print(shown)
 
 

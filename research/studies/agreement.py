@@ -1,4 +1,4 @@
-"""Whether what was found agrees with what a paper says: rules and limits that studies share."""
+"""Agreement of findings with papers: rules and limits that studies share."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MOST, HALF = 0.8, 0.5
 
 
 def judged(holds: Iterable[bool]) -> Agreement:
-    """Whether something that a paper says holds in all cases that were looked at, in some, or in none."""
-    found = [*holds]
-    if not found:
+    """Return whether a claim holds in all observed cases, in some, or in none."""
+    verdicts = [*holds]
+    if not verdicts:
         return Agreement.UNMEASURED
-    return Agreement.AGREES if all(found) else Agreement.IN_PART if any(found) else Agreement.DIFFERS
+    return Agreement.AGREES if all(verdicts) else Agreement.IN_PART if any(verdicts) else Agreement.DIFFERS
 
 
 def judged_by_share(holds: Iterable[bool]) -> Agreement:
-    """Whether something that a paper says of nearly all cases holds in nearly all, in most, or in no more than half."""
-    found = [*holds]
-    if not found:
+    """Return whether a claim on nearly all cases holds in nearly all, in most, or in no more than half."""
+    verdicts = [*holds]
+    if not verdicts:
         return Agreement.UNMEASURED
-    share = sum(found) / len(found)
+    share = sum(verdicts) / len(verdicts)
     return Agreement.AGREES if share >= MOST else Agreement.IN_PART if share > HALF else Agreement.DIFFERS

@@ -1,4 +1,4 @@
-"""Several processes of one command, side by side: one for each core."""
+"""Several processes of one command, one for each core."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studies.errors import StudyError
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that processes share."""
+    """Add the options of a command that processes share."""
     parser.add_argument("--jobs", type=_at_least_one, default=1, help="processes that share the work")
     parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)  # given to all but the first
 
@@ -25,7 +25,7 @@ def _at_least_one(text: str) -> int:
 
 
 @contextmanager
-def processes_beside(module: str, given: Sequence[str], jobs: int) -> Iterator[None]:
+def processes_beside(module: str, arguments: Sequence[str], jobs: int) -> Iterator[None]:
     """Run `python -m MODULE GIVEN --beside` in `jobs - 1` processes while the block does, and wait for them at its end.
 
     Where the block raises, Ctrl-C is pressed, or this process is told to end, they are stopped.
@@ -37,7 +37,7 @@ def processes_beside(module: str, given: Sequence[str], jobs: int) -> Iterator[N
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         for _ in range(jobs - 1):
-            started.append(subprocess.Popen([sys.executable, "-m", module, *given, "--beside", "--jobs", "1"]))
+            started.append(subprocess.Popen([sys.executable, "-m", module, *arguments, "--beside", "--jobs", "1"]))
         yield
         codes = [process.wait() for process in started]
     finally:

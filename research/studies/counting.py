@@ -30,15 +30,15 @@ def count_flips(network: nn.Module, points: Tensor, sigma: float, draws: int, se
     flips = torch.zeros(len(points), dtype=torch.int64)
     for row, point in enumerate(points):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + row)
-        own = network(point[None]).argmax(1)
+        predicted = network(point[None]).argmax(1)
         for start in range(0, draws, BLOCK):
             noise = torch.randn(min(BLOCK, draws - start), *point.shape, generator=generator)
-            flips[row] += (network(point + sigma * noise).argmax(1) != own).sum()
+            flips[row] += (network(point + sigma * noise).argmax(1) != predicted).sum()
     return flips
 
 
 def sigma_of(network: nn.Module, points: Tensor, share: float, draws: int, seed: int) -> float:
-    """The sigma, to three digits, at which `share` of the noisy copies flip, by bisection on its logarithm.
+    """Return the sigma, to three digits, at which `share` of the noisy copies flip, by bisection on its logarithm.
 
     Every sigma is tried with the same draws, so that the share hardly depends on luck from one to the next.
     """
@@ -72,9 +72,9 @@ def error_of_counting(flip: NDArray[np.float64], draws: float, reference: int) -
 
 
 def equal_copies(ratio: float, draws: float, reference: int) -> float:
-    """The number of copies by which counting is as far off as `ratio` times counting `draws` of them.
+    """Return the number of copies by which counting is as far off as `ratio` times counting `draws` of them.
 
     Squared errors against a reference go as `1 / n + 1 / reference`. Infinite where the reference cannot tell.
     """
-    left = ratio**2 * (1 / draws + 1 / reference) - 1 / reference
-    return 1 / left if left > 0 else math.inf
+    remaining = ratio**2 * (1 / draws + 1 / reference) - 1 / reference
+    return 1 / remaining if remaining > 0 else math.inf

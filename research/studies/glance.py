@@ -13,7 +13,7 @@ from brittle.extensions.report.charts import GRID, INK, MUTED
 from studies.drawing import logarithmic, svg
 
 WIDTH = 284
-"""Of a picture without its margins."""
+"""Width of a picture without its margins."""
 
 
 class Row(NamedTuple):
@@ -40,21 +40,21 @@ class Glance(NamedTuple):
 
 
 def small(shown: Glance) -> str:
-    """The small picture of a finding: below each name a row of dots and a tick."""
-    numbers = [(name, one, "dot") for name, row in shown.rows.items() for one in row.values]
+    """Return the small picture of a finding: below each name a row of dots and a tick."""
+    numbers = [(name, number, "dot") for name, row in shown.rows.items() for number in row.values]
     numbers += [(name, row.tick, "tick") for name, row in shown.rows.items()]
-    there = [one for one in numbers if math.isfinite(one[1]) and (one[1] > 0 or not shown.log)]
-    data = pd.DataFrame(there, columns=["name", "value", "kind"])
+    visible = [entry for entry in numbers if math.isfinite(entry[1]) and (entry[1] > 0 or not shown.log)]
+    data = pd.DataFrame(visible, columns=["name", "value", "kind"])
     words = pd.DataFrame({"name": [*shown.rows], "text": [row.text for row in shown.rows.values()]})
     x = alt.X("value:Q", title=None, axis=alt.Axis(format=shown.format, tickCount=4, grid=False))
     x = logarithmic(x, data["value"], grid=False) if shown.log else x
     y = alt.Y("name:N", sort=[*shown.rows], axis=None)
     texts, marks = alt.Chart(words).encode(y=y), alt.Chart(data).encode(x=x, y=y)
-    left, right = alt.value(0), alt.value(WIDTH)
+    start, end = alt.value(0), alt.value(WIDTH)
     chart = alt.layer(
-        texts.mark_rule(color=GRID, yOffset=8).encode(x=left, x2=right),
-        texts.mark_text(align="left", dy=-8).encode(x=left, text="name:N"),
-        texts.mark_text(align="right", dy=-8, fontWeight="bold").encode(x=right, text="text:N"),
+        texts.mark_rule(color=GRID, yOffset=8).encode(x=start, x2=end),
+        texts.mark_text(align="left", dy=-8).encode(x=start, text="name:N"),
+        texts.mark_text(align="right", dy=-8, fontWeight="bold").encode(x=end, text="text:N"),
         marks.mark_tick(color=MUTED, thickness=2, size=14, yOffset=8).transform_filter("datum.kind == 'tick'"),
         marks.mark_point(color=INK, yOffset=8, size=50).transform_filter("datum.kind == 'dot'"),
     )

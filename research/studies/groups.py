@@ -14,6 +14,6 @@ PUBLISHED = {"vnn21_cifar10_resnet2b": "pgd"}
 """Networks of others that were trained on attacked inputs, and how; their `meta.json` says so in words."""
 
 
-def group_of(way: str) -> str:
-    """The group of a way of training."""
-    return UNKNOWN if not way else ADVERSARIAL if way in ATTACKED else OTHERWISE
+def group_of(method: str) -> str:
+    """Return the group of a way of training."""
+    return UNKNOWN if not method else ADVERSARIAL if method in ATTACKED else OTHERWISE

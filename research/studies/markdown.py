@@ -17,54 +17,54 @@ DATA = {
 
 
 def data_name(dataset: str) -> str:
-    """A data set as pages write it."""
+    """Return a data set as pages write it."""
     return DATA.get(dataset, dataset)
 
 
 def decimals(value: float, places: int) -> str:
-    """A number with so many places, or a dash."""
+    """Return a number with so many places, or a dash."""
     return f"{round(value, places) + 0.0:,.{places}f}" if math.isfinite(value) else NOTHING  # no -0
 
 
 def percent(value: float, places: int = 0) -> str:
-    """A share in percent, or a dash."""
+    """Return a share in percent, or a dash."""
     return f"{100 * value:.{places}f}%" if math.isfinite(value) else NOTHING
 
 
 def significant(value: float, digits: int = 2) -> str:
-    """A number to so many significant digits without an exponent, or a dash."""
+    """Return a number to so many significant digits without an exponent, or a dash."""
     if not math.isfinite(value) or value == 0:
         return NOTHING if not math.isfinite(value) else "0"
     return f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def between(value: float, low: float, high: float, places: int) -> str:
-    """A number and its interval."""
-    return bounded(value, low, high, lambda one: decimals(one, places))
+    """Return a number and its interval."""
+    return bounded(value, low, high, lambda number: decimals(number, places))
 
 
 def bounded(value: float, low: float, high: float, written: Callable[[float], str]) -> str:
-    """The same in another way of writing numbers."""
+    """Return the same in another way of writing numbers."""
     return written(value) + (f" ({written(low)} to {written(high)})" if math.isfinite(low) else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown."""
+    """Return a table of Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def in_words(names: Iterable[str]) -> str:
     """Different names in sorted order: `a, b and c`."""
-    first, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
-    return f"{', '.join(first)} and {last}" if first else last
+    initial, last = (ordered := sorted(set(names)))[:-1], ordered[-1]
+    return f"{', '.join(initial)} and {last}" if initial else last
 
 
 def interval(row: Mapping[str, Any], name: str, places: int) -> str:
-    """The number `name` of a row, and its interval in `name_low` and `name_high`."""
-    return with_ends(row, name, lambda one: decimals(one, places))
+    """Return the number `name` of a row, and its interval in `name_low` and `name_high`."""
+    return with_ends(row, name, lambda number: decimals(number, places))
 
 
 def with_ends(row: Mapping[str, Any], name: str, written: Callable[[float], str]) -> str:
-    """The same in another way of writing numbers."""
+    """Return the same in another way of writing numbers."""
     return bounded(row[name], row[f"{name}_low"], row[f"{name}_high"], written)

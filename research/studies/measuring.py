@@ -1,4 +1,4 @@
-"""What a study measures of one network: its test points, and steps that know all that decides their numbers."""
+"""Measurements of one network: its test points, and steps whose identity holds all that decides their numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Size = TypeVar("Size")
 
 @dataclass(frozen=True)
 class Measuring(Generic[Size]):
-    """What is measured of a network.
+    """Measurements of a network.
 
     Attributes:
-        network: which.
-        setting: what the command line says.
-        size: how much is measured, a dataclass.
+        network: the network.
+        setting: options of the command line.
+        size: size of the measurements, a dataclass.
     """
 
     network: Network
@@ -33,7 +33,7 @@ class Measuring(Generic[Size]):
     size: Size
 
     def step(self, name: str, run: Callable[[], Tables], **identity: Any) -> Step:
-        """The step of this name; `identity` is what else decides its numbers."""
+        """Return the step of this name; `identity` is what else decides its numbers."""
         size: Any = self.size
         same = {
             "network": self.network.digest, "dataset": self.network.dataset,
@@ -44,13 +44,13 @@ class Measuring(Generic[Size]):
         return Step(f"{self.network.name}/{name}", same | identity, run)
 
     def load(self) -> nn.Module:
-        """The network, on the device that the command line says."""
+        """Return the network, on the device that the command line says."""
         return self.network.load(self.setting.device)
 
-    def points(self, count: int, first: int = 0) -> tuple[Tensor, Tensor]:
-        """Test points from `first` on in an order that the seed decides, and their labels."""
-        x, y = test_points(self.setting.shared, self.network.dataset, first + count, self.setting.seed)
-        return x[first:], y[first:]
+    def points(self, count: int, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Test points from `start` on in an order that the seed decides, and their labels."""
+        x, y = test_points(self.setting.shared, self.network.dataset, start + count, self.setting.seed)
+        return x[start:], y[start:]
 
 
 @cache

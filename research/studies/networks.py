@@ -42,11 +42,11 @@ class Network:
     repeat: bool = False
 
     def meta(self) -> dict[str, Any]:
-        """What `meta.json` says."""
+        """Read `meta.json`."""
         return json.loads((self.path / META).read_text(encoding="utf-8"))
 
     def load(self, device: str = "cpu") -> nn.Module:
-        """The program as a module that computes on a device, whatever device its inputs are on."""
+        """Return the program as a module that computes on a device, whatever device its inputs are on."""
         program = torch.export.load(self.path / MODEL)
         return program.module() if device == "cpu" else Elsewhere(move_to_device_pass(program, device).module(), device)
 
@@ -67,16 +67,16 @@ class Elsewhere(nn.Module):
         return self.inside(x.to(self.device)).to(x.device)
 
 
-def find_networks(shared: Path, others: Path | None, said: Callable[[str], None] = print) -> list[Network]:
-    """The networks of `shared/models` and of `others` that have data and gradients; what is left out is said.
+def find_networks(shared: Path, further: Path | None, report: Callable[[str], None] = print) -> list[Network]:
+    """Find networks of `shared/models` and `further` with data and gradients; report those that are left out.
 
     Raises:
         StudyError: a folder or file is absent, two networks have one name, or there is none.
     """
-    if others is not None and not others.is_dir():
-        raise StudyError(f"there is no folder {others}; train networks with `python -m studies.train --out {others}`")
-    found: dict[str, Network] = {}
-    for folder in filter(None, (shared / "models", others)):
+    if further is not None and not further.is_dir():
+        raise StudyError(f"there is no folder {further}; train networks with `python -m studies.train --out {further}`")
+    networks: dict[str, Network] = {}
+    for folder in filter(None, (shared / "models", further)):
         for program in sorted(folder.glob(f"*/{MODEL}")):
             path = program.parent
             if path.name.startswith("."):  # in the making
@@ -85,33 +85,33 @@ def find_networks(shared: Path, others: Path | None, said: Callable[[str], None]
                 raise StudyError(f'{path} holds {MODEL} and no {META}; write one that names its "dataset"')
             meta = json.loads((path / META).read_text(encoding="utf-8"))
             dataset = str(meta.get("dataset"))
-            if folder != others and (shared / "data" / EXACT.get(dataset, dataset)).is_dir():
+            if folder != further and (shared / "data" / EXACT.get(dataset, dataset)).is_dir():
                 dataset = EXACT.get(dataset, dataset)
-            if path.name in found:
-                raise StudyError(f"two networks are called {path.name}, in {found[path.name].path} and {path}")
+            if path.name in networks:
+                raise StudyError(f"two networks are called {path.name}, in {networks[path.name].path} and {path}")
             if dataset not in DATASETS or not (shared / "data" / dataset).is_dir():
-                said(f"{path.name} is left out: there is no folder of data {shared / 'data' / dataset}")
+                report(f"{path.name} is left out: there is no folder of data {shared / 'data' / dataset}")
                 continue
             digest = hashlib.sha256(program.read_bytes()).hexdigest()
             network = Network(path.name, dataset, path, digest, bool(meta.get("repeat")))
             if has_gradients(network, test_points(shared, dataset, 2, 0)[0]):
-                found[path.name] = network
+                networks[path.name] = network
             else:
-                said(f"{path.name} is left out: its gradients are zero, or its scores NaN")
-    if not found:
+                report(f"{path.name} is left out: its gradients are zero, or its scores NaN")
+    if not networks:
         raise StudyError(
-            f"no network with data and gradients is in {shared / 'models'} or {others}; see what was left out"
+            f"no network with data and gradients is in {shared / 'models'} or {further}; see what was left out"
         )
-    return list(found.values())
+    return list(networks.values())
 
 
 def names_of(steps: Iterable[str]) -> list[str]:
-    """The networks of steps that are called `NETWORK/WHAT`, in their order."""
+    """Return the networks of steps that are called `NETWORK/WHAT`, in their order."""
     return [*dict.fromkeys(step.partition("/")[0] for step in steps if "/" in step)]
 
 
 def has_gradients(network: Network, x: Tensor) -> bool:
-    """Whether some class score of the network changes with its input at `x`, and none is NaN there."""
+    """Return whether some class score of the network changes with its input at `x`, and none is NaN there."""
     x = x.clone().requires_grad_()
     scores = network.load()(x)
     (slope,) = torch.autograd.grad(scores.square().sum(), x)

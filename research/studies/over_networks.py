@@ -19,15 +19,15 @@ FEWEST = 8
 
 
 def mean_interval(values: NDArray[np.float64], seed: int) -> tuple[float, float, float]:
-    """The mean of one number of each network, and the percentile interval of the bootstrap over networks."""
+    """Return the mean of one number of each network, and the percentile interval of the bootstrap over networks."""
     mean = float(values.mean()) if len(values) else np.nan
     if len(values) < FEWEST:
         return mean, np.nan, np.nan
     drawn: Any = {"random_state": np.random.default_rng(seed)}  # the name that older SciPy knows, too
-    found = stats.bootstrap(
+    bootstrap = stats.bootstrap(
         (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", **drawn
     )
-    return mean, float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return mean, float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
 
 
 def over_networks(
@@ -46,14 +46,14 @@ def over_networks(
             values = group[name].to_numpy(dtype=np.float64)
             values = values[np.isfinite(values)]
             if name in ratios:
-                found = tuple(map(float, np.exp(mean_interval(np.log(values[values > 0]), seed))))
+                interval = tuple(map(float, np.exp(mean_interval(np.log(values[values > 0]), seed))))
             else:
-                found = mean_interval(values, seed)
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+                interval = mean_interval(values, seed)
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def sums(frame: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
-    """The sums over networks of the columns `names`, for each value of `keys`."""
+    """Return the sums over networks of the columns `names`, for each value of `keys`."""
     return frame.groupby(list(keys), sort=False)[list(names)].sum().reset_index()

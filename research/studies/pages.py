@@ -1,4 +1,4 @@
-"""Builds the pages of the studies: each from a template and the results in Parquet files alone."""
+"""Builder of the pages of the studies, each from a template and the results in Parquet files alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULTS = HERE / "results"
 
 DOCS = HERE.parents[1] / "docs"
 TEMPLATE = "page.md.jinja"
-"""Of a study in its folder, or else of all of them beside this file."""
+"""Template of a study in its folder, else the one next to this file."""
 
 JPEG, IMAGES = "8.2", "854"
 """Grey levels that the JPEG copies of CIFAR-10 are off, and test images whose original pixels are known, by the README
@@ -56,10 +56,10 @@ def take_over(out: Path) -> None:
     Raises:
         StudyError: the folder holds no results.
     """
-    found = [name for name in all_studies() if (out / name / "results").is_dir()]
-    if not found:
+    names = [name for name in all_studies() if (out / name / "results").is_dir()]
+    if not names:
         raise StudyError(f"{out} holds the results of no study; give the --out of a run that was finished")
-    for name in found:
+    for name in names:
         part = RESULTS / f"{name}.part"
         shutil.rmtree(part, ignore_errors=True)
         shutil.copytree(out / name / "results", part)
@@ -83,47 +83,51 @@ def build_pages(results: Path = RESULTS, docs: Path = DOCS) -> None:
 
 
 def index_of(results: Path) -> str:
-    """The front page: what was found, a sentence each, and the list of the studies with results."""
+    """Return the front page: what was found, a sentence each, and the list of the studies with results."""
     findings, studies, counts = [], [], []
     for name, study in all_studies().items():
         if (results / name).is_dir():
             tables = read_tables(results / name)
             counts.append(len(networks_of(tables)))
-            for glance, one in zip(glances(study, tables), study.headlines(tables), strict=True):
-                picture = f"[figure](../images/studies/{one.picture}.svg)"
+            for glance, headline in zip(glances(study, tables), study.headlines(tables), strict=True):
+                picture = f"[figure](../images/studies/{headline.picture}.svg)"
                 start = f"{len(findings) + 1}. "
-                seen = f"{' ' * len(start)}![{one.glance.seen}](../images/studies/{glance}.svg)"
-                findings.append(f"{start}{one.text} ({picture}, [study]({name}.md))\n\n{seen}")
+                picture_line = f"{' ' * len(start)}![{headline.glance.seen}](../images/studies/{glance}.svg)"
+                findings.append(f"{start}{headline.text} ({picture}, [study]({name}.md))\n\n{picture_line}")
             studies.append(f"- [{study.title}]({name}.md), beside {'; '.join(study.papers)}.")
     networks = " to ".join(map(str, sorted({min(counts), max(counts)}))) if counts else "no"
     return INDEX.format(networks=networks, exact=IMAGES, findings="\n\n".join(findings), studies="\n".join(studies))
 
 
 def glances(study: Study, tables: Tables) -> dict[str, str]:
-    """The small pictures of the front page by name, one for each headline in their order."""
-    return {f"{study.name}_finding_{at}": small(one.glance) for at, one in enumerate(study.headlines(tables), 1)}
+    """Return the small pictures of the front page by name, one for each headline in their order."""
+    return {
+        f"{study.name}_finding_{at}": small(headline.glance) for at, headline in enumerate(study.headlines(tables), 1)
+    }
 
 
 def networks_of(tables: Tables) -> set[str]:
-    """The networks that some table names."""
+    """Return the networks that some table names."""
     return named_in(tables, "network")
 
 
 def data_of(tables: Tables) -> set[str]:
-    """The data sets that some table names."""
+    """Return the data sets that some table names."""
     return named_in(tables, "dataset")
 
 
 def named_in(tables: Tables, column: str) -> set[str]:
-    """What stands in a column of some table."""
+    """Return the values in a column of any table."""
     return set().union(*(table[column].to_pylist() for table in tables.values() if column in table.column_names))
 
 
 def page_of(study: Study, results: Tables) -> str:
-    """The page of a study as Markdown."""
+    """Return the page of a study as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    own = HERE / study.name / TEMPLATE
-    template = environment.from_string((own if own.is_file() else HERE / TEMPLATE).read_text(encoding="utf-8"))
+    specific = HERE / study.name / TEMPLATE
+    template = environment.from_string(
+        (specific if specific.is_file() else HERE / TEMPLATE).read_text(encoding="utf-8")
+    )
     findings = study.findings(results)
     return template.render(
         name=study.name,
@@ -140,13 +144,13 @@ def page_of(study: Study, results: Tables) -> str:
 
 
 def files_of(study: Study, results: Tables) -> dict[str, str]:
-    """The tables that the page links, as CSV by their paths beside it."""
+    """Return the tables that the page links, as CSV by their paths beside it."""
     linked = [Path(name) for name in study.content(results).get("files", {}) if name.endswith(".csv")]
     return {str(path): csv_of(results[path.stem]) for path in linked if path.stem in results}
 
 
 def csv_of(table: pa.Table) -> str:
-    """A table as CSV, to four digits."""
+    """Return a table as CSV, to four digits."""
     frame = table.to_pandas()
     if "dataset" in frame:
         frame["dataset"] = frame["dataset"].map(markdown.data_name)
@@ -154,16 +158,16 @@ def csv_of(table: pa.Table) -> str:
 
 
 def findings_table(findings: list[Finding]) -> str:
-    """A line for each finding, with the reasons."""
-    rows = [(one.said, one.found, one.agreement, one.why) for one in findings]
+    """Return a line for each finding, with the reasons."""
+    rows = [(finding.statement, finding.outcome, finding.agreement, finding.why) for finding in findings]
     return markdown.table(("what a paper says", "what we find", "agreement", "why"), rows)
 
 
 def verdicts_table(findings: list[Finding]) -> str:
-    """A line for each finding, in few words; a claim that is split stands once."""
+    """Return a line for each finding, in few words; a claim that is split stands once."""
     rows, before = [], ""
-    for one in findings:
-        said = one.claim + (f" ({one.source})" if one.source else "")
-        rows.append(("" if said == before else said, one.on, one.found, one.agreement))
-        before = said
+    for finding in findings:
+        claim = finding.claim + (f" ({finding.source})" if finding.source else "")
+        rows.append(("" if claim == before else claim, finding.on, finding.outcome, finding.agreement))
+        before = claim
     return markdown.table(("what a paper says, or a question", "on", "what we find", "verdict"), rows)

@@ -1,4 +1,4 @@
-"""Runs studies: each step once, kept whole, by one of the commands that run side by side; then the results."""
+"""Runs of studies: each step once, stored as a whole, by one of several parallel commands; then the results."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def run_study(study: Study, networks: Sequence[Network], setting: Setting, out: 
 
     What another command is measuring is waited for.
     """
-    kept, place, networks = Kept(), out / study.name / "results", study.of(networks)
+    measured, place, networks = Kept(), out / study.name / "results", study.of(networks)
     shutil.rmtree(place, ignore_errors=True)
     for network in networks:
         with locked(study, network.name, out):
-            kept.take(study.of_network(network, setting), study, out)
+            measured.take(study.of_network(network, setting), study, out)
     with locked(study, "results", out):
-        kept.take(answered(study.alone(setting)), study, out)
-        kept.take(answered(study.after(setting, networks, kept.tables)), study, out)
-        results = dict(study.summarise(kept.tables, setting.seed))
-        results[TIMES] = pa.table({"step": [*kept.seconds], "seconds": [*kept.seconds.values()]})
+        measured.take(answered(study.alone(setting)), study, out)
+        measured.take(answered(study.after(setting, networks, measured.tables)), study, out)
+        results = dict(study.summarise(measured.tables, setting.seed))
+        results[TIMES] = pa.table({"step": [*measured.seconds], "seconds": [*measured.seconds.values()]})
         part = place.with_name("results.part")
         shutil.rmtree(part, ignore_errors=True)
         write_tables(part, results)
@@ -70,14 +70,14 @@ def locked(study: Study, name: str, out: Path, wait: bool = True) -> FileLock:
 
 
 def answered(steps: Iterable[Step]) -> Steps:
-    """Steps that do not look at the tables of those before."""
+    """Yield steps that do not use the tables of earlier ones."""
     for step in steps:  # noqa: UP028 - an iterator that is delegated to takes no answer
         yield step
 
 
 @dataclass
 class Kept:
-    """What steps left.
+    """Results of the steps.
 
     Attributes:
         tables: by the names of the steps.
@@ -108,7 +108,7 @@ def _identity(step: Step) -> str:
 
 
 def _done(folder: Path, step: Step) -> bool:
-    """Whether the folder holds the identity of the step, which is written before the folder gets its name."""
+    """Return whether the folder holds the identity of the step, which is written before the folder gets its name."""
     path = folder / IDENTITY
     return path.is_file() and path.read_text(encoding="utf-8") == _identity(step)
 
@@ -118,9 +118,9 @@ def _do(folder: Path, step: Step) -> None:
     shutil.rmtree(part, ignore_errors=True)
     started = time.perf_counter()
     tables = step.run()
-    taken = time.perf_counter() - started
+    duration = time.perf_counter() - started
     write_tables(part, tables)
-    (part / SECONDS).write_text(json.dumps(taken), encoding="utf-8")
+    (part / SECONDS).write_text(json.dumps(duration), encoding="utf-8")
     (part / IDENTITY).write_text(_identity(step), encoding="utf-8")
     if folder.exists():
         (folder / IDENTITY).unlink(missing_ok=True)  # first: a folder that is half removed is not done

@@ -1,4 +1,4 @@
-"""The files that decide a number: a module, and all that it imports of the studies and of the library."""
+"""Files that decide a number: a module, and all that it imports of the studies and of the library."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ TELLING = ("brittle.cli", "brittle.extensions.report")
 
 
 def files_behind(module: str) -> list[Path]:
-    """The file of a module, and those of all that it imports, and so on, in sorted order.
+    """Return the file of a module, and those of all that it imports, and so on, in sorted order.
 
     Imports are read, not run: those for types alone are passed over, those within functions are not. Names of
     `brittle` that are imported when they are first used count where they are used.
     """
-    found, open_ = set[Path](), [file_of(module)]
+    files, open_ = set[Path](), [file_of(module)]
     while open_:
         path = open_.pop()
-        if path is not None and path not in found:
-            found.add(path)
+        if path is not None and path not in files:
+            files.add(path)
             open_ += [file_of(name) for name in imported_by(path)]
-    return sorted(found)
+    return sorted(files)
 
 
 @cache
 def file_of(name: str) -> Path | None:
-    """The file of a module of ours; None for other names."""
+    """Return the file of a module of ours; None for other names."""
     root, *parts = name.split(".")
     if root not in ROOTS or name.startswith(TELLING):
         return None
@@ -50,7 +50,7 @@ def file_of(name: str) -> Path | None:
 
 @cache
 def imported_by(path: Path) -> frozenset[str]:
-    """What a file imports: modules, the packages around them, and names that may be modules."""
+    """Return the imports of a file: modules, their packages, and names that may be modules."""
     tree, names = ast.parse(path.read_text(encoding="utf-8")), set[str]()
     for node in run(tree):
         match node:
@@ -76,5 +76,5 @@ def run(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def home_of(value: Any) -> str:
-    """The module of a public name, or that which it is."""
+    """Return the module of a public name, or that which it is."""
     return value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))

@@ -1,4 +1,4 @@
-"""What a study is: steps that are run one after the other, the tables that they leave, findings beside the papers'."""
+"""Studies: steps that run one after the other, their tables, and findings compared with the papers'."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ seconds that all of it runs."""
 
 
 class Agreement(StrEnum):
-    """What a study found beside what a paper says."""
+    """Agreement of a finding with a paper."""
 
     AGREES = "agrees"
     IN_PART = "in part"
@@ -37,26 +37,26 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of what a study found.
+    """A line of the findings of a study.
 
     Attributes:
-        claim: what the paper says, with its figure; or the question, where no paper answers it.
-        source: paper and section; empty where no paper says it.
-        found: what the study found, with its figure.
-        agreement: whether both say the same.
+        claim: claim of the paper with its figure, or the question where no paper answers it.
+        source: paper and section; empty without a paper.
+        outcome: finding of the study, with its figure.
+        agreement: agreement of both.
         why: the reason, as far as it is known; empty on pages that say it elsewhere.
         on: the data or networks that it is about, where a claim is split.
     """
 
     claim: str
     source: str
-    found: str
+    outcome: str
     agreement: Agreement
     why: str = ""
     on: str = ""
 
     @property
-    def said(self) -> str:
+    def statement(self) -> str:
         """The claim with what it is about, and its source in brackets."""
         claim = f"{self.claim}, {self.on}" if self.on else self.claim
         return f"{claim} ({self.source})" if self.source else claim
@@ -64,7 +64,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the command line says.
+    """Options of the command line.
 
     Attributes:
         shared: folder that holds `data` and `models`.
@@ -122,7 +122,7 @@ def none_alone(setting: Setting) -> Iterable[Step]:
     return ()
 
 
-def none_after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
+def none_after(setting: Setting, networks: Sequence[Network], tables_by_step: Mapping[str, Tables]) -> Iterable[Step]:
     """For a study whose steps need one network each."""
     return ()
 

@@ -44,5 +44,5 @@ def minutes_of(tables: Tables) -> float:
 
 
 def as_table(frame: Frame) -> pa.Table:
-    """A frame without its index."""
+    """Return a frame without its index."""
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)

@@ -26,7 +26,7 @@ PASSES = 400
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """The modules beside the script."""
+    """Return the modules beside the script."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield {name: importlib.import_module(name) for name in PIECES}
     for name in [name for name in sys.modules if name.startswith("nearest_")]:
@@ -34,7 +34,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 def linear(classes: int) -> tuple[torch.nn.Linear, torch.Tensor, torch.Tensor]:
-    """A linear network, points whose nearest other class is far inside [0, 1], and their classes."""
+    """Return a linear network, points whose nearest other class is far inside [0, 1], and their classes."""
     generator = torch.Generator().manual_seed(0)
     network = torch.nn.Linear(12, classes)
     with torch.no_grad():
@@ -63,15 +63,15 @@ def test_rivals_find_the_nearest_input_of_a_linear_network(
     rows = pieces["nearest_rows"]
     counted = rows.Counted(network)
     points = rows.RIVALS[name][0](counted, x, labels, norm, PASSES)
-    found = rows.judge(rows.Subject("linear", Path(), network, x, labels), points, norm).numpy()
+    distances = rows.judge(rows.Subject("linear", Path(), network, x, labels), points, norm).numpy()
     truth = linear_margin(network, x, norm).numpy()
-    assert (found >= truth * (1 - 1e-5)).all()
-    assert (found <= truth * 1.02).all()
+    assert (distances >= truth * (1 - 1e-5)).all()
+    assert (distances <= truth * 1.02).all()
     assert PASSES <= counted.passes / len(x) <= 1.25 * PASSES
 
 
 def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
-    """What is not classified otherwise has no distance, what leaves the box is cut to it, a hair is forgiven."""
+    """Check that inputs of the same class have no distance, that the box cuts inputs, and that rounding is forgiven."""
     network = torch.nn.Linear(1, 2)
     with torch.no_grad():
         network.weight.copy_(torch.tensor([[0.0], [1.0]]))
@@ -79,18 +79,18 @@ def test_the_judge_trusts_nobody(pieces: dict[str, Any]) -> None:
     network.requires_grad_(False)
     rows, x = pieces["nearest_rows"], torch.full((4, 1), 0.25)
     points = torch.tensor([[0.5], [3.0], [0.9], [0.75]])
-    found = rows.judge(rows.Subject("step", Path(), network, x, torch.zeros(4, dtype=torch.long)), points, "l2")
-    assert found[0] == torch.inf
-    assert found[1] == 0.75
-    assert found[2] == pytest.approx(0.65)
-    assert 0.5 < found[3] < 0.5 * 1.0011
+    distances = rows.judge(rows.Subject("step", Path(), network, x, torch.zeros(4, dtype=torch.long)), points, "l2")
+    assert distances[0] == torch.inf
+    assert distances[1] == 0.75
+    assert distances[2] == pytest.approx(0.65)
+    assert 0.5 < distances[3] < 0.5 * 1.0011
 
 
 # Exact distances of small networks of rectifiers, and the search against them.
 
 
 def rectifiers(*widths: int, seed: int) -> nn.Sequential:
-    """A perceptron of random weights, lively at every depth."""
+    """Return a perceptron of random weights, lively at every depth."""
     generator = torch.Generator().manual_seed(seed)
     linear = [nn.Linear(*pair) for pair in itertools.pairwise(widths)]
     with torch.no_grad():
@@ -108,16 +108,21 @@ def test_the_search_ends_at_the_exact_distance(pieces: dict[str, Any]) -> None:
     """
     network, exact = rectifiers(12, 10, 10, 4, seed=5), pieces["nearest_exact"]
     x = torch.rand(6, 12, generator=torch.Generator().manual_seed(5))
-    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, norm="linf")
-    known = found.predicted >= 0
-    assert known.sum() >= 4
-    rows = zip(x[known].double().numpy(), found.distance[known].tolist(), found.predicted[known].tolist(), strict=True)
+    nearest = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, norm="linf")
+    has_point = nearest.predicted >= 0
+    assert has_point.sum() >= 4
+    rows = zip(
+        x[has_point].double().numpy(),
+        nearest.distance[has_point].tolist(),
+        nearest.predicted[has_point].tolist(),
+        strict=True,
+    )
     truths = [exact.exact_distance(exact.layers_of(network), *row) for row in rows]
     assert all(truth.proved for truth in truths)
     distance = np.array([truth.distance for truth in truths])
-    radius = certified(brittle.Classifier(network, bounds=(0, 1)), x).radius[known].numpy()
+    radius = certified(brittle.Classifier(network, bounds=(0, 1)), x).radius[has_point].numpy()
     assert (radius <= distance * (1 + 1e-6)).all()
     assert (radius > 0.5 * distance).any()
-    excess = found.distance[known].numpy() / distance - 1
+    excess = nearest.distance[has_point].numpy() / distance - 1
     assert excess.min() > -1e-5
     assert excess.max() < 0.05

@@ -9,7 +9,7 @@ from brittle.analysis import outcomes
 
 def test_outcomes_count_points_once_and_name_the_first() -> None:
     table = make_table(points=9, broken=7)
-    found = outcomes(table, first=2)
+    found = outcomes(table, examples=2)
     assert len(found) == 1
     only = found.iloc[0]
     assert (only["labels"], only["status"], only["points"], only["has_value"]) == ((), "nonfinite_input", 7, False)

@@ -12,7 +12,6 @@ from helpers.tables import make_table, with_rows, with_scores, without_score
 from brittle.analysis.overview import FROM_SAFE, POINTS_TO_NAME, Overview, margin_sentences, overview
 from brittle.analysis.overview_text import (
     FEWEST_FOR_DETECTOR,
-    WRONG_OPEN,
     format_overview,
     how_brittle,
     how_sure,
@@ -39,7 +38,7 @@ def test_points_are_counted_by_kind() -> None:
         "wrong": {"holds": 1, "undecided": 2, "breaks": 1},
         "no label": {"holds": 1, "undecided": 0, "breaks": 0},
     }
-    assert (found.points, found.without_number, found.labelled, found.right) == (10, 1, 9, 5)
+    assert (found.points, found.without_number, found.labelled, found.correct) == (10, 1, 9, 5)
     assert found.limit == LIMIT
     assert how_brittle(found) == (
         "Under noise of sigma 0.1, 4 of 9 predictions (44%) hold: kept with probability 0.9 or more. 2 break and 3 are "
@@ -81,11 +80,11 @@ def test_one_class_is_named_only_where_the_data_tell_it_from_every_other() -> No
     worse = made([BREAK] * 60 + [HOLD] * 120, classes=[0] * 60 + [1] * 60 + [2] * 60)
     found = overview(worse)
     assert found.named is not None
-    assert where(found).startswith("airplane is the least robust class")
+    assert where(found).startswith("The least robust class is airplane: ")
     assert found.classes["name"].iloc[0] == "airplane"
     alike = overview(made([BREAK, HOLD, OPEN] * 60, classes=[0, 1, 2] * 20 + [1, 2, 0] * 20 + [2, 0, 1] * 20))
     assert alike.named is None
-    assert where(alike).startswith("The 3 classes, of 60 points each, are not shown to differ in mean robustness")
+    assert where(alike).startswith("The 3 classes, of 60 points each, are not shown to differ in p_robust")
     two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
     assert two.named is None
     assert "2 of 3 may be" in where(two)
@@ -138,7 +137,7 @@ def test_runs_that_can_say_little() -> None:
     unlabelled = overview(made([HOLD, BREAK], [None, None]))
     assert "nothing is known of how many are right" in how_brittle(unlabelled)
     failed = overview(made([None, None]))
-    assert "No point has a flip probability" in how_brittle(failed)
+    assert "No point has a p_robust" in how_brittle(failed)
     assert how_sure(failed) == ""
     assert [step.command for step in next_steps(failed)] == [
         "brittle show RUN --by 'monte_carlo(draws=400, sigma=0.1)'"
@@ -149,7 +148,7 @@ def test_runs_that_can_say_little() -> None:
     assert [step.command for step in next_steps(margins)] == ["brittle show RUN --by logit_margin"]
     nothing = overview(without_score(make_table(points=5), "monte_carlo", "moments", "mmse", "taylor", "softmax"))
     assert nothing.column is None
-    assert "No point has a flip probability" in format_overview(nothing)
+    assert "No point has a p_robust" in format_overview(nothing)
 
 
 @pytest.mark.parametrize(
@@ -165,13 +164,10 @@ def test_what_the_states_rest_on_is_said(evidence: str, said: str) -> None:
     assert said in how_sure(overview(made([HOLD, BREAK], evidence=evidence)))
 
 
-def test_where_no_wrong_prediction_holds_the_wrong_ones_are_shown() -> None:
-    """Of 1 held, 2 open and 1 failed point, all but the first are wrong; one that holds takes the step away."""
-    found = overview(made([HOLD, OPEN, BREAK, None], [True, False, False, False]))
-    (step,) = (one for one in next_steps(found) if WRONG_OPEN in one.text)
-    assert (step.points, step.command, step.kind) == (3, "brittle show RUN --wrong --limit 0.9", "wrong")
-    held = overview(made([HOLD, OPEN, BREAK], [False, False, True]))
-    assert not any("none is known to hold" in one.text for one in next_steps(held))
+def test_the_wrong_points_are_one_step_whatever_their_state() -> None:
+    found = overview(made([HOLD, HOLD, OPEN, BREAK, None], [True, False, False, False, False]))
+    (step,) = (step for step in next_steps(found) if step.kind == "wrong")
+    assert (step.points, step.command, step.state) == (4, "brittle show RUN --wrong --limit 0.9", "")
 
 
 def with_margins(found: Overview) -> Overview:
@@ -186,7 +182,7 @@ def test_steps_carry_their_command() -> None:
         "brittle score --model models:cnn --data cifar10 --sigma 0.05,0.1,0.25 --out 'a run-decided' "
         "--scores shrinkage --limit 0.9",
         "brittle show 'a run' --state breaks --right --limit 0.9",
-        "brittle show 'a run' --state holds --wrong --limit 0.9",
+        "brittle show 'a run' --wrong --limit 0.9",
         "brittle detector fit 'a run' --limit 0.9",
     ]
     assert [step.points for step in next_steps(found)] == [3, 50, 5, 50]
@@ -262,7 +258,7 @@ def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
         assert not any("detector fit" in step.command for step in next_steps(other))
 
 
-SAID = re.compile(r"found within ([\d.]+) of half and within ([\d.]+) of one in ten")
+SAID = re.compile(r"For half of the points .* at most ([\d.]+) away, for one in ten at most ([\d.]+) \(")
 
 
 @pytest.mark.parametrize("points", [1, 9, 11, 400])
@@ -277,7 +273,7 @@ def test_at_least_that_share_is_as_near(points: int) -> None:
         distance = float(words) * 1.005  # three digits are shown
         assert (column.value <= distance).sum() >= share * points
         assert (column.value < float(words) * 0.995).sum() < share * points
-    certified = re.search(r"Certified: none nearer than ([\d.]+) to half of the points\.$", text)
+    certified = re.search(r"Certified: for half of the points none is nearer than ([\d.]+)\.$", text)
     assert certified is not None
     assert (column.low >= float(certified[1]) * 0.995).sum() >= 0.5 * points
     assert float(certified[1]) <= float(said[1])
@@ -286,7 +282,8 @@ def test_at_least_that_share_is_as_near(points: int) -> None:
 def test_what_was_not_found_is_said() -> None:
     few = make_table(points=40, scores=("input_margin",), not_found=30)
     (text,) = margin_sentences(few)
-    assert "of half" not in text
-    assert text.endswith(" of one in ten of the points. None was found for 30 of 40 points (75%).")
+    assert "For half" not in text
+    assert text.startswith("For one in ten of the points the nearest input with another prediction is at most ")
+    assert text.endswith(". None was found for 30 of 40 points (75%).")
     (text,) = margin_sentences(make_table(points=40, scores=("input_margin",), not_found=40))
     assert "for fewer than one in ten points. None was found for 40 of 40 points (100%)." in text

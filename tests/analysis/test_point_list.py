@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.tables import make_table, with_value
+from helpers.two_runs import with_column
 
 from brittle import Table
 from brittle.analysis.columns import safety
@@ -89,3 +91,23 @@ def test_ties_are_broken_by_the_next_estimator_then_by_place() -> None:
     table = with_value(table, "monte_carlo(draws=200, sigma=0.1)", [0.0, 0.0, 0.5, 0.0, 0.0, 0.0])
     table = with_value(table, "moments(draws=200, sigma=0.1)", [1e-9, 1e-3, 0.4, 1e-6, 1e-9, None])
     assert point_list(table, table["monte_carlo"])["row"].tolist() == [2, 1, 3, 0, 4, 5]
+
+
+def test_of_wrong_points_the_least_probable_label_comes_first() -> None:
+    """Without a score that orders them; a point whose label has no probability comes last, and where none has one the
+    least safe comes first."""
+    probabilities = [None, *np.random.default_rng(0).permutation(59) / 59]
+    table = replace(TABLE, points=with_column(TABLE, "label_probability", probabilities))
+    found = point_list(table, correct="wrong")
+    wrong = [row for row in table.points.to_pylist() if row["correct"] is False]
+    order = sorted(wrong, key=lambda row: (row["label_probability"] is None, row["label_probability"]))
+    assert len(wrong) > 4
+    assert found["point"].tolist() == [row["point"] for row in order]
+    lines = format_point_list(found, table, table["monte_carlo(draws=400, sigma=0.1)"], 3).splitlines()
+    assert lines[0].endswith("with the least probable label first")
+    assert lines[1].split()[:3] == ["point", "label", "probability"]
+    by_score = point_list(table, table["monte_carlo(draws=400, sigma=0.1)"], correct="wrong")
+    unknown = replace(TABLE, points=with_column(TABLE, "label_probability", [None] * 60))
+    for frame in (by_score, point_list(unknown, correct="wrong")):
+        assert "label_probability" not in frame
+        assert frame["value"].is_monotonic_increasing

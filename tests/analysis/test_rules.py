@@ -67,7 +67,7 @@ def test_a_rule_has_three_outcomes(rules: dict[str, tuple[float, ...]], states: 
     assert tuple(one.state for one in found) == states
     for one, share in zip(found, shares, strict=True):
         (verdict,) = one.verdicts
-        assert verdict.wanted == share
+        assert verdict.minimum == share
         assert verdict.low <= verdict.value <= verdict.high
         assert bool(verdict.remedy) == (one.state == "undecided")
 

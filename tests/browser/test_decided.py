@@ -1,4 +1,4 @@
-"""A run that was asked to decide its points: its numbers are those of the finished copies, its states of the others."""
+"""A run that decides its points: numbers come from the finished copies, states from the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 FINISHED, STOPPED = MonteCarlo(0.5, draws=500, limit=None), MonteCarlo(0.5, draws=3000, limit=0.9)
 
 
-def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones(
-    browser: Browser, written: Callable[[str], Path]
-) -> None:
+def test_states_and_numbers_come_from_their_own_copies(browser: Browser, written: Callable[[str], Path]) -> None:
     """At another limit the finished copies say both."""
     table = brittle.score(small_classifier(), inputs(40), [FINISHED, STOPPED], skip_doctor=True)
     finished, stopped = table[FINISHED], table[STOPPED]
@@ -45,4 +43,4 @@ def test_states_are_of_the_copies_for_the_limit_and_numbers_of_the_finished_ones
         page.page.locator("#limit").fill("0.8")
         page.page.locator("#overview .lead", has_text="probability 0.8").wait_for()
         assert states() == finished.states(0.8).to_dict()
-        assert page.said == []
+        assert page.messages == []

@@ -1,4 +1,4 @@
-"""The first screen at every score and limit: what the analysis says, counted here by pandas."""
+"""The first screen at every score and limit, compared with the analysis by pandas."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ ODD: dict[str, Callable[[], Table]] = {
 def test_the_first_screen_says_what_the_analysis_says(
     browser: Browser, written: Callable[[str], Path], name: str
 ) -> None:
-    """At its own limit it is the static text; at another one the script's, which shares no code with the analysis, and
-    names no command that would draw for that limit."""
+    """Compare the static text at its own limit, and at others the script's text, without commands for that limit.
+
+    The script shares no code with the analysis.
+    """
     table = ODD[name]()
     drawn = any(column.limit is not None for column in table.columns)
     with opened(browser, written(text_of(table, chapters=ALONE))) as page:
@@ -54,21 +56,23 @@ def test_the_first_screen_says_what_the_analysis_says(
                     shown = step.locator("code").inner_text()
                     assert shown == written_command or "detector" in written_command or (not shown and drawn)
                 steps = [step.text for step in next_steps(overview(table, limit=limit)) if "detector" not in step.text]
-                seen = page.page.locator("#overview .steps li:visible p").all_inner_texts()
-                assert [one for one in seen if "detector" not in one] == [one for one in steps if one in seen]
+                visible = page.page.locator("#overview .steps li:visible p").all_inner_texts()
+                assert [text for text in visible if "detector" not in text] == [
+                    text for text in steps if text in visible
+                ]
         if name == "every group":
             page.page.locator("#overview .steps li", has_text="without a number").get_by_role("button").click()
             assert count(page) == 30
-        assert page.said == []
+        assert page.messages == []
 
 
 def test_without_scripts_the_first_screen_says_what_was_found(browser: Browser, report: Path) -> None:
-    """All text that is in the first screen with scripts and stands in the file is there without them."""
+    """Check that text of the first screen that is in the file shows without scripts, too."""
     top = "[...document.querySelectorAll('h1, h2, p, td, th')]"
     top += ".filter((one) => one.checkVisibility() && one.getBoundingClientRect().bottom < innerHeight)"
     top += ".map((one) => one.innerText)"
     with opened(browser, report, scripts=False) as page:
         still = page.page.evaluate(top)
-        assert page.said == []
+        assert page.messages == []
     assert any("How easily do the predictions" in text for text in still)
     assert sum(len(text.split()) for text in still) > 60

@@ -35,29 +35,29 @@ KNOWN = {
     "right, now wrong": [1, 2],
     "wrong, now right": [3],
 }
-"""Every way from one of three states to another, each once, and the points that go it."""
+"""Every change from one of three states to another, and its points."""
 
 
 def renamed(table: Table, name: str) -> Table:
-    """The same run, written to a folder of this name."""
+    """Return the same run in a folder of this name."""
     command = ("brittle", "score", "--model", "m.py", "--out", name)
     return replace(table, record=replace(table.record, command=command))
 
 
 @pytest.fixture
 def nine(browser: Browser, written: Callable[[str], Path]) -> Iterator[Opened]:
-    first, second = made(BEFORE, RIGHT), made(AFTER, RIGHT_AFTER)
-    with opened(browser, written(text_of(first, against={"B": renamed(second, "runs/b")}, chapters=ALONE))) as page:
+    before, after = made(BEFORE, RIGHT), made(AFTER, RIGHT_AFTER)
+    with opened(browser, written(text_of(before, against={"B": renamed(after, "runs/b")}, chapters=ALONE))) as page:
         yield page
-        assert page.said == []
+        assert page.messages == []
 
 
 @pytest.mark.parametrize("run_on_show", ["this run", "B"])
-def test_every_change_has_its_word_and_its_points_whichever_run_is_on_show(nine: Opened, run_on_show: str) -> None:
+def test_every_change_has_its_word_and_points_from_both_runs(nine: Opened, run_on_show: str) -> None:
     nine.page.locator("#run").select_option(label=run_on_show)
     assert "From this run to B" in nine.page.locator("#changes").inner_text()
     for name, points in KNOWN.items():
         button = nine.page.locator("#changes").get_by_role("button", name=f"{name}: {len(points)}", exact=True)
         button.click()
-        assert sorted(int(one) for one in listed(nine)) == points, name
+        assert sorted(int(id_) for id_ in listed(nine)) == points, name
         button.click()

@@ -1,4 +1,4 @@
-"""Laws of the page however it is looked at: by day, by night, on a phone, in print, and enlarged."""
+"""Laws of the page in every view: light, dark, on a phone, in print, and enlarged."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ pytestmark = pytest.mark.xdist_group("browser")
 Look = Callable[[str], Any]
 
 LOOKED_AT = ("light", "dark", "phone")
-"""Where axe looks at the page; in the dark at its colours alone, on a phone at all but these."""
+"""Views that axe checks; the dark one for colours alone, the phone for all but colours."""
 
 DARK = 0.05
-"""Relative luminance of a page for the night, at most; by day at least 0.8."""
+"""Largest relative luminance of a dark page; a light page has at least 0.8."""
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_page_keeps_its_laws_in_every_view(look: Look, view: str) -> None:
-    """Silent, asking for nothing, no wider than its window, no small text, no pale mark, on the ground that suits."""
-    seen = look(view)
-    assert (seen.said, seen.asked) == ([], [])
-    for measures in (seen.first, seen.used):
+    """Check that a page is silent, fetches nothing, fits its window, has no small text or pale mark, and its ground."""
+    page = look(view)
+    assert (page.messages, page.requests) == ([], [])
+    for measures in (page.at_start, page.used):
         assert (measures.wide, measures.small, measures.faint) == ([], [], [])
         assert measures.width <= measures.room
         assert measures.ground <= DARK if view == "dark" else measures.ground >= 0.8

@@ -1,4 +1,4 @@
-"""Scores of a probability of classifiers of tables, beside what each says itself by `predict` and `predict_proba`.
+"""Scores of a probability of classifiers of tables, compared with their own `predict` and `predict_proba`.
 
     PYTHONPATH=tests python -m checks.classifiers
 
@@ -40,10 +40,10 @@ from brittle.scores import Entropy, LogitMargin, MaxProbability, ProbabilityChan
 FITTED, POINTS, DRAWS, NOISE = 120, 30, 8, Gaussian(0.1)
 
 ROUNDING = 1e-9
-"""By how much a score may differ from the number of `predict_proba`."""
+"""Largest allowed difference of a score from the number of `predict_proba`."""
 
 Make = Callable[[], Any]
-"""A classifier that is not fitted."""
+"""Function that makes an unfitted classifier."""
 
 
 def _two() -> list[tuple[str, Any]]:
@@ -55,7 +55,7 @@ def _forest() -> Any:
 
 
 def in_fifths(rows: np.ndarray) -> np.ndarray:
-    """Numbers in 0..1 as whole numbers of fifths, which a classifier of categories takes."""
+    """Turn numbers in 0..1 into whole numbers of fifths, which a classifier of categories takes."""
     return (5 * np.asarray(rows)).clip(0, 4).astype(int)
 
 
@@ -79,8 +79,8 @@ def _of_scikit_learn(name: str, kind: Any) -> Make:
     return lambda: kind(**ARGUMENTS.get(name, inside))
 
 
-def _of_library(library: str, name: str, **given: Any) -> Make:
-    return lambda: getattr(import_module(library), name)(**given)
+def _of_library(library: str, name: str, **arguments: Any) -> Make:
+    return lambda: getattr(import_module(library), name)(**arguments)
 
 
 NOT_THE_SOFTMAX: dict[str, Make] = {
@@ -114,13 +114,13 @@ OTHERS: dict[str, Make] = {
 
 
 def catalogue() -> dict[str, Make]:
-    """All classifiers, by name."""
-    own = {name: _of_scikit_learn(name, kind) for name, kind in all_estimators(type_filter="classifier")}
-    return own | NOT_THE_SOFTMAX | OTHERS
+    """Return all classifiers by name."""
+    of_scikit_learn = {name: _of_scikit_learn(name, kind) for name, kind in all_estimators(type_filter="classifier")}
+    return of_scikit_learn | NOT_THE_SOFTMAX | OTHERS
 
 
 def data(classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the unit cube, `[FITTED, 3]`, and their classes, which overlap."""
+    """Return rows in the unit cube, `[FITTED, 3]`, and their classes, which overlap."""
     generator = np.random.default_rng(classes)
     x = generator.random((FITTED, 3))
     return x, ((x[:, 0] + 0.3 * generator.random(FITTED)) / 1.3 * classes).astype(int)
@@ -128,8 +128,10 @@ def data(classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of a classifier. Its classes agree or not, and the scores of a probability differ by `difference`;
-    None where these, or all, are refused, with the sentence."""
+    """Outcome of a classifier: whether its classes agree, and the largest `difference` of a score of a probability.
+
+    Both are None where these scores, or all, are refused, with the sentence.
+    """
 
     agrees: bool | None = None
     difference: float | None = None
@@ -141,7 +143,7 @@ class Verdict:
 
 
 def verdict(make: Make, classes: int) -> Verdict:
-    """Fit it, score points by everything that reads a probability, and compare."""
+    """Fit a classifier, score points by everything that reads a probability, and compare."""
     x, y = data(classes)
     try:
         estimator = make().fit(x, y)
@@ -165,7 +167,7 @@ def verdict(make: Make, classes: int) -> Verdict:
 
 
 def refusal_of_all(classifier: brittle.Classifier, rows: np.ndarray) -> str:
-    """The sentence with which each score of a probability is refused; it fails where one is not."""
+    """Return the sentence that refuses each score of a probability; fail where one is not refused."""
     sentences = []
     for score in (MaxProbability(), ProbabilityMargin(), Entropy(), Softmax(), ProbabilityChange(noise=NOISE)):
         try:
@@ -178,25 +180,29 @@ def refusal_of_all(classifier: brittle.Classifier, rows: np.ndarray) -> str:
 
 
 def by_predict_proba(estimator: Any, x: np.ndarray, predicted: np.ndarray) -> Iterator[tuple[Score, np.ndarray]]:
-    """Every score of a probability, `[B]`, from `predict_proba` of rows `[B, n]` and of the copies of them that a run
-    makes; without a line of the library but for the noise."""
+    """Compute every score of a probability, `[B]`, from `predict_proba` of rows `[B, n]` and of their noisy copies.
+
+    Only the noise is drawn by `brittle`.
+    """
     place = np.arange(len(x))
     shares = np.asarray(estimator.predict_proba(x), np.float64)
     shares /= shares.sum(axis=1, keepdims=True)  # 1, but for rounding and for each class by itself
-    own, others = shares[place, predicted], shares.copy()
-    others[place, predicted] = -1.0
+    chosen_share, other_shares = shares[place, predicted], shares.copy()
+    other_shares[place, predicted] = -1.0
     roots = np.sqrt(shares)
     yield MaxProbability(), shares.max(axis=1)
-    yield ProbabilityMargin(), own - others.max(axis=1)
+    yield ProbabilityMargin(), chosen_share - other_shares.max(axis=1)
     yield Entropy(), -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
-    yield Softmax(), 1.0 - own
+    yield Softmax(), 1.0 - chosen_share
     yield Softmax(temperature=2.0), 1.0 - roots[place, predicted] / roots.sum(axis=1)
     half = Stream(NOISE, torch.from_numpy(x), [str(at) for at in place], 0, "sample").draw(DRAWS // 2).numpy()
     change = np.empty((len(x), DRAWS // 2, 2))
     for member, sign in enumerate((1, -1)):
         copies = (x[:, None] + sign * half).reshape(-1, x.shape[1])
-        found = np.asarray(estimator.predict_proba(copies), np.float64).reshape(*half.shape[:2], -1)
-        change[:, :, member] = (found / found.sum(axis=2, keepdims=True))[place, :, predicted] - own[:, None]
+        copied_shares = np.asarray(estimator.predict_proba(copies), np.float64).reshape(*half.shape[:2], -1)
+        change[:, :, member] = (copied_shares / copied_shares.sum(axis=2, keepdims=True))[
+            place, :, predicted
+        ] - chosen_share[:, None]
     mean, within = change.mean(axis=(1, 2)), change.mean(axis=2).var(axis=1, ddof=1) / (DRAWS // 2)
     moments = {
         "mean": mean,
@@ -208,16 +214,16 @@ def by_predict_proba(estimator: Any, x: np.ndarray, predicted: np.ndarray) -> It
 
 
 def main() -> int:
-    """Print a line for each classifier and number of classes; 1 where one does not hold."""
+    """Print a line for each classifier and number of classes, and return 1 where one does not hold."""
     warnings.simplefilter("ignore")
     wrong = 0
     for name, make in catalogue().items():
         for classes in (2, 3):
-            found = verdict(make, classes)
-            wrong += not found.holds
-            said = found.refusal or f"{found.difference:.1e}"
-            agrees = {True: "yes", False: "NO", None: "-"}[found.agrees]
-            print(f"{name:46} {classes}  {agrees:3}  {'' if found.holds else 'WRONG '}{said:.200}", flush=True)
+            outcome = verdict(make, classes)
+            wrong += not outcome.holds
+            note = outcome.refusal or f"{outcome.difference:.1e}"
+            agrees = {True: "yes", False: "NO", None: "-"}[outcome.agrees]
+            print(f"{name:46} {classes}  {agrees:3}  {'' if outcome.holds else 'WRONG '}{note:.200}", flush=True)
     print(f"{wrong} wrong")
     return int(wrong > 0)
 

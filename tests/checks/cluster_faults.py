@@ -1,11 +1,11 @@
-"""Kills workers, drivers and nodes of runs on a Ray cluster, and counts what is lost and how much longer they take.
+"""Kill workers, drivers and nodes of runs on a Ray cluster, and count losses and the longer time that runs take.
 
     PYTHONPATH=tests python -m checks.cluster_faults [KILLS]
 
 The cluster has a head that computes nothing and three nodes of one CPU, all on this machine. A run has 24 shards of
 about half a second each, in which the network sleeps, so that two cores are enough for three nodes. A driver's run is
-resumed; a node's place is taken by a new one after the run. Last, nodes are stopped and not killed: they fall silent
-with their connections open, and Ray waits a minute before it gives them up.
+resumed; a new node replaces a killed one after the run. Last, nodes are stopped and not killed: they fall silent with
+their connections open, and Ray waits a minute before it gives them up.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Runs:
     """Runs of one job, in one folder, on one cluster.
 
     Attributes:
-        place: where model, data and run folders lie.
-        address: of the cluster.
-        environment: variables that whoever uses it needs.
-        shards: of a run.
+        place: folder of model, data and runs.
+        address: address of the cluster.
+        environment: variables for users of the cluster.
+        shards: number of shards of a run.
     """
 
     place: Path
@@ -67,14 +67,14 @@ class Runs:
             )
 
     def done(self, name: str) -> int:
-        """How many shards are in the manifest of a run."""
+        """Return the number of shards in the manifest of a run."""
         try:
             return len(json.loads((self.place / name / "manifest.json").read_text())["shards"])
         except FileNotFoundError:
             return 0
 
     def wait_for(self, name: str, shards: int, run: subprocess.Popen[bytes]) -> None:
-        """Wait until so many shards are there."""
+        """Wait until so many shards are written."""
         deadline = time.monotonic() + LIMIT
         while self.done(name) < shards:
             assert time.monotonic() < deadline, f"{name} has {self.done(name)} of {shards} shards after {LIMIT:g} s"
@@ -82,7 +82,7 @@ class Runs:
             time.sleep(0.02)
 
     def said(self, name: str) -> str:
-        """What the runs into the folder `name` said."""
+        """Return the output of the runs into the folder `name`."""
         return (self.place / f"{name}.log").read_text()[-2000:]
 
 
@@ -90,20 +90,20 @@ Kill = Callable[[Runs, str, subprocess.Popen[bytes], int], None]
 
 
 def kill_worker(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
-    """A worker's process."""
+    """Kill the process of a worker."""
     victim = workers()[0]
     os.kill(victim, signal.SIGKILL)
     gone(victim)
 
 
 def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
-    """The command that was started; it is started again."""
+    """Kill the command of the run, and start it again."""
     run.kill()
     assert run.wait(LIMIT) == -signal.SIGKILL
 
 
 def gone(process: int) -> None:
-    """See that a process ended."""
+    """Check that a process ended."""
     deadline = time.monotonic() + 10
     place = Path(f"/proc/{process}/stat")
     while time.monotonic() < deadline:
@@ -117,7 +117,7 @@ def gone(process: int) -> None:
 
 
 def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, str], tally: Tally) -> None:
-    """Kill once, at a random shard of a run, and compare what it leaves with an undisturbed one."""
+    """Kill once, at a random shard of a run, and compare the finished run with an undisturbed one."""
     name = f"{kind}-{number}"
     began = time.monotonic()
     run = runs.start(name)
@@ -135,7 +135,7 @@ def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, 
 
 
 def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
-    """Seconds of a run that nobody kills, and its files."""
+    """Return the seconds and files of a run that nobody kills."""
     began = time.monotonic()
     code = runs.start(name, *options).wait(LIMIT)
     assert code == 0, runs.said(name)
@@ -143,7 +143,7 @@ def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, 
 
 
 def node_killer(cluster: Nodes, silent: bool = False) -> Kill:
-    """What kills a node, or only stops it."""
+    """Return a function that kills a node, or only stops it."""
 
     def kill(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
         count = len(cluster.members)
@@ -164,7 +164,7 @@ def report(kind: str, tally: Tally, clean: float) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """All of it; prints what was lost."""
+    """Run every check, and print the losses."""
     kills = int(arguments[0]) if arguments else KILLS
     faults, slow = 0, 0.0
     with tempfile.TemporaryDirectory() as place, nodes(NODES) as cluster:
@@ -172,8 +172,8 @@ def main(arguments: list[str]) -> int:
         _, expected = undisturbed(runs, "processes", "--workers", "1")
         assert len(expected) == 2 * SHARDS + 2
         undisturbed(runs, "first")  # Ray's own first start is slower
-        clean, found = undisturbed(runs, "clean")
-        assert found == expected
+        clean, digests = undisturbed(runs, "clean")
+        assert digests == expected
         print(f"undisturbed on {NODES} nodes: {clean:.1f} s, the bytes of one process", flush=True)
         for kind, kill in (
             ("worker", kill_worker),

@@ -1,9 +1,9 @@
-"""What becomes of a column of each type, by the estimators that read it and the ways in which it comes in.
+"""Outcome of a column of each type, by the estimator that reads it and the source of the frame.
 
     OMP_NUM_THREADS=1 PYTHONPATH=tests python -m checks.columns [KIND]
 
-Printed: for each type, estimator and way whether it is scored as the estimator predicts, how many rows are refused, or
-the sentence. It exits with 1 where a prediction is another one, or something else than a sentence is raised.
+Printed for each type, estimator and source: whether the scores agree with the estimator, how many rows are refused, or
+the sentence. The exit code is 1 where a prediction differs, or another error than a `BrittleError` is raised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def main(kinds: list[str]) -> int:
             if kinds and cell[0] not in kinds:
                 continue
             try:
-                found = outcome(*cell, Path(folder))
+                line = outcome(*cell, Path(folder))
             except Exception as error:  # noqa: BLE001 - what it looks for
                 faults += 1
-                found = f"FAULT {type(error).__name__}: {error}"
-            print(*(word.ljust(22) for word in cell), found[:200])
+                line = f"FAULT {type(error).__name__}: {error}"
+            print(*(word.ljust(22) for word in cell), line[:200])
     print(f"{faults} faults")
     return int(faults > 0)
 

@@ -1,11 +1,11 @@
-"""Kills runs, damages their shards, and counts what is lost: rows, rows doubled, unreadable files, stray files.
+"""Kill runs, damage their shards, and count losses: rows, doubled rows, unreadable files, stray files.
 
     PYTHONPATH=tests python -m checks.faults
     PYTHONPATH=tests python -m checks.faults some WORK SHARDS KILLS STEP ...
 
-The first makes every kill and prints what was lost. The second makes some, and prints a line of JSON: the steps of a
-run, and what was seen. WORK is `score`, and KILLS how many come at random moments, a STEP below zero counts from the
-end; or it is `parts`, and KILLS how many parts the run has, two of which are killed.
+The first makes every kill and prints the losses. The second makes some, and prints a line of JSON: the steps of a run
+and the tallies. WORK is `score`, with KILLS kills at random moments, and a STEP below zero counts from the end; or it
+is `parts`, with KILLS parts of the run, two of them killed.
 
 Every run is a child of this process, killed by SIGKILL: at random moments, and at every step of the commit protocol of
 every shard. A kill that did not land is an error of the harness.
@@ -49,11 +49,11 @@ NAMES = ("manifest.json", "run.json")
 
 
 Work = Callable[[Path], None]
-"""What writes the run folder that it is given."""
+"""Function that writes a run to a folder."""
 
 
 def score(out: Path, part: tuple[int, int] | None = None) -> None:
-    """The run that is killed and resumed, or a part of it."""
+    """Run or resume the scoring that is killed, or a part of it."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(SIZE, 16), nn.Tanh(), nn.Linear(16, 3))
     x = torch.rand(POINTS_IN_A_SHARD * SHARDS - 5, SIZE)
@@ -64,7 +64,7 @@ def score(out: Path, part: tuple[int, int] | None = None) -> None:
 
 @dataclass
 class Tally:
-    """What was seen after kills and resumptions, and how long the runs on a cluster took."""
+    """Faults after kills and resumptions, and seconds of the runs on a cluster."""
 
     kills: int = 0
     rows_lost: int = 0
@@ -77,7 +77,7 @@ class Tally:
 
     @property
     def faults(self) -> int:
-        """How much went wrong."""
+        """Return the number of faults."""
         numbers = (self.rows_lost, self.rows_doubled, self.unreadable_files, self.stray_files, self.other_bytes)
         return sum(numbers) + len(self.not_resumed)
 
@@ -90,7 +90,7 @@ class Tally:
 
 
 def in_child(work: Callable[[], object], kill_after: float | None = None) -> int:
-    """Run `work` in a child of this process; gives its wait status. It is killed after so many seconds, if told.
+    """Run `work` in a child of this process, kill it after `kill_after` seconds if set, and return its wait status.
 
     This process must have no thread that holds a lock: the child would wait for it for ever.
     """
@@ -111,7 +111,7 @@ def in_child(work: Callable[[], object], kill_after: float | None = None) -> int
 
 
 def at_every_step(do: Callable[[], None], out: Path) -> None:
-    """The run, which does something before and after every step of its commits: flushes and renames."""
+    """Run with a call of `do` before and after every step of its commits: flushes and renames."""
 
     def counted(function: Callable) -> Callable:
         def call(*arguments):
@@ -128,62 +128,62 @@ def at_every_step(do: Callable[[], None], out: Path) -> None:
 
 
 def killed_at(step: int, out: Path) -> Callable[[], None]:
-    """A run that kills itself before step `step`."""
-    left = iter(range(step, -1, -1))
+    """Return a run that kills itself before step `step`."""
+    countdown = iter(range(step, -1, -1))
 
     def step_or_die() -> None:
-        if next(left) == 0:
+        if next(countdown) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return lambda: at_every_step(step_or_die, out)
 
 
 def steps(folder: Path) -> int:
-    """Steps of a whole run."""
-    out, told = folder / "counted", folder / "steps"
+    """Count the steps of a complete run."""
+    out, count_file = folder / "counted", folder / "steps"
 
     def work() -> None:
-        seen: list[None] = []
-        at_every_step(lambda: seen.append(None), out)
-        told.write_text(str(len(seen)))
+        passed: list[None] = []
+        at_every_step(lambda: passed.append(None), out)
+        count_file.write_text(str(len(passed)))
 
     assert in_child(work) == 0
     shutil.rmtree(out)
-    return int(told.read_text())
+    return int(count_file.read_text())
 
 
 def contents(run: Path) -> dict[str, str]:
-    """The digest of every file of a run, its two JSON files by what they say that does not change from run to run."""
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.iterdir()}
+    """Return the digest of every file of a run, its two JSON files without the parts that differ between runs."""
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.iterdir()}
     manifest = json.loads((run / "manifest.json").read_text())
-    return found | {"manifest.json": json.dumps(manifest, sort_keys=True), "run.json": ""}
+    return digests | {"manifest.json": json.dumps(manifest, sort_keys=True), "run.json": ""}
 
 
 def reference(folder: Path) -> dict[str, str]:
-    """An uninterrupted run's files."""
+    """Return the digests of an uninterrupted run."""
     assert in_child(lambda: score(folder / "reference")) == 0
-    found = contents(folder / "reference")
-    assert len(found) == 2 * SHARDS + len(NAMES)
-    return found
+    digests = contents(folder / "reference")
+    assert len(digests) == 2 * SHARDS + len(NAMES)
+    return digests
 
 
-def examine(run: Path, expected: dict[str, str], tally: Tally, wanted: int | None = None) -> None:
-    """Compare a resumed run with the uninterrupted one, and add what differs to `tally`; of so many points."""
-    found = contents(run)
-    tally.stray_files += len(set(found) - set(expected))
-    tally.other_bytes += sum(found.get(name) != digest for name, digest in expected.items())
+def examine(run: Path, expected: dict[str, str], tally: Tally, points_expected: int | None = None) -> None:
+    """Compare a resumed run of `points_expected` points with the uninterrupted one, and add differences to `tally`."""
+    digests = contents(run)
+    tally.stray_files += len(set(digests) - set(expected))
+    tally.other_bytes += sum(digests.get(name) != digest for name, digest in expected.items())
     try:
         points = Counter(brittle.read_table(run).points["point"].to_pylist())
     except BrittleError:
         tally.unreadable_files += 1
         return
-    wanted = POINTS_IN_A_SHARD * SHARDS - 5 if wanted is None else wanted
-    tally.rows_lost += wanted - len(points)
+    points_expected = POINTS_IN_A_SHARD * SHARDS - 5 if points_expected is None else points_expected
+    tally.rows_lost += points_expected - len(points)
     tally.rows_doubled += sum(points.values()) - len(points)
 
 
 def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int]]], expected: dict[str, str]) -> Tally:
-    """Kill each run, see that what is there can be read, resume it, and compare."""
+    """Kill each run, check that its files can be read, resume it, and compare."""
     tally = Tally()
     for name, start in runs:
         out = folder / name
@@ -205,21 +205,21 @@ def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int
 
 
 def random_kills(folder: Path, count: int, expected: dict[str, str]) -> Tally:
-    """Kills at random moments of a run."""
+    """Kill a run at random moments."""
     killed = killer(folder, score, random.Random(0))
     return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
 
 
 def killer(folder: Path, scoring: Work, moments: random.Random) -> Callable[[Path], int]:
-    """What begins a run and kills it at a random moment; gives the wait status of its process."""
+    """Return a function that starts a run, kills it at a random moment, and returns the wait status of its process."""
     began = time.monotonic()
     assert in_child(lambda: scoring(folder / "timed")) == 0
-    whole = time.monotonic() - began
+    duration = time.monotonic() - began
     shutil.rmtree(folder / "timed")
 
     def killed(out: Path) -> int:
         while True:  # a run may end before its moment comes
-            status = in_child(lambda: scoring(out), kill_after=moments.uniform(0.02, 0.9) * whole)
+            status = in_child(lambda: scoring(out), kill_after=moments.uniform(0.02, 0.9) * duration)
             if status != 0:
                 return status
             shutil.rmtree(out)
@@ -228,7 +228,7 @@ def killer(folder: Path, scoring: Work, moments: random.Random) -> Callable[[Pat
 
 
 def killed_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
-    """A run in parts, two of which are killed at random moments and begun again; joined, it is the run."""
+    """Run in parts, kill two of them at random moments, start these again, join all and compare with the run."""
     tally, moments = Tally(), random.Random(count)
     places = [folder / f"part-{number}" for number in range(1, count + 1)]
     chosen = moments.sample(range(1, count + 1), min(2, count))
@@ -249,13 +249,13 @@ def killed_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
 
 
 def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]) -> Tally:
-    """Kills at steps of the commit protocol."""
+    """Kill runs at steps of the commit protocol."""
     runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out))) for step in chosen)
     return kill_and_resume(folder, runs, expected)
 
 
 def some(work: str, shards: str, kills: str, *chosen: str) -> int:
-    """Some of it; prints a line of JSON."""
+    """Make some kills, and print a line of JSON."""
     global SHARDS
     SHARDS = int(shards)
     with tempfile.TemporaryDirectory() as place:
@@ -271,7 +271,7 @@ def some(work: str, shards: str, kills: str, *chosen: str) -> int:
 
 
 def main() -> int:
-    """All of it; prints what was lost."""
+    """Make every kill, and print the losses."""
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["some"]:
         return some(*sys.argv[2:])
@@ -292,9 +292,9 @@ def main() -> int:
     return int(faults > 0)
 
 
-def digest(found: dict[str, str]) -> str:
-    """One sha256 of all files of a run, `run.json` with its times left out."""
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+def digest(digests: dict[str, str]) -> str:
+    """Return one sha256 of all files of a run, `run.json` without its times."""
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Figures of a tree: how large its rooms are, how many concepts it has, how long its functions are and things take.
+"""Figures of a tree: size of its rooms, number of concepts, length of functions, and timings.
 
     python tests/checks/figures.py [ROOT] [--call] [--seconds] [--all]
 
-Everything is read off the files of the tree, which may be an older one; nothing of it is imported. `--call` scores five
-points and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the
-median of five. `--all` also runs the demo and the suite, once each.
+Everything comes from the files of the tree, which may be an older one; none is imported. `--call` scores five points
+and counts the functions of the package that run. `--seconds` times `import brittle` and `brittle --help`, the median of
+five. `--all` also runs the demo and the suite, once each.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from functools import cache, cached_property
 from pathlib import Path
 
 LONG = 30
-"""A function with more lines of code than this is long."""
+"""Lines of code above which a function is long."""
 
 TIMES = 5
-"""How often a short command is timed."""
+"""Repetitions of a short command."""
 
 ERRORS = re.compile(r"\w*Error|Finding|warn")
-"""What is called with a code first."""
+"""Functions with a code as their first argument."""
 
 CALL = """
 import sys, torch, brittle
@@ -48,7 +48,7 @@ sys.setprofile(None)
 named = {one for one in ran if not one.co_name.startswith("<")}
 print(len(named), "functions in", len({one.co_filename for one in named}), "files")
 """
-"""One call of `brittle.score` on five points, after another that has imported what it needs."""
+"""A call of `brittle.score` on five points, after another that has made the imports."""
 
 OPTIONS = """
 from brittle.cli.commands import app
@@ -59,19 +59,19 @@ for name in app:
         counts.append(f"{name} {sum(one.name.startswith('--') and one.show for one in arguments)}")
 print(", ".join(counts))
 """
-"""The options of each command."""
+"""Code that counts the options of each command."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of Python, parsed.
+    """A parsed file of Python.
 
     Attributes:
-        path: where it is, below the root of the tree.
-        text: what it holds.
-        tree: what that means.
+        path: path below the root of the tree.
+        text: content.
+        tree: syntax of the content.
     """
 
     path: Path
@@ -80,30 +80,30 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All that the tree holds."""
+        """Return all nodes of the tree."""
         return list(ast.walk(self.tree))
 
     @cached_property
     def functions(self) -> list[Function]:
-        """Every function and method, those within others included."""
+        """Return every function and method, nested ones included."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
 
 @cache
 def sources(root: Path, folder: str) -> list[Source]:
-    """The Python files below a folder of the tree, in the order of their paths; read once in a process."""
-    found = []
+    """Return the Python files below a folder of the tree, in the order of their paths; read once in a process."""
+    files = []
     for path in sorted((root / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        found.append(Source(path.relative_to(root), text, ast.parse(text)))
-    return found
+        files.append(Source(path.relative_to(root), text, ast.parse(text)))
+    return files
 
 
 # How long.
 
 
 def length(function: Function, lines: list[str]) -> int:
-    """Lines of code of a function with its signature, without docstring, comments and empty lines."""
+    """Count the lines of code of a function with its signature, without docstring, comments and empty lines."""
     skipped: set[int] = set()
     if ast.get_docstring(function) is not None:
         skipped = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
@@ -116,27 +116,27 @@ def _is_code(line: str) -> bool:
 
 
 def long_functions(files: list[Source]) -> list[str]:
-    """Name and length of every function over the limit, the longest first."""
-    found = []
+    """Return name and length of every function over the limit, the longest first."""
+    lengths = []
     for file in files:
         lines = file.text.splitlines()
-        found += [(length(one, lines), one.name, file.path.name) for one in file.functions]
-    return [f"{name} in {file}: {count}" for count, name, file in sorted(found, reverse=True) if count > LONG]
+        lengths += [(length(function, lines), function.name, file.path.name) for function in file.functions]
+    return [f"{name} in {file}: {count}" for count, name, file in sorted(lengths, reverse=True) if count > LONG]
 
 
 # Tests.
 
 
 def importing_tests(tests: list[Source]) -> list[str]:
-    """Files of tests, checks and helpers that import a file of tests."""
+    """Return files of tests, checks and helpers that import a file of tests."""
     names = {file.path.stem for file in tests if file.path.name.startswith("test_")}
-    found = []
+    importing = []
     for file in tests:
-        named = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
-        named |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
-        if any(part in names for name in named for part in name.split(".")):
-            found.append(str(file.path))
-    return found
+        modules = {alias.name for node in file.nodes if isinstance(node, ast.Import) for alias in node.names}
+        modules |= {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if any(part in names for name in modules for part in name.split(".")):
+            importing.append(str(file.path))
+    return importing
 
 
 # Rooms, the core and its extensions.
@@ -148,14 +148,14 @@ Imports = list[tuple[str, str]]
 
 @cache
 def module_trees(root: Path) -> dict[str, ast.Module]:
-    """The syntax of every module of the package by its name; a package has the name of its folder."""
+    """Return the syntax of every module of the package by its name; a package has the name of its folder."""
     modules = {".".join(file.path.with_suffix("").parts[1:]): file.tree for file in sources(root, "src")}
     return {name.removesuffix(".__init__"): tree for name, tree in modules.items()}
 
 
 @cache
 def imports_of(tree: ast.Module) -> Imports:
-    """Every import of a module, lazy and for typing alike."""
+    """Return every import of a module, lazy and for typing alike."""
     pairs: Imports = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -168,7 +168,7 @@ def imports_of(tree: ast.Module) -> Imports:
 
 @cache
 def import_graph(root: Path) -> dict[str, set[str]]:
-    """The modules of the package that each module imports; `from package import module` imports the module."""
+    """Return the modules of the package that each module imports; `from package import module` imports the module."""
     trees, graph = module_trees(root), {}
     for module, tree in trees.items():
         targets = {f"{place}.{name}" if f"{place}.{name}" in trees else place for place, name in imports_of(tree)}
@@ -177,7 +177,7 @@ def import_graph(root: Path) -> dict[str, set[str]]:
 
 
 def closure(root: Path, start: str) -> set[str]:
-    """The modules that `start` can reach by imports, with the packages in which they lie; `brittle` imports nothing."""
+    """Return the modules that `start` can reach by imports, with their packages; `brittle` imports nothing."""
     graph, reached, waiting = import_graph(root), set[str](), [start]
     while waiting:
         module = waiting.pop()
@@ -191,7 +191,7 @@ def closure(root: Path, start: str) -> set[str]:
 
 
 def by_room(root: Path) -> Iterator[tuple[str, object]]:
-    """Lines and files of the core and of each of its rooms, and of each extension."""
+    """Count lines and files of the core, of each of its rooms, and of each extension."""
     rooms: dict[str, list[int]] = {}
     for file in sources(root, "src"):
         parts = file.path.with_suffix("").parts[2:]
@@ -205,7 +205,7 @@ def by_room(root: Path) -> Iterator[tuple[str, object]]:
 
 
 def public_names(root: Path) -> list[str]:
-    """The names in `__all__` of the package and of those of its packages that it names itself, without extensions."""
+    """Return the names in `__all__` of the package and of the packages that it names itself, without extensions."""
     tree = module_trees(root)["brittle"]
     packages = _literals(tree, "_PACKAGES") or _literals(tree, "_ROOMS")
     modules = {"brittle": tree} | {name: module_trees(root).get(f"brittle.{name}") for name in packages}
@@ -213,7 +213,7 @@ def public_names(root: Path) -> list[str]:
 
 
 def _literals(tree: ast.Module, name: str) -> list[str]:
-    """The texts of a list or tuple that stands under a name at the top of a module."""
+    """Return the texts of a list or tuple that a module assigns to a name at its top."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return list(ast.literal_eval(node.value))
@@ -221,7 +221,7 @@ def _literals(tree: ast.Module, name: str) -> list[str]:
 
 
 def options(root: Path) -> Iterator[tuple[str, object]]:
-    """How many options each command takes, as its help shows them."""
+    """Count the options of each command, as its help shows them."""
     done = subprocess.run([sys.executable, "-c", OPTIONS], env=_environment(root), capture_output=True, text=True)
     yield "options by command", done.stdout.strip() or done.stderr[-200:]
 
@@ -231,66 +231,67 @@ def _environment(root: Path) -> dict[str, str]:
 
 
 def codes(package: list[Source]) -> set[str]:
-    """Codes of errors and notes that are written out in the package."""
-    found = {"usage", "parameter", "unknown_name"}
+    """Return the codes of errors and notes that the package spells out."""
+    written = {"usage", "parameter", "unknown_name"}
     for file in package:
         calls = [node for node in file.nodes if isinstance(node, ast.Call) and len(node.args) > 1]
         for node in calls:
             called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-            first = node.args[0]
+            code = node.args[0]
             if (
                 ERRORS.fullmatch(called)
-                and isinstance(first, ast.Constant)
-                and re.fullmatch(r"[a-z_]+", str(first.value))
+                and isinstance(code, ast.Constant)
+                and re.fullmatch(r"[a-z_]+", str(code.value))
             ):
-                found.add(str(first.value))
-    return found
+                written.add(str(code.value))
+    return written
 
 
 def dataclasses(package: list[Source]) -> int:
-    """How many classes are decorated as dataclasses or derive from structs."""
-    every = [node for file in package for node in file.nodes if isinstance(node, ast.ClassDef)]
+    """Count the classes that are dataclasses or derive from structs."""
+    classes = [node for file in package for node in file.nodes if isinstance(node, ast.ClassDef)]
     return sum(
-        "dataclass" in ast.unparse(ast.List(one.decorator_list, ast.Load())) or "Struct" in map(ast.unparse, one.bases)
-        for one in every
+        "dataclass" in ast.unparse(ast.List(class_node.decorator_list, ast.Load()))
+        or "Struct" in map(ast.unparse, class_node.bases)
+        for class_node in classes
     )
 
 
 def beyond_public(tests: list[Source]) -> list[str]:
-    """Files of tests that import more of the package than `brittle` and its rooms by name."""
-    found = []
+    """Return files of tests that import more of the package than `brittle` and its rooms by name."""
+    paths = []
     for file in tests:
-        named = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
-        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in named)
+        modules = {node.module for node in file.nodes if isinstance(node, ast.ImportFrom) and node.module}
+        deep = any(name.startswith("brittle.") and name.count(".") > 1 for name in modules)
         if deep and file.path.name.startswith("test_"):
-            found.append(str(file.path))
-    return found
+            paths.append(str(file.path))
+    return paths
 
 
 # Seconds.
 
 
 def seconds(root: Path, command: list[str], times: int = 1) -> str:
-    """The median of the times that a command takes, run in the tree; a code that is not 0 is told."""
-    taken, codes = [], []
+    """Return the median of the times that a command takes in the tree, with its exit code unless 0."""
+    durations, codes = [], []
     environment = _environment(root)
     for _ in range(times):
         start = time.perf_counter()
         ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        taken.append(time.perf_counter() - start)
+        durations.append(time.perf_counter() - start)
         codes.append(ended.returncode)
-    return f"{statistics.median(taken):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
+    return f"{statistics.median(durations):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
 
 
 def call(root: Path) -> str:
-    """Functions and files of the package that one call of `brittle.score` runs through."""
+    """Count the functions and files of the package that a call of `brittle.score` runs."""
     environment = _environment(root)
     done = subprocess.run([sys.executable, "-c", CALL], cwd=root, env=environment, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr[-200:]
 
 
 def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
-    """What takes how long, in seconds."""
+    """Measure the seconds of imports, commands, and with `everything` of the demo and the suite."""
     yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
     yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
     if everything:
@@ -302,7 +303,7 @@ def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
 
 
 def figures(root: Path) -> Iterator[tuple[str, object]]:
-    """Every figure that the files of the tree give."""
+    """Compute every figure from the files of the tree."""
     package, tests = sources(root, "src"), sources(root, "tests")
     lines = [len(file.text.splitlines()) for file in package]
     long = long_functions(package)
@@ -314,7 +315,11 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
     names = {".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__"): size for path, size in trees.items()}
     yield "closure of brittle.score", f"{sum(names[module] for module in reached)} lines in {len(reached)} modules"
     edges = [(module, name) for module, targets in import_graph(root).items() for name in targets]
-    outside = [(one, other) for one, other in edges if ".extensions." not in one and ".extensions." in other]
+    outside = [
+        (importer, imported)
+        for importer, imported in edges
+        if ".extensions." not in importer and ".extensions." in imported
+    ]
     yield "imports from the core to extensions", len(outside)
     yield "public names of the core", len(public_names(root))
     yield from options(root)
@@ -334,16 +339,16 @@ def figures(root: Path) -> Iterator[tuple[str, object]]:
 
 
 def main() -> None:
-    """Print a figure a line."""
+    """Print one figure per line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], help="the tree")
     parser.add_argument("--call", action="store_true", help="also count what a call of brittle.score runs")
     parser.add_argument("--seconds", action="store_true", help="also time the import and the help")
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
-    given = parser.parse_args()
-    root = given.root.resolve()
-    rows = list(figures(root)) + list(timed(root, given.all) if given.seconds or given.all else ())
-    rows += [("one brittle.score of five points", call(root))] if given.call or given.all else []
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    rows = list(figures(root)) + list(timed(root, arguments.all) if arguments.seconds or arguments.all else ())
+    rows += [("one brittle.score of five points", call(root))] if arguments.call or arguments.all else []
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")

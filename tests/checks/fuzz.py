@@ -2,9 +2,9 @@
 
 Valid files (`fuzz_targets.py`) are mutated (`fuzz_damage.py`: bit flips, truncation, insertion, block swaps, length
 fields, hostile tokens), with the digests and checksums around them set right again in about half of the cases, so that
-the damage gets past the first door. Input `i` of a target depends on the seed, the target and `i` alone. One process
-reads all inputs; a parent watches it, so that a crash of a library is a finding like any other. Alone, for as long as
-one likes, all readers as long:
+the damage gets past the first check. Input `i` of a target depends on the seed, the target and `i` alone. One process
+reads all inputs; a parent watches it, so that a crash of a library is a finding like any other. Alone, with the minutes
+shared equally by the readers:
 
     PYTHONPATH=tests python -m checks.fuzz --minutes 10 --seed 1
 """
@@ -30,16 +30,16 @@ from checks.fuzz_targets import TARGETS
 from helpers.forks import forked
 
 WORK = "import sys, checks.fuzz; sys.exit(checks.fuzz.main())"
-"""What a child does that reads damaged files."""
+"""Program of a child that reads damaged files."""
 
 LONGEST = 30 * 24 * 3600.0
-"""Seconds that it may take."""
+"""Largest number of seconds of a child."""
 
 SLOWEST = 5.0
-"""Seconds that one input may take."""
+"""Largest number of seconds for one input."""
 
 MOST_MEMORY = 1 << 30
-"""Bytes by which reading may raise the largest memory of the process."""
+"""Largest number of bytes by which reading may raise the peak memory of the process."""
 
 
 def write(folder: Path, files: Files) -> None:
@@ -50,7 +50,7 @@ def write(folder: Path, files: Files) -> None:
 
 
 def outcome(read: Callable[[Path], object], folder: Path) -> str | None:
-    """What is wrong with the way that reading ended; None where nothing is."""
+    """Read a folder, and return the fault in its outcome, or None."""
     from brittle.errors import BrittleError
 
     before, start = peak(), time.monotonic()
@@ -61,27 +61,27 @@ def outcome(read: Callable[[Path], object], folder: Path) -> str | None:
             return f"a message of several lines: {error!r}"
     except Exception as error:  # noqa: BLE001 whatever else comes out is what is looked for
         return f"{type(error).__name__}: {str(error)[:300]}"
-    taken, grown = time.monotonic() - start, peak() - before
-    if taken > SLOWEST:
-        return f"took {taken:.1f} s"
+    duration, grown = time.monotonic() - start, peak() - before
+    if duration > SLOWEST:
+        return f"took {duration:.1f} s"
     return f"took {grown / 2**20:.0f} MiB" if grown > MOST_MEMORY else None
 
 
 def peak() -> int:
-    """The largest memory of this process so far, in bytes."""
+    """Return the peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def work(seed: int, seconds: float | None, state: Path) -> None:
-    """Read the inputs, those of the suite or for a time.
+    """Read the inputs of the suite, or inputs for a time.
 
-    Every line of `state` is a JSON object, the last one what was being done.
+    Every line of `state` is a JSON object; the last one is the current task.
     """
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as place, state.open("a") as log:
 
-        def tell(**what: Any) -> None:
-            log.write(json.dumps(what) + "\n")
+        def tell(**facts: Any) -> None:
+            log.write(json.dumps(facts) + "\n")
             log.flush()
 
         for name, target in TARGETS.items():
@@ -95,22 +95,22 @@ def work(seed: int, seconds: float | None, state: Path) -> None:
                 write(Path(place), one_damaged(rng, rng.choice(valid)))
                 tell(target=name, number=number)
                 faulthandler.dump_traceback_later(2 * SLOWEST, exit=True)
-                seen = outcome(target.read, Path(place))
+                fault = outcome(target.read, Path(place))
                 faulthandler.cancel_dump_traceback_later()
-                if seen is not None:
-                    tell(target=name, number=number, seen=seen)
+                if fault is not None:
+                    tell(target=name, number=number, fault=fault)
         tell(finished=True)
 
 
 def hunt(seed: int, seconds: float | None = None) -> tuple[dict[str, int], list[str]]:
-    """Inputs read by target, and what did not end as it should; those of the suite, or for a time."""
+    """Read the inputs of the suite, or inputs for a time, and return their number by target and the findings."""
     with tempfile.TemporaryDirectory() as place:
         state = Path(place) / "state"
-        given = {"seed": seed, "seconds": seconds}
-        done = forked(WORK, "--work", json.dumps(given), "--state", str(state), timeout=LONGEST)
+        task = {"seed": seed, "seconds": seconds}
+        done = forked(WORK, "--work", json.dumps(task), "--state", str(state), timeout=LONGEST)
         lines = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
     counts = {line["target"]: line["inputs"] for line in lines if "inputs" in line}
-    findings = [f"{line['target']} {line['number']}: {line['seen']}" for line in lines if "seen" in line]
+    findings = [f"{line['target']} {line['number']}: {line['fault']}" for line in lines if "fault" in line]
     if not (lines and lines[-1].get("finished")):
         findings.append(f"{lines[-1:]}: died with {done.returncode}: {done.stderr[-2000:]}")
     return counts, findings
@@ -122,15 +122,15 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     options.add_argument("--state", type=Path, help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.work:
-        work(**given.work, state=given.state)
+    arguments = options.parse_args()
+    if arguments.work:
+        work(**arguments.work, state=arguments.state)
         return 0
-    counts, findings = hunt(given.seed, seconds=60.0 * given.minutes)
+    counts, findings = hunt(arguments.seed, seconds=60.0 * arguments.minutes)
     for name, count in counts.items():
         print(f"{name:>14}: {count} inputs")
     for finding in findings:
-        print(f"FOUND (seed {given.seed}) {finding}")
+        print(f"FOUND (seed {arguments.seed}) {finding}")
     print(f"{sum(counts.values())} inputs, {len(findings)} findings")
     return 1 if findings else 0
 

@@ -1,4 +1,4 @@
-"""Ways to damage a file: blindly, or with the digests, checksums and lengths around the damage set right again."""
+"""Damage to files: blind, or with the digests, checksums and lengths around it set right again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = (
 )  # fmt: skip
 
 CELLS = (float("nan"), float("inf"), -float("inf"), 2**63 - 1, -(2**63), b"", b"x" * 8, b"\xff" * 999, "x" * 5000)
-"""Values of cells that JSON has not."""
+"""Values of cells that JSON cannot hold."""
 
 TOKENS = (
     b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 400, b"9" * 5000, b'"', b"{", b"}", b"[", b"]", b"[" * 2000,
@@ -41,9 +41,9 @@ def flip_bits(rng: random.Random, content: bytearray) -> None:
 
 
 def splice(rng: random.Random, content: bytearray) -> None:
-    """Nothing, noise, zeros, a token or another part of the file, once or often, in the place of a part."""
-    start, other = rng.randrange(len(content)), rng.randrange(len(content))
-    part = bytes(content[other : other + rng.choice((1, 16, 200))])
+    """Replace a part of the file by nothing, noise, zeros, a token or another part, once or repeated."""
+    start, source = rng.randrange(len(content)), rng.randrange(len(content))
+    part = bytes(content[source : source + rng.choice((1, 16, 200))])
     filled = bytes([rng.choice((0, 128, 255))]) * rng.choice((1, 8, 4096))
     pieces = (b"", b"", rng.randbytes(rng.choice((1, 4, 100))), filled, rng.choice(TOKENS), rng.choice(TOKENS), part)
     piece = rng.choice((*pieces, part * rng.choice((2, 50))))
@@ -80,8 +80,8 @@ def mutated(rng: random.Random, content: bytes) -> bytes:
 
 
 def mutated_json(rng: random.Random, content: bytes) -> bytes:
-    """A JSON text with one of its values replaced by something else, so that it still is JSON."""
-    whole = json.loads(content)
+    """Replace a value of a JSON text so that it still is JSON."""
+    document = json.loads(content)
     places: list[tuple[Any, Any]] = []
 
     def walk(value: Any) -> None:
@@ -90,38 +90,38 @@ def mutated_json(rng: random.Random, content: bytes) -> bytes:
             if isinstance(value[key], dict | list):
                 walk(value[key])
 
-    walk(whole)
+    walk(document)
     for _ in range(rng.choice((1, 1, 2))):
         holder, key = rng.choice(places)
         kind = rng.randrange(6)
         if kind == 0 and isinstance(holder, dict):
             holder.pop(key, None)
         elif kind == 1:
-            other, own = rng.choice(places)
+            donor, donor_key = rng.choice(places)
             with contextlib.suppress(LookupError):
-                holder[key] = json.loads(json.dumps(other[own]))
+                holder[key] = json.loads(json.dumps(donor[donor_key]))
         else:
             with contextlib.suppress(LookupError):
                 holder[key] = rng.choice(VALUES)
-    return json.dumps(whole).encode()
+    return json.dumps(document).encode()
 
 
 def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """A safetensors file with another header, and the length that belongs to it."""
+    """Replace the header of a safetensors file, and its length."""
     length = int.from_bytes(content[:8], "little")
     header = change(content[8 : 8 + length])
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
 
 
 def retyped(rng: random.Random, header: bytes) -> bytes:
-    """The header of a safetensors file with another type of number."""
+    """Replace the type of number in the header of a safetensors file."""
     kinds = ("F64", "F32", "F16", "BF16", "I64", "U64", "U8", "BOOL", "F8_E4M3", "F8_E8M0", "F4", "C64", "F6_E2M3")
     old, new = rng.choice((b'"F32"', b'"F64"', b'"U8"')), f'"{rng.choice(kinds)}"'.encode()
     return header.replace(old, new, rng.choice((1, -1)))
 
 
 def with_checksums(png: bytes) -> bytes:
-    """A PNG file with the checksum of every chunk set right."""
+    """Set the checksum of every chunk of a PNG file right."""
     fixed, place = bytearray(png), 8
     while place + 12 <= len(fixed):
         length = int.from_bytes(fixed[place : place + 4], "big")
@@ -134,19 +134,19 @@ def with_checksums(png: bytes) -> bytes:
 
 
 def repacked(rng: random.Random, content: bytes) -> bytes:
-    """A zip archive with one of its records damaged."""
+    """Damage one record of a zip archive."""
     sink = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(sink, "w") as archive:
-        chosen = rng.choice(sorted(whole.namelist()))
-        for one in whole.infolist():
-            record = whole.read(one)
-            changed = damaged(rng, one.filename, record) if one.filename == chosen else record
-            archive.writestr(one.filename, changed, one.compress_type)
+    with zipfile.ZipFile(io.BytesIO(content)) as original, zipfile.ZipFile(sink, "w") as archive:
+        chosen = rng.choice(sorted(original.namelist()))
+        for entry in original.infolist():
+            record = original.read(entry)
+            changed = damaged(rng, entry.filename, record) if entry.filename == chosen else record
+            archive.writestr(entry.filename, changed, entry.compress_type)
     return sink.getvalue()
 
 
 def revalued(rng: random.Random, content: bytes) -> bytes:
-    """A whole Parquet file with other values in some of its cells, of the types of their columns."""
+    """Replace values in some cells of a Parquet file by others of the types of their columns."""
     table = pq.read_table(io.BytesIO(content))
     for _ in range(rng.choice((1, 1, 2, 8))):
         place = rng.randrange(table.num_columns)
@@ -161,7 +161,7 @@ def revalued(rng: random.Random, content: bytes) -> bytes:
 
 
 def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
-    """A file that is damaged blindly, or inside of what says how it is laid out, whose lengths and checksums fit."""
+    """Damage a file blindly, or inside a layout whose lengths and checksums still fit."""
     if rng.random() < 0.4:
         return mutated(rng, content)
     if name.endswith(".json"):
@@ -182,7 +182,7 @@ def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
 
 
 def sign(manifest: bytes, name: str, content: bytes) -> bytes:
-    """The manifest of a run with the size and digest of the shard file `name` as they are of `content`."""
+    """Set the size and digest of the shard file `name` in the manifest of a run to those of `content`."""
     shards = json.loads(manifest)
     files = {
         f"{kind}-{entry['number']:05d}.parquet": value
@@ -195,7 +195,7 @@ def sign(manifest: bytes, name: str, content: bytes) -> bytes:
 
 
 def one_damaged(rng: random.Random, files: Files) -> Files:
-    """The files with one of them damaged; in a run mostly with the digest that belongs to it."""
+    """Damage one of the files; in a run mostly with the digest that fits."""
     name = rng.choice(sorted(files))
     changed = files | {name: damaged(rng, name, files[name])}
     if "manifest.json" not in files or name.endswith(".json") or rng.random() >= 0.9:

@@ -1,4 +1,4 @@
-"""The readers that are given damaged files: what each reads when it is whole, and the reading."""
+"""The readers of damaged files, and valid files for each."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Target:
     """A reader and files that it reads.
 
     Attributes:
-        inputs: how many are read in the suite.
-        valid: makes sets of files that are read without an error.
+        inputs: number of inputs in the suite.
+        valid: makes sets of files that can be read without an error.
         read: reads a folder that holds such a set.
     """
 
@@ -51,7 +51,7 @@ class Target:
 
 
 def saved(save: Callable[[Path], object]) -> Files:
-    """The files that are written into a folder."""
+    """Return the files that a function writes to a folder."""
     with tempfile.TemporaryDirectory() as place:
         save(Path(place))
         return {path.name: path.read_bytes() for path in Path(place).iterdir() if path.is_file()}
@@ -65,18 +65,18 @@ def written(save: Callable[[io.BytesIO], object]) -> bytes:
 
 def detectors() -> list[Files]:
     table = make_table(points=400, scores=("logit_margin", "input_margin", "monte_carlo"), budgets=(400,))
-    known = with_model(table, state_sha256="0" * 64)
-    fitted = [Detector.fit(known, epsilon=0.02), Detector.fit(known, limit=0.9, tpr=0.8)]
-    return [saved(lambda folder, one=one: one.save(folder / "f.json")) for one in fitted]
+    identified = with_model(table, state_sha256="0" * 64)
+    fitted = [Detector.fit(identified, epsilon=0.02), Detector.fit(identified, limit=0.9, tpr=0.8)]
+    return [saved(lambda folder, detector=detector: detector.save(folder / "f.json")) for detector in fitted]
 
 
 def read_detector(folder: Path) -> None:
-    found = Detector.load(folder / "f.json")
-    asked = found.criterion
-    sound = 0 < (asked.limit or 0.0) < 1 if asked.epsilon is None else 0 < asked.epsilon < float("inf")
-    rates = (found.tpr, found.confidence, found.true_positives.value, found.false_positives.value)
-    if not (sound and all(0 <= one <= 1 for one in rates if one is not None)):
-        raise AssertionError(f"a detector with {found.criterion} and the rates {rates} was read")
+    detector = Detector.load(folder / "f.json")
+    criterion = detector.criterion
+    sound = 0 < (criterion.limit or 0.0) < 1 if criterion.epsilon is None else 0 < criterion.epsilon < float("inf")
+    rates = (detector.tpr, detector.confidence, detector.true_positives.value, detector.false_positives.value)
+    if not (sound and all(0 <= rate <= 1 for rate in rates if rate is not None)):
+        raise AssertionError(f"a detector with {detector.criterion} and the rates {rates} was read")
 
 
 @cache
@@ -112,11 +112,11 @@ def runs() -> list[Files]:
 
 
 def read_run(folder: Path) -> None:
-    found = read_table(folder)
-    repr(found)
-    found.frame(whole=True)
-    if found.points["input"].null_count < len(found.points):
-        kept_inputs(found)
+    table = read_table(folder)
+    repr(table)
+    table.frame(whole=True)
+    if table.points["input"].null_count < len(table.points):
+        kept_inputs(table)
     if not all(fault.stray for fault in verify(folder)):
         raise AssertionError("a run that was read is called damaged")
 
@@ -129,9 +129,9 @@ def images() -> list[Files]:
         for kind in FORMATS:
             with contextlib.suppress(OSError):
                 files.append({f"x.{kind.lower()}": written(partial(image.save, format=kind, exif=exif))})
-    first, *others = (Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3))
+    opening, *further = (Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3))
     for kind in ("PNG", "WEBP", "GIF", "TIFF"):
-        save = partial(first.save, format=kind, save_all=True, append_images=others)
+        save = partial(opening.save, format=kind, save_all=True, append_images=further)
         files.append({f"frames.{kind.lower()}": written(save)})
     return files
 
@@ -154,8 +154,11 @@ WRITINGS: tuple[dict[str, Any], ...] = (
 
 def parquets() -> list[Files]:
     ids = pa.array([f"p{row}" for row in range(len(LABELS))])
-    table = image_table([encode(one) for one in LEVELS], LABELS, id=ids)
-    return [{"x.parquet": written(lambda sink, own=own: pq.write_table(table, sink, **own))} for own in WRITINGS]
+    table = image_table([encode(image) for image in LEVELS], LABELS, id=ids)
+    return [
+        {"x.parquet": written(lambda sink, options=options: pq.write_table(table, sink, **options))}
+        for options in WRITINGS
+    ]
 
 
 def npzs() -> list[Files]:

@@ -1,17 +1,16 @@
-"""Scores odd networks and sets every number beside an independent truth; prints network, verdict, and what was said.
+"""Score odd networks, compare every number with an independent truth, and print network, verdict, and summary.
 
     PYTHONPATH=tests python -m checks.hostile [--zoo | --data] [NAME ...]
 
-The zoo (`odd_networks.py`, and under noise of their own `odd_noises.py`) is a law: a network is refused by a name that
-fits, or every number that `brittle` stands behind holds the truth (`truth.py`: each noisy copy alone through the
-network). `beside_truth.py` says which numbers these are. Odd data sets (`odd_data.py`) obey it with the truth about the
-rows that they mean. All lie in `tests/helpers/`. How often intervals miss in many runs of one point, `checks.coverage`
-counts.
+The zoo (`odd_networks.py`, and with odd noise `odd_noises.py`) is a law: a network is refused by a code that fits, or
+every interval that counts holds the truth (`truth.py`: each noisy copy alone through the network). `beside_truth.py`
+defines which intervals count. Odd data sets (`odd_data.py`) obey it with the truth about the rows that they mean. All
+lie in `tests/helpers/`. `checks.coverage` counts misses of intervals in many runs of one point.
 
-By chance: intervals are taken at 99%, those of the truth at 99.9%, so two that are right lie apart in at most 1.1% of
-the comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` runs with noise of their own:
-1.5e-8 per row, 3e-4 in 20,000 comparisons. The misses of the first runs together are compared with a rate of 2% at
-1e-6, so a row that misses now and then does not pass either. Everything has a fixed seed.
+By chance: intervals have 99%, those of the truth 99.9%, so two correct ones lie apart in at most 1.1% of the
+comparisons. A row of the zoo counts as wrong where that happens in each of `RUNS` independent runs: 1.5e-8 per row,
+3e-4 in 20,000 comparisons. The misses of the first runs together are compared with a rate of 2% at 1e-6, so rows that
+miss now and then do not pass either. Everything has a fixed seed.
 """
 
 from __future__ import annotations
@@ -38,30 +37,30 @@ from brittle.noise import Gaussian, Noise
 from brittle.scores import MMSE, Moments, MonteCarlo, Score, Shrinkage, Taylor
 
 ALL: Mapping[str, OddNetwork] = ChainMap({}, ZOO, NOISES)  # pyright: ignore[reportArgumentType]
-"""All that are examined, by name."""
+"""All examined networks by name."""
 
 RUNS = 4
-"""Runs with noise of their own in each of which a row must miss, to be called wrong."""
+"""Independent runs; a row is wrong if it misses in each."""
 
 LIMIT = 0.9
-"""Probability that stopped counts decide about."""
+"""Limit of the probability about which stopped counts decide."""
 
 SCORES, GRADIENTS = "scores", "gradients"
-"""What is asked for: scores without gradients, and scores with."""
+"""Kinds of requests: scores without gradients, and scores with gradients."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is spent on a network.
+    """Cost of the examination of a network.
 
     Attributes:
-        probes: inputs whose truth is found out, of all that are scored.
-        copies: noisy copies of each.
-        draws: of scores that count or take moments.
-        most_draws: of a point at most, where its copies are counted until it is decided whether it holds.
-        gradient_draws: of scores by gradients.
-        shares: of the network's own sigma.
-        thorough: whether moments, mixtures of fixed draws and counts that stop are scored, too.
+        probes: number of scored inputs whose truth is computed.
+        copies: noisy copies of each of these inputs.
+        draws: draws of scores that count or take moments.
+        most_draws: largest number of draws of a point that is counted until decided.
+        gradient_draws: draws of scores with gradients.
+        shares: shares of the network's own sigma.
+        thorough: whether to score moments, mixtures of fixed draws and counts that stop, too.
     """
 
     probes: int = 6
@@ -73,27 +72,27 @@ class Plan:
     thorough: bool = True
 
     def scores(self, noise: Noise) -> dict[str, list[Score]]:
-        """By what they ask for, those that serve the noise."""
-        many, few, paired = self.draws, self.gradient_draws, noise.is_symmetric
-        found: list[Score] = [
-            MonteCarlo(noise=noise, draws=many, limit=None),
+        """Return the scores that apply to the noise by kind of request."""
+        draws, gradient_draws, paired = self.draws, self.gradient_draws, noise.is_symmetric
+        sampled: list[Score] = [
+            MonteCarlo(noise=noise, draws=draws, limit=None),
             Shrinkage(noise=noise, draws=self.most_draws, limit=LIMIT),
         ]
         linear: list[Score] = []
         if self.thorough and paired:
-            found.append(Moments(noise=noise, draws=many))
+            sampled.append(Moments(noise=noise, draws=draws))
         if self.thorough:
-            found.append(Shrinkage(noise=noise, draws=many, limit=None))
-            found.append(MonteCarlo(noise=noise, draws=self.most_draws, limit=LIMIT))
+            sampled.append(Shrinkage(noise=noise, draws=draws, limit=None))
+            sampled.append(MonteCarlo(noise=noise, draws=self.most_draws, limit=LIMIT))
         if noise.has_covariance:
-            linear += [MMSE(noise=noise, draws=few, antithetic=paired), Taylor(noise=noise)]
-        return {SCORES: found, GRADIENTS: linear}
+            linear += [MMSE(noise=noise, draws=gradient_draws, antithetic=paired), Taylor(noise=noise)]
+        return {SCORES: sampled, GRADIENTS: linear}
 
 
 @dataclass
 class Verdict:
-    """What became of one network: refusals by what was asked for, those that do not fit and other errors (`problems`),
-    the intervals of the first run, and those that missed in every run."""
+    """Outcome of a network: refusals by request, unfit refusals and other errors (`problems`), the intervals of the
+    first run (`compared`), and those that missed in every run (`wrong`)."""
 
     network: OddNetwork
     refused: dict[str, str] = field(default_factory=dict)
@@ -112,21 +111,23 @@ class Verdict:
         return "WRONG" if self.wrong else "UNFIT"
 
     @property
-    def said(self) -> str:
-        """What was said of it, and what of that is wrong."""
+    def summary(self) -> str:
+        """Describe the outcome and its faults."""
         parts = [*self.problems]
         if self.wrong:
-            first = self.wrong[0]
-            parts += [f"{len(self.wrong)} of {self._held} wrong, such as row {first.row}, {first.score}: {first.said}"]
+            worst = self.wrong[0]
+            parts += [
+                f"{len(self.wrong)} of {self._held} wrong, such as row {worst.row}, {worst.score}: {worst.description}"
+            ]
         if self.compared:
-            apart = Counter(each.kind for each in self.compared if not each.stood_behind)
+            apart = Counter(comparison.kind for comparison in self.compared if not comparison.counts)
             parts += [", ".join([f"{self._held} held", *(f"{count} {kind}" for kind, count in apart.most_common())])]
-        parts += [f"{what} refused: {sentence}" for what, sentence in self.refused.items()] * (not self.problems)
+        parts += [f"{request} refused: {sentence}" for request, sentence in self.refused.items()] * (not self.problems)
         return "; ".join(parts)
 
     @property
     def _held(self) -> int:
-        return sum(each.stood_behind for each in self.compared)
+        return sum(comparison.counts for comparison in self.compared)
 
 
 def examine(network: OddNetwork, plan: Plan) -> Verdict:
@@ -135,40 +136,44 @@ def examine(network: OddNetwork, plan: Plan) -> Verdict:
     for share in plan.shares:
         sigma = network.sigma * share
         noise = network.noise(sigma, network.inputs()) if isinstance(network, OddNoise) else Gaussian(sigma)
-        for what, scores in plan.scores(noise).items():
-            if scores and SCORES not in verdict.refused and what not in verdict.refused:
-                _examine(verdict, plan, what, scores, sigma)
+        for request, scores in plan.scores(noise).items():
+            if scores and SCORES not in verdict.refused and request not in verdict.refused:
+                _examine(verdict, plan, request, scores, sigma)
     return verdict
 
 
-def _examine(verdict: Verdict, plan: Plan, what: str, scores: Sequence[Score], sigma: float) -> None:
-    """Compare one run; where rows miss, run again with other noise, and keep those that miss every time."""
+def _examine(verdict: Verdict, plan: Plan, request: str, scores: Sequence[Score], sigma: float) -> None:
+    """Compare a run; where rows miss, run again with other noise, and keep those that miss every time."""
     network, missing = verdict.network, {}
     for seed in range(RUNS):
         try:
-            found = _compared(network, plan, scores, sigma, seed)
+            comparisons = _compared(network, plan, scores, sigma, seed)
         except BrittleError as error:
-            _refuse(verdict, what, error)
+            _refuse(verdict, request, error)
             return
         except Exception as error:  # noqa: BLE001 - the law is that nothing else is raised
-            verdict.problems.append(f"{what} ended in {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            verdict.problems.append(f"{request} ended in {type(error).__name__}: {str(error).strip().splitlines()[0]}")
             return
-        missed = {each.key: each for each in found if each.stood_behind and not each.holds}
+        missed = {
+            comparison.key: comparison for comparison in comparisons if comparison.counts and not comparison.holds
+        }
         if seed == 0:
-            verdict.compared += found
-        missing = {key: each for key, each in missed.items() if seed == 0 or key in missing}
+            verdict.compared += comparisons
+        missing = {key: comparison for key, comparison in missed.items() if seed == 0 or key in missing}
         if not missing:
             return
     verdict.wrong += missing.values()
 
 
-def _refuse(verdict: Verdict, what: str, error: BrittleError) -> None:
+def _refuse(verdict: Verdict, request: str, error: BrittleError) -> None:
     network = verdict.network
-    verdict.refused[what] = str(error)
-    allowed = network.refused if what == SCORES else (*network.refused, *network.without_gradients)
+    verdict.refused[request] = str(error)
+    allowed = network.refused if request == SCORES else (*network.refused, *network.without_gradients)
     if error.code not in allowed or error.exit_code != 3:
-        named = ", ".join(allowed) or "nothing: it is sound"
-        verdict.problems.append(f"{what} refused: {error} (exit code {error.exit_code}); it may be refused as {named}")
+        codes = ", ".join(allowed) or "nothing: it is sound"
+        verdict.problems.append(
+            f"{request} refused: {error} (exit code {error.exit_code}); it may be refused as {codes}"
+        )
 
 
 def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
@@ -182,7 +187,7 @@ def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: f
 
 @cache
 def _truth(name: str, row: int, sigma: float, copies: int, seed: int) -> truth.Truth:
-    """The truth of a row, with noise that depends on the seed and the row."""
+    """Compute the truth of a row, with noise that depends on the seed and the row."""
     network = ALL[name]
     options = {"fresh": network.fresh, "meaning": network.meaning}
     noise = 1_000_000 + 1000 * seed + row
@@ -194,25 +199,27 @@ def _truth(name: str, row: int, sigma: float, copies: int, seed: int) -> truth.T
 
 
 def misses(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
-    """Intervals that missed in the first run, and all, of networks of which none is surely wrong, by kind and score."""
-    found: dict[str, tuple[int, int]] = {}
-    for each in (each for verdict in verdicts if verdict.lawful for each in verdict.compared if each.stood_behind):
-        key = f"{each.score}, {each.kind}"
-        missed, total = found.get(key, (0, 0))
-        found[key] = (missed + (not each.holds), total + 1)
-    return found
+    """Count missing and all intervals of the first run of lawful networks, by kind and score."""
+    totals: dict[str, tuple[int, int]] = {}
+    for comparison in (
+        comparison for verdict in verdicts if verdict.lawful for comparison in verdict.compared if comparison.counts
+    ):
+        key = f"{comparison.score}, {comparison.kind}"
+        missed, total = totals.get(key, (0, 0))
+        totals[key] = (missed + (not comparison.holds), total + 1)
+    return totals
 
 
 # What is printed.
 
 
 def run_zoo(names: Sequence[str]) -> bool:
-    """Examine the networks whose name holds one of `names`, or all; print each and say whether all are lawful."""
-    chosen = [each for each in ALL.values() if not names or any(name in each.name for name in names)]
+    """Examine the networks whose name holds one of `names`, or all; print each and return whether all are lawful."""
+    chosen = [candidate for candidate in ALL.values() if not names or any(name in candidate.name for name in names)]
     verdicts = []
     for network in chosen:
         verdicts.append(verdict := examine(network, Plan()))
-        print(f"{network.family:9}  {network.name:52}  {verdict.name:8}  {verdict.said}", flush=True)
+        print(f"{network.family:9}  {network.name:52}  {verdict.name:8}  {verdict.summary}", flush=True)
     print()
     lawful = all(verdict.lawful for verdict in verdicts)
     for key, (missed, total) in misses(verdicts).items():
@@ -225,25 +232,25 @@ def run_zoo(names: Sequence[str]) -> bool:
 
 
 def run_data(names: Sequence[str]) -> bool:
-    """Score the data sets whose name holds one of `names`, or all; print each and say whether all are lawful."""
+    """Score the data sets whose name holds one of `names`, or all; print each and return whether all are lawful."""
     lawful = True
-    for odd in (each for each in ODD_DATA if not names or any(name in each.name for name in names)):
-        said, problems = wrong(odd)
+    for odd in (candidate for candidate in ODD_DATA if not names or any(name in candidate.name for name in names)):
+        outcome, problems = wrong(odd)
         lawful = lawful and not problems
         print(
-            f"{'data':9}  {odd.name:52}  {'WRONG' if problems else 'right':8}  {'; '.join([*problems, said])}",
+            f"{'data':9}  {odd.name:52}  {'WRONG' if problems else 'right':8}  {'; '.join([*problems, outcome])}",
             flush=True,
         )
     return lawful
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for; 0 where every law holds."""
+    """Run the zoo, the data, or both; return 0 where every law holds."""
     torch.set_num_threads(1)
     started = time.perf_counter()
-    every = {"--zoo", "--data"}
-    parts = every & set(arguments) or every
-    names = [each for each in arguments if not each.startswith("--")]
+    switches = {"--zoo", "--data"}
+    parts = switches & set(arguments) or switches
+    names = [argument for argument in arguments if not argument.startswith("--")]
     lawful = [run_zoo(names)] if "--zoo" in parts else []
     lawful += [run_data(names)] if "--data" in parts else []
     print(f"\n{'Every law holds' if all(lawful) else 'A law is broken'}, in {time.perf_counter() - started:.0f} s.")

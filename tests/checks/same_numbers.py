@@ -1,6 +1,6 @@
-"""Whether a change of the code left every number as it was: the tables of fixed runs, as digests.
+"""Digests of the tables of fixed runs, to check that a change of the code left every number as it was.
 
-Run it before and after, and compare what it prints:
+Run it before and after, and compare the output:
 
     python tests/checks/same_numbers.py                                # the demo's table
     python tests/checks/same_numbers.py MODEL.pt2 DATA --split test    # and 100 points of this network, by all scores
@@ -22,26 +22,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 COLUMNS = ("point", "score", "parameters", "value", "low", "high", "status", "passes")
-"""What must stay the same."""
+"""Columns that must stay the same."""
 
 LIMIT, DRAWS, SIGMAS = 100, 100, ("0.05", "0.1")
 """Points of the other network, noisy copies, and standard deviations of the noise."""
 
 
 def brittle(*arguments: str) -> int:
-    """Run the command; its exit code."""
+    """Run the command, and return its exit code."""
     return subprocess.run([sys.executable, "-m", "brittle", *arguments], stdout=subprocess.DEVNULL).returncode
 
 
 def digests(run: Path) -> dict[str, str]:
-    """The digest of each score of a run, and of all together."""
+    """Return the digest of each score of a run, and of all together."""
     table = pa.concat_tables([pq.read_table(file) for file in sorted(run.glob("scores-*.parquet"))])
-    every: dict[str, list[bytes]] = {}
+    lines_by_score: dict[str, list[bytes]] = {}
     for row in zip(*(table[name].to_pylist() for name in COLUMNS), strict=True):
         line = b"|".join(_bytes(value) for value in row)
-        every.setdefault(f"{row[1]} {row[2]}", []).append(line)
-    found = {label: hashlib.sha256(b"\n".join(lines)).hexdigest() for label, lines in sorted(every.items())}
-    return found | {"all": hashlib.sha256("".join(found.values()).encode()).hexdigest()}
+        lines_by_score.setdefault(f"{row[1]} {row[2]}", []).append(line)
+    digest_by_score = {
+        label: hashlib.sha256(b"\n".join(lines)).hexdigest() for label, lines in sorted(lines_by_score.items())
+    }
+    return digest_by_score | {"all": hashlib.sha256("".join(digest_by_score.values()).encode()).hexdigest()}
 
 
 def _bytes(value: object) -> bytes:
@@ -49,14 +51,14 @@ def _bytes(value: object) -> bytes:
 
 
 def names() -> list[str]:
-    """Every score of the catalogue."""
+    """Return every score of the catalogue."""
     from brittle.scores import CATALOGUE
 
     return list(CATALOGUE)
 
 
 def main() -> None:
-    """Run, and print a digest a line."""
+    """Run, and print one digest per line."""
     with tempfile.TemporaryDirectory() as folder:
         runs, demo = {"demo": Path(folder) / "digits"}, Path(folder) / "demo"
         brittle("demo", "--quiet", "--out", str(demo))
@@ -64,12 +66,12 @@ def main() -> None:
         chosen += ["--draws", "1000", "--effort", "fast", "--quiet", "--out", str(runs["demo"])]
         brittle("score", str(demo / "digits.pt2"), str(demo / "digits.npz"), *chosen)
         if sys.argv[1:]:
-            model, data, *rest = sys.argv[1:]
+            model, data, *options = sys.argv[1:]
             runs[Path(model).parent.name] = Path(folder) / "other"
             chosen = [*("--scores", *names()), *("--sigma", *SIGMAS), *("--norm", "l2", "linf")]
             chosen += ["--set", "input_margin.certify=true", "--effort", "fast"]
             budget = ["--draws", str(DRAWS), "--points", str(LIMIT), "--quiet"]
-            brittle("score", model, data, *rest, "--out", str(Path(folder) / "other"), *chosen, *budget)
+            brittle("score", model, data, *options, "--out", str(Path(folder) / "other"), *chosen, *budget)
         for name, run in runs.items():
             for label, digest in digests(run).items():
                 print(f"{name}  {digest[:16]}  {label}")

@@ -1,4 +1,4 @@
-"""Judges classifiers of trees of every objective and booster beside their library; prints a table.
+"""Compare classifiers of trees of every objective and booster with their library, and print a table.
 
     PYTHONPATH=tests python -m checks.trees [NAME ...]
 
@@ -18,15 +18,15 @@ from helpers.odd_trees import SETTINGS, judge
 
 
 def main() -> int:
-    """Judge the settings whose names hold an argument, or all; the exit code."""
+    """Judge the settings whose names hold an argument, or all; return the exit code."""
     warnings.simplefilter("ignore")  # the libraries warn of odd settings
     names = [name for name in SETTINGS if not sys.argv[1:] or any(word in name for word in sys.argv[1:])]
     wrong = 0
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            for way, verdict in judge(name, Path(folder)).items():
+            for source, verdict in judge(name, Path(folder)).items():
                 wrong += verdict.startswith("WRONG")
-                print(f"{name:42} {way:8} {verdict}", flush=True)
+                print(f"{name:42} {source:8} {verdict}", flush=True)
     print(f"{len(names)} settings, {wrong} wrong")
     return int(wrong > 0)
 

@@ -1,4 +1,4 @@
-"""Decisions by functions of users: these may work in place, and must compare each output by itself."""
+"""Custom decisions: functions may work in place, and must compare each row by itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def near(output: Tensor, at_point: Tensor) -> Tensor:
     return NEAR - (output - at_point).abs().sum(1)
 
 
-def test_a_function_that_works_in_place_decides_as_one_that_does_not() -> None:
+def test_a_function_may_work_in_place() -> None:
     def in_place(output: Tensor, at_point: Tensor) -> Tensor:
         output -= at_point
         at_point *= 0
@@ -43,18 +43,18 @@ def test_a_function_that_works_in_place_decides_as_one_that_does_not() -> None:
 
     scores = [MonteCarlo(sigma=0.5, draws=100, limit=None), InputMargin(norm="l2", effort="fast")]
     tables = [
-        brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(one)), points()[:8], scores)
-        for one in (near, in_place)
+        brittle.score(brittle.Classifier(network(), bounds=None, decision=Custom(function)), points()[:8], scores)
+        for function in (near, in_place)
     ]
     for score in scores:
-        one, other = (table[score] for table in tables)
-        assert one.value.tolist() == other.value.tolist()
-        assert one.status.tolist() == other.status.tolist()
+        plain, changed = (table[score] for table in tables)
+        assert plain.value.tolist() == changed.value.tolist()
+        assert plain.status.tolist() == changed.status.tolist()
     assert tables[0][scores[0]].value.max() > 0.05
 
 
 class Stateful:
-    """A little more at every call."""
+    """A function that grows with every call."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -79,15 +79,15 @@ def by_place(output: Tensor, at_point: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("function", [Stateful(), by_chance, with_the_mean, by_place])
-def test_a_function_that_looks_at_more_than_its_row_is_refused(function: Callable[..., Tensor]) -> None:
+def test_a_function_of_more_than_its_row_is_refused(function: Callable[..., Tensor]) -> None:
     classifier = brittle.Classifier(network(), bounds=None, decision=Custom(function))
     with pytest.raises(ModelError) as caught:
         brittle.score(classifier, points(), [MonteCarlo(sigma=0.1, draws=10, limit=None)])
     assert caught.value.code == "decision"
 
 
-def test_a_run_does_not_go_on_where_the_file_of_the_function_has_changed(tmp_path: Path) -> None:
-    """Also where another line of it has, by which the function decides."""
+def test_a_run_is_not_resumed_with_a_changed_file(tmp_path: Path) -> None:
+    """A change of a constant in the file counts, too."""
     file = tmp_path / "nearness.py"
 
     def run(limit: float) -> None:

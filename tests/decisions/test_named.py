@@ -1,4 +1,4 @@
-"""Decisions by their words, and what they refuse."""
+"""Decisions by their text, and refusals."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_nothing_is_the_predicted_class() -> None:
     ["", "classes", "top:x", "top:0", "within", "within:", "within:-1", "class:1", "multilabel:-1", "custom"],
 )
 def test_other_words_are_refused(word: str) -> None:
-    with pytest.raises(ParameterError) as found:
+    with pytest.raises(ParameterError) as caught:
         as_decision(word)
-    assert found.value.code == "parameter"
+    assert caught.value.code == "parameter"
 
 
 @pytest.mark.parametrize(
@@ -58,36 +58,36 @@ def test_other_words_are_refused(word: str) -> None:
         lambda: brittle.Classifier(torch.nn.Linear(2, 2), outputs="probs", decision=MultiLabel(threshold=(0.3, 0.0))),
     ],
 )
-def test_what_is_no_decision_is_refused(make) -> None:
-    with pytest.raises(ParameterError) as found:
+def test_invalid_decisions_are_refused(make) -> None:
+    with pytest.raises(ParameterError) as caught:
         make()
-    assert found.value.code == "parameter"
+    assert caught.value.code == "parameter"
 
 
 X = torch.rand(9, 4, generator=torch.Generator().manual_seed(5))
 NAMES = ("rain", "snow", "fog", "wind")
 
 
-def of_label(network: torch.nn.Module, label: str, names: tuple[str, ...] | None = NAMES) -> brittle.Table:
+def score_label(network: torch.nn.Module, label: str, names: tuple[str, ...] | None = NAMES) -> brittle.Table:
     points = brittle.data.array_points(X, class_names=names)
     classifier = brittle.Classifier(network, decision=f"multilabel:{label}")
     return brittle.score(classifier, points, [LogitMargin()], skip_doctor=True)
 
 
 def test_a_label_by_its_name_is_the_label_by_its_position() -> None:
-    """With the names of the data, then with those of the model, which go first; the records are equal."""
+    """Names of the data, then of the model, which take precedence; the records are equal."""
     network = torch.nn.Linear(4, 4)
-    one, two = of_label(network, "fog"), of_label(network, "2")
-    assert one.record.model == two.record.model
-    assert one["logit_margin"].value.tolist() == two["logit_margin"].value.tolist()
+    by_name, by_place = score_label(network, "fog"), score_label(network, "2")
+    assert by_name.record.model == by_place.record.model
+    assert by_name["logit_margin"].value.tolist() == by_place["logit_margin"].value.tolist()
     classifier = brittle.Classifier(network, decision=MultiLabel(only="fog"))
     classifier.class_names = tuple(reversed(NAMES))
     with torch.no_grad():
         assert LogitMargin()(classifier, X).value.tolist() == pytest.approx(network(X)[:, 1].abs().tolist())
 
 
-def test_a_label_is_looked_up_anew_among_the_names_of_each_data_set() -> None:
-    """Scoring leaves the classifier as it was declared."""
+def test_a_label_is_looked_up_in_the_names_of_each_data_set() -> None:
+    """Scoring does not change the classifier."""
     network = torch.nn.Linear(4, 4)
     classifier = brittle.Classifier(network, decision="multilabel:fog")
     for names in (NAMES, tuple(reversed(NAMES))):
@@ -98,7 +98,7 @@ def test_a_label_is_looked_up_anew_among_the_names_of_each_data_set() -> None:
         assert table["logit_margin"].value.tolist() == pytest.approx(expected)
 
 
-def test_names_without_the_label_are_refused_where_they_are_declared() -> None:
+def test_declared_names_without_the_label_are_refused() -> None:
     with pytest.raises(ParameterError):
         brittle.Classifier(torch.nn.Linear(4, 4), decision="multilabel:fogg", class_names=NAMES)
 
@@ -106,12 +106,12 @@ def test_names_without_the_label_are_refused_where_they_are_declared() -> None:
 @pytest.mark.parametrize("names", [NAMES, None])
 def test_a_name_that_no_label_has_is_refused(names: tuple[str, ...] | None) -> None:
     with pytest.raises(ParameterError, match="fogg"):
-        of_label(torch.nn.Linear(4, 4), "fogg", names)
+        score_label(torch.nn.Linear(4, 4), "fogg", names)
     with pytest.raises(ParameterError, match="fogg"):
         LogitMargin()(brittle.Classifier(torch.nn.Linear(4, 4), decision="multilabel:fogg"), X)
 
 
-def test_another_decision_of_a_classifier_finds_its_label_by_name() -> None:
+def test_deciding_finds_a_label_by_its_name() -> None:
     network = torch.nn.Linear(2, 3)
     classifier = brittle.Classifier(network, decision="multilabel", class_names=["a", "b", "c"])
     points = torch.rand(4, 2)

@@ -27,7 +27,7 @@ POINTS = torch.rand(5, 6, generator=torch.Generator().manual_seed(1), dtype=torc
 
 
 def copies_of(points: Tensor, purpose: str = "sample") -> Tensor:
-    """The noisy copies that a sampled score draws, `[B, DRAWS, n]`: pairs of a draw and its mirror image."""
+    """Return the noisy copies of a sampled score, `[B, DRAWS, n]`: pairs of a draw and its mirror image."""
     stream = Stream(Gaussian(SIGMA), points, [str(row) for row in range(len(points))], 0, purpose)
     half = stream.draw(DRAWS // 2)
     return (points[:, None, None] + torch.stack((half, -half), dim=2)).flatten(1, 2)
@@ -35,31 +35,31 @@ def copies_of(points: Tensor, purpose: str = "sample") -> Tensor:
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_counts_are_those_of_single_copies(name: str) -> None:
-    """Each noisy copy alone through the network, and the decision said in other words: the same share flips."""
+    """The share of flips equals that of single copies under a second implementation of the decision."""
     decision, holds = DECISIONS[name]
     network = bent_network()
-    found = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(brittle.Classifier(network, decision=decision), POINTS)
+    estimate = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(brittle.Classifier(network, decision=decision), POINTS)
     with torch.no_grad():
         for row, copies in enumerate(copies_of(POINTS)):
-            own = network(POINTS[row])
-            flips = sum(not holds(own, network(copy)) for copy in copies)
-            assert float(found.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
+            output = network(POINTS[row])
+            flips = sum(not holds(output, network(copy)) for copy in copies)
+            assert float(estimate.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", DECISIONS)
 def test_an_attack_ends_where_the_decision_is_another(name: str) -> None:
-    """And at no input of a fine grid on the way there is it another before."""
+    """On a fine grid of inputs before it the decision still holds."""
     decision, holds = DECISIONS[name]
     network = bent_network()
     classifier = brittle.Classifier(network, bounds=(-9, 9), decision=decision)
-    found = brittle.nearest(classifier, POINTS, norm="l2")
+    nearest = brittle.nearest(classifier, POINTS, norm="l2")
     with torch.no_grad():
-        for row, there in enumerate(found.points):
-            own, way = network(POINTS[row]), there - POINTS[row]
-            assert not holds(own, network(there))
-            assert all(holds(own, network(POINTS[row] + share * way)) for share in torch.linspace(0, 0.99, 50))
-            assert float(found.distance[row]) == pytest.approx(float(way.norm()))
+        for row, counterexample in enumerate(nearest.points):
+            output, step = network(POINTS[row]), counterexample - POINTS[row]
+            assert not holds(output, network(counterexample))
+            assert all(holds(output, network(POINTS[row] + share * step)) for share in torch.linspace(0, 0.99, 50))
+            assert float(nearest.distance[row]) == pytest.approx(float(step.norm()))
 
 
 SAMPLED: list[Score] = [
@@ -72,7 +72,7 @@ SAMPLED: list[Score] = [
 
 
 def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
-    """That a normal vector of this mean and covariance is not positive in all places; of two by Owen's T function."""
+    """Return `P(not all positive)` of a normal vector with this mean and covariance; of two by Owen's T function."""
     spread = np.sqrt(covariance.diagonal())
     if len(spread) > 2:
         return 1 - normal_cdf(margins, np.zeros(len(spread)), covariance, 1e-6)
@@ -84,7 +84,7 @@ def flip_probability(margins: np.ndarray, covariance: np.ndarray) -> float:
 
 @pytest.mark.parametrize(("count", "apart"), [(1, True), (4, True), (2, False), (3, False)])
 def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apart: bool) -> None:
-    """To 1e-12 for labels that noise moves apart, and for two that it moves together; to 1e-4 for three."""
+    """To 1e-12 for independent labels and for two correlated labels; to 1e-4 for three."""
     torch.manual_seed(0)
     network = nn.Linear(6, count).double()
     if apart:
@@ -98,14 +98,14 @@ def test_labels_of_a_linear_model_have_their_orthant_probability(count: int, apa
             margins, covariance = (signs * z).numpy(), SIGMA**2 * rows @ rows.T
             alone = 1 - norm.cdf(margins / np.sqrt(covariance.diagonal())).prod()
             exact.append(alone if apart else flip_probability(margins, covariance))
-    found = Taylor(sigma=SIGMA)(classifier, POINTS)
-    assert found.value.tolist() == pytest.approx(exact, abs=1e-4 if count == 3 else 1e-12)
+    estimate = Taylor(sigma=SIGMA)(classifier, POINTS)
+    assert estimate.value.tolist() == pytest.approx(exact, abs=1e-4 if count == 3 else 1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [0.05, 2.0])
-def test_a_linear_regression_leaves_its_interval_with_a_known_probability(tolerance: float) -> None:
-    """`taylor` to 1e-12, sampled scores within their intervals at 99.9% (25 of them: fails falsely 1 in 40 times at
-    most, on a fixed seed never)."""
+def test_linear_regressions_have_their_exact_probability(tolerance: float) -> None:
+    """`taylor` to 1e-12, sampled scores within their intervals at 99.9% (25 of them: fails falsely 1 in 40 times
+    at most; the seed is fixed)."""
     torch.manual_seed(3)
     network = nn.Linear(6, 1).double()
     classifier = brittle.Classifier(network, decision=Within(tolerance))
@@ -113,24 +113,25 @@ def test_a_linear_regression_leaves_its_interval_with_a_known_probability(tolera
     exact = 2 * norm.sf(tolerance / (SIGMA * slope))
     assert Taylor(sigma=SIGMA)(classifier, POINTS).value.tolist() == pytest.approx([exact] * 5, abs=1e-12)
     for score in SAMPLED:
-        found = score(classifier, POINTS, confidence=0.999)
-        assert bool(((found.low <= exact) & (exact <= found.high)).all()), score.label
+        estimate = score(classifier, POINTS, confidence=0.999)
+        assert bool(((estimate.low <= exact) & (exact <= estimate.high)).all()), score.label
     nearest = FirstOrderMargin()(classifier, POINTS).value
     assert nearest.tolist() == pytest.approx([tolerance / slope] * 5)
 
 
 @pytest.mark.parametrize("score", ["monte_carlo", "shrinkage", "taylor", "mmse", "input_margin"])
-def test_the_predicted_class_said_as_a_function_gets_the_same_numbers(score: str) -> None:
-    """Margins as pseudo-logits against class scores: the way of every other decision against that of the default."""
+def test_the_predicted_class_as_a_function_has_the_same_numbers(score: str) -> None:
+    """Margins as pseudo-logits, as in every other decision, against class scores, as in the default."""
 
     def keeps_its_class(output: Tensor, at_point: Tensor) -> Tensor:
         return PredictedClass().margins(output, at_point.argmax(dim=1, keepdim=True))
 
     network, kind = bent_network(), CATALOGUE[score]
-    one = kind() if score == "input_margin" else kind(sigma=SIGMA)  # pyright: ignore[reportCallIssue]
-    plain, said = (one(brittle.Classifier(network, decision=how), POINTS) for how in (None, Custom(keeps_its_class)))
-    assert said.value.tolist() == pytest.approx(plain.value.tolist(), rel=1e-6, abs=1e-9)
-    assert said.status.tolist() == plain.status.tolist()
+    estimator = kind() if score == "input_margin" else kind(sigma=SIGMA)  # pyright: ignore[reportCallIssue]
+    decisions = (None, Custom(keeps_its_class))
+    plain, by_function = (estimator(brittle.Classifier(network, decision=how), POINTS) for how in decisions)
+    assert by_function.value.tolist() == pytest.approx(plain.value.tolist(), rel=1e-6, abs=1e-9)
+    assert by_function.status.tolist() == plain.status.tolist()
 
 
 def test_one_label_has_the_probability_of_a_two_class_model() -> None:
@@ -143,8 +144,8 @@ def test_one_label_has_the_probability_of_a_two_class_model() -> None:
     for name in ("laplacian", "first_order_change", "entropy", "softmax"):
         score = CATALOGUE[name](sigma=0.1) if name == "first_order_change" else CATALOGUE[name]()  # pyright: ignore[reportCallIssue]
         label, logit = (
-            score(one, POINTS).value.tolist()
-            for one in (
+            score(classifier, POINTS).value.tolist()
+            for classifier in (
                 brittle.Classifier(network, decision="multilabel:2"),
                 brittle.Classifier(alone, outputs="binary-logit"),
             )
@@ -155,46 +156,46 @@ def test_one_label_has_the_probability_of_a_two_class_model() -> None:
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", DECISIONS)
 @pytest.mark.parametrize("score", CATALOGUE)
-def test_a_score_serves_a_decision_or_refuses_it_by_name(score: str, name: str) -> None:
-    """By what its class says; where it serves, every point gets a number or a status."""
+def test_a_score_applies_to_a_decision_or_refuses_it_by_name(score: str, name: str) -> None:
+    """Each score applies as its class declares; then every point gets a number or a status."""
     decision, _ = DECISIONS[name]
     kind = CATALOGUE[score]
     needs_noise = "sigma" in kind.__dataclass_fields__
-    one = kind(sigma=0.1) if needs_noise else kind()  # pyright: ignore[reportCallIssue]
+    estimator = kind(sigma=0.1) if needs_noise else kind()  # pyright: ignore[reportCallIssue]
     classifier = brittle.Classifier(bent_network(), decision=decision)
     if kind.serves in ("counts", "all") or (kind.serves == "probability" and decision.has_probability):
-        assert len(one(classifier, POINTS[:2]).value) == 2
+        assert len(estimator(classifier, POINTS[:2]).value) == 2
         return
     with pytest.raises(ParameterError, match=f"{score}.*{decision.label}"):
-        one(classifier, POINTS[:2])
+        estimator(classifier, POINTS[:2])
     with pytest.raises(ParameterError, match=score):
-        brittle.score(classifier, POINTS, [one])
+        brittle.score(classifier, POINTS, [estimator])
 
 
 @pytest.mark.parametrize("threshold", [None, 0.5, 0.4, (0.2, 0.6, 0.7, 0.45)])
 @pytest.mark.parametrize("only", [None, 1])
 def test_a_threshold_is_in_the_units_of_the_declared_outputs(threshold, only: int | None) -> None:
-    """Labels of which the network returns the probabilities flip where these pass the threshold, copy by copy."""
+    """Labels flip where their probabilities pass the threshold, copy by copy."""
     network = nn.Sequential(bent_network(), nn.Linear(4, 4, bias=False), nn.Sigmoid()).double()
     with torch.no_grad():
         network[1].weight.copy_(4 * torch.eye(4))  # pyright: ignore[reportCallIssue, reportAttributeAccessIssue]
     decision = MultiLabel(threshold=threshold, only=only)
     classifier = brittle.Classifier(network, outputs="probs", decision=decision)
     limits = torch.as_tensor(0.5 if threshold is None else threshold, dtype=torch.float64)
-    asked = slice(None) if only is None else slice(only, only + 1)
-    found = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(classifier, POINTS)
+    selected = slice(None) if only is None else slice(only, only + 1)
+    estimate = MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)(classifier, POINTS)
     margin = CATALOGUE["logit_margin"]()(classifier, POINTS).value
     with torch.no_grad():
         for row, copies in enumerate(copies_of(POINTS)):
-            own = (network(POINTS[row]) > limits)[asked]
-            flips = sum(bool(((network(copy) > limits)[asked] != own).any()) for copy in copies)
-            assert float(found.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
-            apart = (network(POINTS[row]).logit() - limits.logit())[asked].abs().min()
+            holds = (network(POINTS[row]) > limits)[selected]
+            flips = sum(bool(((network(copy) > limits)[selected] != holds).any()) for copy in copies)
+            assert float(estimate.value[row]) == pytest.approx(flips / DRAWS, abs=1e-12)
+            apart = (network(POINTS[row]).logit() - limits.logit())[selected].abs().min()
             assert float(margin[row]) == pytest.approx(float(apart), rel=1e-9)
     assert classifier.decision == decision
     assert classifier.decision.parameters.get("threshold") == threshold
     assert classifier.decision.has_probability == (only is not None and threshold in (None, 0.5))
-    assert float(found.value.max()) > 0
+    assert float(estimate.value.max()) > 0
 
 
 def test_a_tie_is_a_tie() -> None:
@@ -203,11 +204,11 @@ def test_a_tie_is_a_tie() -> None:
     nn.init.zeros_(flat.weight)
     nn.init.zeros_(flat.bias)
     for decision in (MultiLabel(), SameTop(2)):
-        found = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(brittle.Classifier(flat, decision=decision), POINTS[:1])
-        assert brittle.estimate.Status(int(found.status[0])).slug == "tie"
+        estimate = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(brittle.Classifier(flat, decision=decision), POINTS[:1])
+        assert brittle.estimate.Status(int(estimate.status[0])).slug == "tie"
 
 
-def test_a_pass_that_does_not_say_of_which_point_is_refused() -> None:
+def test_a_pass_without_its_points_is_refused() -> None:
     """A measurement that sends copies without their points would see no flip."""
     classifier = brittle.Classifier(bent_network(), decision="multilabel")
     with pytest.raises(ParameterError, match="logits_of"):
@@ -215,7 +216,7 @@ def test_a_pass_that_does_not_say_of_which_point_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decision", "network", "said"),
+    ("decision", "network", "message"),
     [
         (SameTop(4), bent_network(), "more than 4 classes; the model has 4"),
         (MultiLabel(only=4), bent_network(), "label 4 was asked for; the model returns 4"),
@@ -227,26 +228,26 @@ def test_a_pass_that_does_not_say_of_which_point_is_refused() -> None:
         (Custom(lambda new, old: cast("Any", "same")), bent_network(), "gave str for 5 outputs"),
     ],
 )
-def test_outputs_that_do_not_fit_a_decision_are_refused(decision, network, said: str) -> None:
-    with pytest.raises(ModelError, match=said):
+def test_outputs_that_do_not_fit_a_decision_are_refused(decision, network, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
         MonteCarlo(sigma=SIGMA, draws=4, limit=None)(brittle.Classifier(network, decision=decision), POINTS)
 
 
-def test_a_function_that_says_true_or_false_is_counted_as_its_margin() -> None:
-    """No is no tie: value and interval are those of the predicted class."""
+def test_a_function_of_true_and_false_counts_as_its_margin() -> None:
+    """False is not a tie: value and interval are those of the predicted class."""
     network = bent_network()
     same = Custom(lambda new, old: new.argmax(dim=1) == old.argmax(dim=1), name_of="same")
-    said, plain = (
+    by_function, plain = (
         MonteCarlo(sigma=2.0, draws=DRAWS, limit=None)(brittle.Classifier(network, decision=how), POINTS)
         for how in (same, None)
     )
     assert 0 < float(plain.value.max()) < 1
     for name in ("value", "low", "high", "status"):
-        assert getattr(said, name).tolist() == getattr(plain, name).tolist()
+        assert getattr(by_function, name).tolist() == getattr(plain, name).tolist()
 
 
-def test_a_function_by_which_a_point_differs_from_itself_is_refused() -> None:
-    """Its copies would agree that it does, and no flip would be seen. A tie and NaN have a status instead."""
+def test_a_point_that_differs_from_itself_is_refused() -> None:
+    """All its copies would agree and show no flip. A tie and NaN have a status instead."""
     apart = brittle.Classifier(bent_network(), decision=Custom(lambda new, old: (new - old) - 1.0))
     with pytest.raises(ModelError, match="compared with itself"):
         MonteCarlo(sigma=SIGMA, draws=4, limit=None)(apart, POINTS)
@@ -254,7 +255,7 @@ def test_a_function_by_which_a_point_differs_from_itself_is_refused() -> None:
         brittle.score(apart, POINTS, [MonteCarlo(sigma=SIGMA, draws=4, limit=None)])
     for number, slug in ((0.0, "tie"), (math.nan, "nonfinite_logits")):
         level = Custom(lambda new, old, number=number: new[:, 0] * 0 + number)
-        found = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(
+        estimate = MonteCarlo(sigma=SIGMA, draws=4, limit=None)(
             brittle.Classifier(bent_network(), decision=level), POINTS[:1]
         )
-        assert brittle.estimate.Status(int(found.status[0])).slug == slug
+        assert brittle.estimate.Status(int(estimate.status[0])).slug == slug

@@ -69,7 +69,7 @@ def export(dynamic: bool) -> bytes:
 
 
 def refused(code: str, match: str, function: Callable[..., Any], *args: Any, **options: Any) -> BrittleError:
-    """`function` raises the error `code` with a sentence that holds `match`."""
+    """Check that `function` raises the error `code` with a sentence that holds `match`."""
     with pytest.raises(BrittleError, match=match) as caught:
         function(*args, **options)
     assert caught.value.code == code
@@ -90,7 +90,7 @@ Records = dict[str, bytes]
 
 
 def edited(archive: bytes, edit: Callable[[Records], None], kind: int = zipfile.ZIP_STORED) -> bytes:
-    """The archive after `edit` of its records, whose names are given without the first folder."""
+    """Return the archive after `edit` of its records, whose names are given without the first folder."""
     with zipfile.ZipFile(io.BytesIO(archive)) as read:
         root = read.namelist()[0].partition("/")[0]
         records = {name.removeprefix(f"{root}/"): read.read(name) for name in read.namelist()}

@@ -1,8 +1,8 @@
-"""Every row of a table beside the truth: does the interval that `brittle` stands behind meet that of the truth?
+"""Comparison of every row of a table with the truth: does the interval that counts meet that of the truth?
 
-`brittle` stands behind the interval of every row with the status `ok` that has one, but for rare flips that were
-searched for, and behind that of its votes, whatever the status. Rows without an interval, or contradicted, vacuous,
-tied or without a number, are told, and not held against it.
+The interval of every row with the status `ok` counts, but for rare flips that were searched for; so does the interval
+of its votes, whatever the status. Rows without an interval, or contradicted, vacuous, tied or without a number, are
+reported and do not count.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from scipy import stats
 import brittle
 
 NUMBER, VOTES = "number", "votes"
-"""The two kinds of interval that it stands behind."""
+"""The two kinds of interval that count."""
 
 EXPECTED_MISSES = 0.02
 """Share of sound intervals that may miss: 1% at their own confidence, 0.1% for the truth, and what theory neglects."""
 
 SURELY = 1e-6
-"""Chance of more misses than are let pass."""
+"""Chance that sound intervals have more misses than are allowed."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One interval of a run beside the truth.
+    """An interval of a run and the truth.
 
     Attributes:
-        score: what was computed, and whether points stop.
-        draws: noisy copies for it at most, or None.
-        row: which input.
-        kind: `NUMBER` for the interval of a row that is stood behind, `VOTES` for that of its votes; otherwise why the
-            row is not held against `brittle`, its status or its evidence.
-        holds: whether it meets the interval of the truth.
-        said: the row in words.
+        score: name of the score, and whether points stop.
+        draws: largest number of noisy copies, or None.
+        row: number of the input.
+        kind: `NUMBER` for the interval of a row, `VOTES` for that of its votes; otherwise the status or evidence for
+            which the row does not count.
+        holds: whether the interval meets that of the truth.
+        description: the row in words.
     """
 
     score: str
@@ -46,54 +46,54 @@ class Compared:
     row: int
     kind: str
     holds: bool
-    said: str
+    description: str
 
     @property
-    def stood_behind(self) -> bool:
-        """Whether it is held against `brittle`."""
+    def counts(self) -> bool:
+        """Return whether the interval counts."""
         return self.kind in (NUMBER, VOTES)
 
     @property
     def key(self) -> tuple[str, int | None, int, str]:
-        """The same in every run of one job."""
+        """Return what is the same in every run of one job."""
         return (self.score, self.draws, self.row, self.kind)
 
 
-def compare(table: brittle.Table, known: Callable[[int], Truth], rows: Iterable[int]) -> list[Compared]:
-    """Every score of the chosen rows beside the truth, which is asked for by row."""
-    points = {each["point"]: each for each in table.points.select(["point", "row", "predicted"]).to_pylist()}
+def compare(table: brittle.Table, truth_of_row: Callable[[int], Truth], rows: Iterable[int]) -> list[Compared]:
+    """Compare every score of the chosen rows with the truth, a function of the row."""
+    points = {point["point"]: point for point in table.points.select(["point", "row", "predicted"]).to_pylist()}
     chosen = set(rows)
     pairs = ((scored, points[scored["point"]]) for scored in table.scores.to_pylist())
-    return [each for scored, point in pairs if point["row"] in chosen
-            for each in compare_row(scored, point, known(point["row"]))]  # fmt: skip
+    return [comparison for scored, point in pairs if point["row"] in chosen
+            for comparison in compare_row(scored, point, truth_of_row(point["row"]))]  # fmt: skip
 
 
 def compare_row(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> list[Compared]:
-    """A row of the scores, and its votes where it has some."""
-    said = _in_words(scored, point, true)
+    """Compare a row of the scores, and its votes where it has some."""
+    words = _in_words(scored, point, true)
     parameters = json.loads(scored["parameters"])
     about = (f"{scored['score']}{_stops(parameters)}", parameters.get("draws"), point["row"])
     kind = _kind(scored)
-    right = point["predicted"] == true.predicted and not (true.tied and kind == NUMBER)
-    found = [Compared(*about, kind, right and _meet(scored["low"], scored["high"], true), said)]
+    agrees = point["predicted"] == true.predicted and not (true.tied and kind == NUMBER)
+    comparisons = [Compared(*about, kind, agrees and _meet(scored["low"], scored["high"], true), words)]
     if None not in (scored["counted_low"], scored["value"]) and "tie" not in (scored["status"], "tie" * true.tied):
         votes = _meet(scored["counted_low"], scored["counted_high"], true)
-        found.append(Compared(*about, VOTES, right and votes, said))
-    return found
+        comparisons.append(Compared(*about, VOTES, agrees and votes, words))
+    return comparisons
 
 
 def too_many(misses: int, comparisons: int) -> bool:
-    """Whether sound intervals would miss so often at most once in a million times."""
+    """Return whether sound intervals would miss so often at most once in a million times."""
     return bool(misses > stats.binom.ppf(1 - SURELY, comparisons, EXPECTED_MISSES))
 
 
 def _stops(parameters: dict[str, Any]) -> str:
-    """How points come to have fewer draws than others, in words; nothing where they do not."""
+    """Return in words how points come to have fewer draws than others; nothing where they do not."""
     return " until decided" if "limit" in parameters else ""
 
 
 def _kind(scored: dict[str, Any]) -> str:
-    """Whether a row is held against `brittle`, or why not."""
+    """Return the kind of a row that counts, or the reason why it does not."""
     if scored["value"] is None or scored["status"] != "ok":
         return scored["status"]
     searched = scored["evidence"] == "sampled" and scored["high"] < scored["counted_high"]
@@ -101,15 +101,15 @@ def _kind(scored: dict[str, Any]) -> str:
 
 
 def _meet(low: float | None, high: float | None, true: Truth) -> bool:
-    """Whether an interval meets that of the truth."""
-    least, most = true.interval()
-    return low is not None and high is not None and low <= most and least <= high
+    """Return whether an interval meets that of the truth."""
+    lowest, highest = true.interval()
+    return low is not None and high is not None and low <= highest and lowest <= high
 
 
 def _in_words(scored: dict[str, Any], point: dict[str, Any], true: Truth) -> str:
-    least, most = true.interval()
+    lowest, highest = true.interval()
     tied = ", a tie" if true.tied else ""
-    alone = f"alone {true.share:.3g} [{least:.3g}, {most:.3g}] of class {true.predicted}{tied}"
+    alone = f"alone {true.share:.3g} [{lowest:.3g}, {highest:.3g}] of class {true.predicted}{tied}"
     if scored["value"] is None:
         return f"{scored['status']}; {alone}"
     votes = ""

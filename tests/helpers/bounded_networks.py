@@ -1,4 +1,4 @@
-"""Networks of every family that can be bounded, and what looks for a counterexample."""
+"""Networks of every family that can be bounded, and searches for counterexamples."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def traced(classifier: brittle.Classifier, points: Tensor) -> Network:
 
 def logit_bounds(network: Network, region: Region) -> Enclosure:
     """Bounds on the class scores over a region by linear relaxation, `[B, C]`."""
-    rows = region.rows() if network.alone else [region]
-    return _stacked([_logit_bounds(network, one) for one in rows])
+    rows = region.rows() if network.row_by_row else [region]
+    return _stacked([_logit_bounds(network, row) for row in rows])
 
 
 def _logit_bounds(network: Network, region: Region) -> Enclosure:
@@ -141,7 +141,7 @@ def _logit_bounds(network: Network, region: Region) -> Enclosure:
 
 def interval_bounds(network: Network, inputs: Enclosure) -> Enclosure:
     """Bounds on the class scores for all inputs in a box by intervals, `[B, C]`."""
-    rows = [slice(row, row + 1) for row in range(len(inputs.lower))] if network.alone else [slice(None)]
+    rows = [slice(row, row + 1) for row in range(len(inputs.lower))] if network.row_by_row else [slice(None)]
     return _stacked([network.interpret(inputs.map(lambda end, row=row: end[row]), propagate) for row in rows])
 
 

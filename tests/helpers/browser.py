@@ -1,4 +1,4 @@
-"""A browser that opens a page of the report: how it is found, how the page is looked at, and what the page did."""
+"""A browser that opens a page of the report: its program, its views, and a record of what the page did."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SCRIPTS = ROOT / "tests" / "browser"
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 
 NAMED, REQUIRED = "BRITTLE_BROWSER", "BRITTLE_REQUIRE_BROWSER"
-"""Environment: the program to use, and whether a test that misses something fails, rather than being skipped."""
+"""Environment variables: the program to use, and whether a test fails, not skips, without it."""
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-"""Names under which a browser that Playwright can drive is looked for, in this order."""
+"""Programs of browsers that Playwright can drive, in the order of the search."""
 
 POINT = '[data-point], [role="option"], [role="row"][tabindex]'
 """Points of a list on the page."""
@@ -37,14 +37,14 @@ NO_AXE = "axe-core is not installed: make page-tools"
 
 @dataclass(frozen=True)
 class View:
-    """How a person looks at the page.
+    """A person's view of the page.
 
     Attributes:
-        width, height: of the window, in CSS pixels.
-        scheme: the colours that the person prefers.
-        media: where the page is shown.
-        density: pixels of the screen in a CSS pixel. Zooming to 200% doubles it and halves the window.
-        phone: whether it is touched, and keeps to the page's `viewport`.
+        width, height: size of the window, in CSS pixels.
+        scheme: preferred colours.
+        media: screen or print.
+        density: pixels of the screen per CSS pixel. Zooming to 200% doubles it and halves the window.
+        phone: whether the screen has touch and respects the page's `viewport`.
     """
 
     width: int = 1400
@@ -63,18 +63,18 @@ VIEWS: Mapping[str, View] = {
     "print": View(673, 987, media="print"),  # A4 at 96 pixels to the inch, within the margins of the page
     "zoom": View(700, 450, density=2.0),
 }
-"""The ways to look at the page for which it keeps its laws; 200% zoom is that of 1400 by 900."""
+"""Views in which the page keeps its laws; 200% zoom is that of 1400 by 900."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What a page looks like; the texts of what breaks a law say where it stands.
+    """Measurements of a page; texts that break a law come with their place.
 
     Attributes:
-        width, room: of the document, and of the window that it is in, in CSS pixels.
-        wide: what reaches beyond the window.
+        width, room: width of the document and of its window, in CSS pixels.
+        wide: elements that reach beyond the window.
         small: texts that are drawn smaller than 10 pixels.
-        faint: marks of drawings with a contrast below 3 to what they stand on.
+        faint: marks of drawings with a contrast below 3 to their ground.
         ground: relative luminance behind the page, 0 (black) to 1 (white).
     """
 
@@ -91,27 +91,27 @@ class Opened:
     """A page that is open, and what it did since.
 
     Attributes:
-        page: Playwright's.
-        said: messages on the console, errors that nothing caught, and what the policy of the page stopped.
-        asked: addresses that it asked for beside its own file, new windows, and dialogs that it opened.
+        page: the page of Playwright.
+        messages: messages on the console, uncaught errors, and requests that the policy of the page stopped.
+        requests: addresses other than its own file, new windows, and dialogs.
     """
 
     page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def open_anew(self, place: Path) -> None:
-        """Open the file `place` in this window as in a new one, and forget what was seen here."""
+        """Open the file `place` in this window as in a new one, and clear the record."""
         self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.page.emulate_media(reduced_motion="reduce")
         self.page.mouse.move(0, 0)
         self.page.goto("about:blank")
         self.page.goto(place.as_uri())
-        for heard in (self.said, self.asked):
+        for heard in (self.messages, self.requests):
             heard.clear()
 
     def measured(self) -> Measures:
-        """What the page looks like as it stands."""
+        """Measure the page as it is."""
         return Measures(**self.page.evaluate(call("measure")))
 
     def unfold(self) -> None:
@@ -126,38 +126,41 @@ class Opened:
     def exercise(self) -> None:
         """Use everything that can be used: open, click, choose, type, drag, walk the list, open the first points.
 
-        What is not there is passed over. At the end the fields are empty and the first point is open.
+        Absent elements are skipped. At the end the fields are empty and the first point is open.
         """
         self.page.evaluate(call("exercise"))
 
     def violations(self, only: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
-        """What axe objects to, rule by rule, with the places; by all rules, by a few only, or by all but a few."""
+        """Return what violates each rule of axe, with the places; `only` or `but` choose the rules."""
         if not AXE.is_file():
             miss(NO_AXE)
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in but}}
-        found = self.page.evaluate(
+        findings = self.page.evaluate(
             "(options) => axe.run(document, options)", options | ({"runOnly": list(only)} if only else {})
         )
-        return [f"{one['id']}: {[node['target'] for node in one['nodes']]}" for one in found["violations"]]
+        return [
+            f"{violation['id']}: {[node['target'] for node in violation['nodes']]}"
+            for violation in findings["violations"]
+        ]
 
 
 def find_browser() -> Path | None:
-    """The program that `BRITTLE_BROWSER` names, else the first of `PROGRAMS` that is installed, else None.
+    """Return the program that `BRITTLE_BROWSER` names, else the first of `PROGRAMS` that is installed, else None.
 
     Raises:
-        FileNotFoundError: what `BRITTLE_BROWSER` names is no file.
+        FileNotFoundError: `BRITTLE_BROWSER` names no file.
     """
-    if named := os.environ.get(NAMED):
-        if not Path(named).is_file():
-            raise FileNotFoundError(f"{NAMED} is {named!r}, which is no file")
-        return Path(named)
-    found = filter(None, map(shutil.which, PROGRAMS))
-    return next(map(Path, found), None)
+    if program := os.environ.get(NAMED):
+        if not Path(program).is_file():
+            raise FileNotFoundError(f"{NAMED} is {program!r}, which is no file")
+        return Path(program)
+    programs = filter(None, map(shutil.which, PROGRAMS))
+    return next(map(Path, programs), None)
 
 
 def miss(sentence: str) -> NoReturn:
-    """Skip the test, or fail it where `BRITTLE_REQUIRE_BROWSER` is 1, because of what `sentence` says is missing."""
+    """Skip the test with `sentence` as the reason, or fail it where `BRITTLE_REQUIRE_BROWSER` is 1."""
     if os.environ.get(REQUIRED) == "1":
         pytest.fail(sentence, pytrace=False)
     pytest.skip(sentence)
@@ -165,7 +168,7 @@ def miss(sentence: str) -> NoReturn:
 
 @contextmanager
 def launched(playwright: Playwright) -> Iterator[Browser]:
-    """The browser, running. Without its sandbox, which a superuser cannot have: it opens pages of tests alone."""
+    """Run the browser without its sandbox, which a superuser cannot have: it opens pages of tests alone."""
     program = find_browser()
     if program is None:
         miss(NO_BROWSER)
@@ -178,12 +181,12 @@ def launched(playwright: Playwright) -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, place: Path, view: View = LIGHT, scripts: bool = True) -> Iterator[Opened]:
-    """The page in the file `place`, open; nothing but this file is given to it.
+    """Open the page in the file `place`, which gets nothing but this file.
 
     Args:
-        browser: of the fixture `browser`.
+        browser: the fixture `browser`.
         place: the file.
-        view: how it is looked at.
+        view: size, colours and kind of the window.
         scripts: whether the browser runs scripts of pages.
     """
     context = browser.new_context(
@@ -199,47 +202,47 @@ def opened(browser: Browser, place: Path, view: View = LIGHT, scripts: bool = Tr
     try:
         page = context.new_page()
         page.emulate_media(media=view.media)
-        found = Opened(page)
-        _watch(context, found, place.as_uri())
+        opened_page = Opened(page)
+        _watch(context, opened_page, place.as_uri())
         page.goto(place.as_uri())
-        yield found
+        yield opened_page
     finally:
         context.close()
 
 
-def _watch(context: BrowserContext, found: Opened, own: str) -> None:
-    """Write down in `found` what the page does, and refuse what it asks for beside its own file."""
+def _watch(context: BrowserContext, opened_page: Opened, address: str) -> None:
+    """Record what the page does in `opened_page`, and refuse requests other than for its own file at `address`."""
 
-    def route(one: Route) -> None:
-        if one.request.url.partition("#")[0] == own:
-            one.continue_()
+    def route(route_request: Route) -> None:
+        if route_request.request.url.partition("#")[0] == address:
+            route_request.continue_()
         else:
-            one.abort()
+            route_request.abort()
 
-    def dialog(one: Dialog) -> None:
-        found.asked.append(f"dialog: {one.message}")
-        one.dismiss()
+    def dialog(box: Dialog) -> None:
+        opened_page.requests.append(f"dialog: {box.message}")
+        box.dismiss()
 
     def request(url: str) -> None:
-        if url.partition("#")[0] != own and not url.startswith(("data:", "blob:")):
-            found.asked.append(url)
+        if url.partition("#")[0] != address and not url.startswith(("data:", "blob:")):
+            opened_page.requests.append(url)
 
-    def blocked(one: Request) -> None:
-        if one.failure == "csp":  # it was never sent, and the console says so
-            found.asked.remove(one.url)
-            found.said.append(f"blocked: {one.url}")
+    def blocked(stopped: Request) -> None:
+        if stopped.failure == "csp":  # it was never sent, and the console says so
+            opened_page.requests.remove(stopped.url)
+            opened_page.messages.append(f"blocked: {stopped.url}")
 
     context.route("**/*", route)
     context.on("requestfailed", blocked)
-    context.on("request", lambda one: request(one.url))
-    context.on("page", lambda one: found.asked.append(f"window: {one.url}"))
-    found.page.on("websocket", lambda one: found.asked.append(one.url))
-    found.page.on("dialog", dialog)
-    found.page.on("console", lambda one: found.said.append(f"{one.type}: {one.text}"))
-    found.page.on("pageerror", lambda one: found.said.append(f"error: {one.message}"))
+    context.on("request", lambda sent: request(sent.url))
+    context.on("page", lambda window: opened_page.requests.append(f"window: {window.url}"))
+    opened_page.page.on("websocket", lambda socket: opened_page.requests.append(socket.url))
+    opened_page.page.on("dialog", dialog)
+    opened_page.page.on("console", lambda message: opened_page.messages.append(f"{message.type}: {message.text}"))
+    opened_page.page.on("pageerror", lambda error: opened_page.messages.append(f"error: {error.message}"))
 
 
 def call(name: str) -> str:
-    """The function `name` of `tests/browser/NAME.js`, called out of reach of the page's own names, for `evaluate`."""
+    """Return a call for `evaluate` of the function in `tests/browser/NAME.js`, out of reach of the page's own names."""
     text = (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
     return f"(() => {{\n{re.sub(r'^export ', '', text, flags=re.MULTILINE)}\nreturn {name}();\n}})()"

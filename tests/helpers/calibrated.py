@@ -30,14 +30,14 @@ COUNTED = {"draws": 10_000, "limit": 0.9, "sigma": 0.1}
 
 
 def with_margins(table: Table, margins, status=None, norm: str = "linf", parameters=None) -> Table:
-    """`table` with input margins, as a run with attacks would have recorded them."""
+    """Return `table` with input margins, as a run with attacks would have recorded them."""
     status = status or ["not_found" if math.isinf(margin) else "ok" for margin in margins]
     label, parameters = f"input_margin(norm={norm})", parameters or {"norm": norm}
     return with_score(table, "input_margin", margins, parameters, ends=(0.0, margins), status=status, label=label)
 
 
 def with_kept(table: Table, low, high=None, parameters=None) -> Table:
-    """`table` with counted flips: intervals of `p_robust` from `low` to `high`, NaN where there is none."""
+    """Return `table` with counted flips: intervals of `p_robust` from `low` to `high`, NaN where there is none."""
     low, high = np.asarray(low, dtype=float), np.asarray(low if high is None else high, dtype=float)
     ends = (1.0 - high, 1.0 - low)
     return with_score(table, "monte_carlo", 1.0 - (low + high) / 2.0, parameters or COUNTED, ends=ends)
@@ -52,21 +52,21 @@ def points(count: int, seed: int = 0) -> Tensor:
 
 
 def exported(wrapped: nn.Module, x: Tensor) -> nn.Module:
-    """The network with its detector as an exported program, for batches of any size."""
+    """Export the network with its detector as a program for batches of any size."""
     shapes = {"inputs": {0: torch.export.Dim("batch")}}
     return torch.export.export(wrapped, (x,), dynamic_shapes=shapes, strict=False).module()
 
 
 def lenient(detector: Detector, score: str, network: nn.Module, outputs: str = "logits") -> Detector:
-    """A detector of `network` that calls nothing brittle but what it must."""
-    known = brittle.extensions.detector.identity.Identity(
+    """Return a detector of `network` that calls as few points brittle as possible."""
+    identity = brittle.extensions.detector.identity.Identity(
         brittle.model.digest.state_digest(network), (-2.0, 2.0), None, None, outputs
     )
-    return below_all(replace(detector, model=known), score)
+    return below_all(replace(detector, model=identity), score)
 
 
 def below_all(detector: Detector, score: str = "logit_margin") -> Detector:
-    """A detector that no file can hold, whose threshold every finite score reaches, to see the other rules alone."""
+    """Return a detector whose threshold every finite score reaches, which no file can hold, to test the other rules."""
     changed = copy.copy(detector)
     for name, value in (("score", score), ("threshold", -1e300)):
         object.__setattr__(changed, name, value)

@@ -1,4 +1,4 @@
-"""Runs with a Laplacian and sampled changes, of known relation."""
+"""Runs with a Laplacian and sampled changes in a known relation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def change(sigma: float, draws: int = 100, **more: Any) -> dict[str, Any]:
 
 
 def curved_run(points: int = 60, sigmas: Sequence[float] = (0.1, 0.5), seed: int = 0) -> tuple[Table, np.ndarray]:
-    """A run whose sampled changes are exactly those that its Laplacians predict."""
+    """Return a run whose sampled changes are exactly those that its Laplacians predict."""
     curvature = np.random.default_rng(seed).standard_t(3, points)
     table = with_score(make_table(points=points, scores=()), "laplacian", curvature, LAPLACIAN)
     for sigma in sigmas:
@@ -34,16 +34,16 @@ def curved_run(points: int = 60, sigmas: Sequence[float] = (0.1, 0.5), seed: int
 
 
 def flipping_run(seed: int = 0) -> tuple[Table, pd.DataFrame]:
-    """A run of 200 points, the more bent the more often flipped, of two noise settings and two numbers of draws."""
+    """Return a run of 200 points that flip more often the more they bend, with two sigmas and two numbers of draws."""
     generator = np.random.default_rng(seed)
     curvature = generator.normal(size=200)
     flips = np.clip(-0.2 * curvature + 0.05 * generator.normal(size=200), 0.0, 1.0)
     sure = generator.uniform(0.6, 1.0, 200)
     table = with_score(make_table(points=200, scores=()), "laplacian", curvature, LAPLACIAN)
     table = with_score(table, "max_probability", sure)
-    few, many = {"sigma": 0.1, "draws": 10}, {"sigma": 0.1, "draws": 100}
-    table = with_score(table, "monte_carlo", np.zeros(200), few)
-    table = with_score(table, "monte_carlo", flips, many)
+    ten_draws, hundred_draws = {"sigma": 0.1, "draws": 10}, {"sigma": 0.1, "draws": 100}
+    table = with_score(table, "monte_carlo", np.zeros(200), ten_draws)
+    table = with_score(table, "monte_carlo", flips, hundred_draws)
     table = with_score(table, "monte_carlo", np.zeros(200), {"sigma": 0.01, "draws": 10})
     return table, pd.DataFrame({"laplacian": curvature, "flips": flips, "sure": sure})
 
@@ -58,7 +58,7 @@ def change_run(
     kinks: int = 3,
     **recipe: Any,
 ) -> Table:
-    """A run with a Laplacian, and sampled changes that are `factor` times what it predicts, within -1 and 1."""
+    """Return a run with a Laplacian, and sampled changes `factor` times its prediction, within -1 and 1."""
     table = make_table(points=points, scores=scores, sigmas=sigmas, budgets=(50,), seed=seed, **recipe)
     rng = np.random.default_rng([seed, 7])
     curvature = rng.standard_t(3, points) - 0.5
@@ -71,18 +71,18 @@ def change_run(
 
 
 def other_run(seed: int = 1, points: int = 160) -> Table:
-    """Another run over the points of `change_run()`, with their labels."""
-    names, other = ["label", "correct"], change_run(points, seed=seed)
+    """Return another run over the points of `change_run()`, with their labels."""
+    names, second_run = ["label", "correct"], change_run(points, seed=seed)
     labelled = change_run(points).points.select(names).to_pylist()
-    rows = [row | label for row, label in zip(other.points.to_pylist(), labelled, strict=True)]
-    return replace(other, points=pa.Table.from_pylist(rows, schema=POINTS))
+    rows = [row | label for row, label in zip(second_run.points.to_pylist(), labelled, strict=True)]
+    return replace(second_run, points=pa.Table.from_pylist(rows, schema=POINTS))
 
 
 def change_values(table: Table) -> dict[str, Any]:
-    """What the chapter on the expected change says of a run."""
+    """Return the values of the chapter on the expected change."""
     return values_of(expected_change.CHAPTER, table)
 
 
 def beside(table: Table, against: Mapping[str, Table]) -> dict[str, Any]:
-    """What the chapter on other runs says of a run."""
+    """Return the values of the chapter on other runs."""
     return values_of(other_runs.CHAPTER, table, against=against)

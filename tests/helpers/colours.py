@@ -1,4 +1,4 @@
-"""Contrast of colours, and what the style of the page makes of them."""
+"""Colours in the style of the page, and their contrast."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ STYLE = (resources.files("brittle.extensions.report") / "page" / "style.css").re
 
 
 def variables(dark: bool) -> dict[str, str]:
-    """The colours that the page names, on its light or on its dark ground."""
+    """Return the colours that the page names, on its light or on its dark ground."""
     rules = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
-    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", rules[0]))
-    return found | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", rules[1])) if dark else found
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", rules[0]))
+    return colours | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", rules[1])) if dark else colours
 
 
 LIGHT, DARK = (variables(dark)["ground"] for dark in (False, True))
 
 
 def turned(colour: str) -> str:
-    """What a colour of a drawing is on the dark ground."""
-    found = re.search(rf'\.drawing \[fill="{colour}"\][^{{]*\{{ fill: var\(--([\w-]+)\); \}}', STYLE)
-    return variables(True)[found[1]] if found else colour
+    """Return the colour on the dark ground that replaces a colour of a drawing."""
+    match = re.search(rf'\.drawing \[fill="{colour}"\][^{{]*\{{ fill: var\(--([\w-]+)\); \}}', STYLE)
+    return variables(True)[match[1]] if match else colour
 
 
 def contrast(colour: str, ground: str, opacity: float = 1.0) -> float:
-    """Contrast after WCAG 2, section 1.4.11, of a colour laid over a ground."""
+    """Return the contrast of a colour laid over a ground (WCAG 2, section 1.4.11)."""
     over, under = _channels(colour), _channels(ground)
-    mixed = [opacity * one + (1.0 - opacity) * other for one, other in zip(over, under, strict=True)]
+    mixed = [opacity * upper + (1.0 - opacity) * lower for upper, lower in zip(over, under, strict=True)]
     bright, dark = sorted((_luminance(mixed), _luminance(under)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
@@ -39,5 +39,5 @@ def _channels(colour: str) -> list[float]:
 
 
 def _luminance(channels: list[float]) -> float:
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    linear = [channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

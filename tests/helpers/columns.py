@@ -1,4 +1,4 @@
-"""Columns of every type by the estimators that read them and the ways in which a frame comes in."""
+"""Columns of every type, the estimators that read them, and the sources of a frame."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ KINDS["object with None"] = TEXT.astype(object).where(~HOLES, None)
 
 
 def frame_of(kind: str) -> pd.DataFrame:
-    """Two columns of numbers and one of a kind."""
+    """Return two columns of numbers and one of `kind`."""
     if kind == "number as name":
         return pd.DataFrame(np.stack((FLOATS, FLOATS[::-1], PLACES), axis=1), columns=[0, 1, 2])
     if kind == "duplicated name":
@@ -71,7 +71,7 @@ ALL_KINDS = (*KINDS, "number as name", "duplicated name")
 
 
 def seconds(frame: Any) -> Any:
-    """Dates as numbers, which no float stands for."""
+    """Return dates as numbers that no float represents."""
     return frame.astype("int64").where(frame.notna(), 0) / 1e9 % 1e6
 
 
@@ -125,17 +125,17 @@ WAYS: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
     "CSV": (".csv", pd.read_csv),
     "Parquet": (".parquet", pd.read_parquet),
 }
-"""How a frame comes in: the ending of a file, and how pandas reads it."""
+"""Sources of a frame: the ending of a file, and the function of pandas that reads it."""
 
 CELLS = tuple(product(ALL_KINDS, READERS, WAYS))
 
 
-def outcome(kind: str, reader: str, way: str, folder: Path) -> str:
-    """What becomes of scoring a frame: `not fitted`, `scored`, so many rows `refused`, or a sentence.
+def outcome(kind: str, reader: str, source: str, folder: Path) -> str:
+    """Score a frame and return `not fitted`, `scored`, the number of rows `refused`, or the sentence of an error.
 
     Raises:
-        AssertionError: a prediction or a probability is another one than the estimator's own, or a row was refused
-            that the estimator takes, or something else than a sentence is raised.
+        AssertionError: a prediction or a probability differs from the estimator's own, a row that the estimator
+            takes was refused, or another error than a `BrittleError` was raised.
     """
     frame = frame_of(kind)
     with warnings.catch_warnings():
@@ -144,12 +144,12 @@ def outcome(kind: str, reader: str, way: str, folder: Path) -> str:
             model = READERS[reader](frame).fit(frame, (FLOATS + PLACES > 1).astype(int))
         except Exception:  # noqa: BLE001 - of five libraries
             return "not fitted"
-        ending, read = WAYS[way]
+        ending, read = WAYS[source]
         data: Any = frame
         if read is not None:
             data = folder / f"data{ending}"
             try:
-                frame.to_csv(data, index=False) if way == "CSV" else frame.to_parquet(data)
+                frame.to_csv(data, index=False) if source == "CSV" else frame.to_parquet(data)
             except (TypeError, ValueError, pa.ArrowException):
                 return "not written"
             frame = read(data)
@@ -160,20 +160,20 @@ def outcome(kind: str, reader: str, way: str, folder: Path) -> str:
             sentence = error
         else:
             return _compared(model, frame, table)
-    taken = sentence.code == "model_failed" and _probabilities(model, frame) is not None
-    assert not taken, sentence
+    accepted = sentence.code == "model_failed" and _probabilities(model, frame) is not None
+    assert not accepted, sentence
     return str(sentence)
 
 
 def _probabilities(model: Any, frame: Any) -> np.ndarray | None:
-    """What the estimator says; None where it refuses."""
+    """Return the probabilities of the estimator; None where it refuses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = np.asarray(model.predict_proba(frame))
+            probabilities = np.asarray(model.predict_proba(frame))
         except Exception:  # noqa: BLE001 - of five libraries
             return None
-    return found if np.isfinite(found).all() else None
+    return probabilities if np.isfinite(probabilities).all() else None
 
 
 def _compared(model: Any, frame: pd.DataFrame, table: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""A model and data on which commands are run."""
+"""A model and data for commands."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ WRITING = [
     (["report", "run"], "run/report.html", "report"),
     (["compare", "run", "run", "--out", "table.csv"], "table.csv", "comparison"),
 ]
-"""Commands that write a file, the file, and what it is called."""
+"""Commands that write a file, the file, and the name of its kind."""

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 COLLECTION = "collection and imports"
-"""The row of what is used before the first test."""
+"""Name of the row for everything before the first test."""
 
 LIMIT_ROWS = 80
-"""Most rows that are printed."""
+"""Largest number of printed rows."""
 
 TOTALS = pytest.StashKey[defaultdict[str, float]]()
 
@@ -29,13 +29,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
+    """Return the CPU seconds of this process and of those that it has waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def row_name(item: pytest.Item, kind: str) -> str:
-    """The room, the file, the law (a test with all its cases) or the test to which the seconds of a test are added."""
+    """Return the room, the file, the law (a test with all its cases) or the test that the seconds are added to."""
     path, _, test = item.nodeid.partition("::")
     if kind == "room":
         folders = path.removeprefix("tests/").split("/")[:-1]

@@ -1,4 +1,4 @@
-"""Runs of several processes, of this machine or of a cluster."""
+"""Runs with several processes, on this machine or a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks whose Laplacian is known, smooth ones and piecewise linear ones."""
+"""Networks with a known Laplacian, smooth or piecewise linear."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention over the rows of an image, by the fused kernel where nobody asks otherwise."""
+    """Self-attention over the rows of an image, by the fused kernel unless told otherwise."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Attention(nn.Module):
 
 
 def network(body: Callable[[], list[nn.Module]]) -> nn.Module:
-    """A classifier of inputs of `SHAPE` in double precision, with random weights of a lively scale."""
+    """Return a classifier of inputs of `SHAPE` in double precision, with large random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         layers = nn.Sequential(*body(), nn.Flatten(), nn.LazyLinear(CLASSES)).double()

@@ -1,4 +1,4 @@
-"""Runs and files from somebody else: what is changed in them, and what reading them takes."""
+"""Damaged runs and files from somebody else, and the cost of reading them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = Path(brittle.__file__).parent
 
 
 def signed(run: Path, name: str, content: bytes) -> None:
-    """Put `content` in place of a shard file, with the size and digest in the manifest that belong to it."""
+    """Replace a shard file by `content`, and its size and digest in the manifest."""
     (run / name).write_bytes(content)
     (run / "manifest.json").write_bytes(sign((run / "manifest.json").read_bytes(), name, content))
 
@@ -34,8 +34,8 @@ def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
 
 
 def measured(script: str, place: Path) -> dict[str, Any]:
-    """Seconds and bytes that `attempt()`, which `script` defines, takes in a process of its own, imports left out."""
-    whole = (
+    """Measure seconds and bytes of `attempt()`, which `script` defines, in a new process after the imports."""
+    program = (
         "import json, resource, sys, time\n"
         "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         f"{script}\n"
@@ -43,7 +43,7 @@ def measured(script: str, place: Path) -> dict[str, Any]:
         "code = attempt()\n"
         "print(json.dumps({'code': code, 'seconds': time.perf_counter() - start, 'bytes': peak() - before}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", whole], cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -59,7 +59,7 @@ def refused(function, *arguments, **options):
 
 
 def hostile_columns(canary: Path) -> dict[str, pa.Table]:
-    images = image_table([encode(one) for one in LEVELS])
+    images = image_table([encode(image) for image in LEVELS])
     payload = pickle.dumps(Canary(canary))
     old = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": payload}
     inner = pa.field("x", pa.struct([pa.field("y", pa.int64(), metadata=old)]))

@@ -1,4 +1,4 @@
-"""Data in every format: what writes it to files, and opens it. One function for each format."""
+"""Data in every format: one function for each format writes the files and opens them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Labels = tuple[int, ...]
 
 
 def encode(levels: np.ndarray, kind: str = "PNG", **options: Any) -> bytes:
-    """An image file with `levels`, `[1 or 3, H, W]`."""
+    """Return an image file with `levels`, `[1 or 3, H, W]`."""
     pixels = levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0)
     return save(Image.fromarray(np.ascontiguousarray(pixels)), kind, **options)
 
@@ -62,8 +62,8 @@ def image_table(files: Sequence[bytes | None], classes: Labels | None = None, **
 
 
 def class_columns(files: Sequence[bytes | None], **labels: Labels) -> pa.Table:
-    """A table of images with several columns of classes, as CIFAR-100 has them."""
-    table = image_table(files, **{name: pa.array(one, pa.int64()) for name, one in labels.items()})
+    """Return a table of images with several columns of classes, as CIFAR-100 has them."""
+    table = image_table(files, **{name: pa.array(classes, pa.int64()) for name, classes in labels.items()})
     features = {name: {"names": list(CLASSES), "_type": "ClassLabel"} for name in labels}
     return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
@@ -84,22 +84,22 @@ def from_npz(path: Path, levels: Levels, labels: Labels, **options: Any) -> Poin
 
 
 def from_folder(path: Path, levels: Levels, labels: Labels, **options: Any) -> Points:
-    write_folder(path / "images", [encode(one) for one in levels], labels)
+    write_folder(path / "images", [encode(image) for image in levels], labels)
     return open_points(path / "images", **options)
 
 
 def from_split_folder(path: Path, levels: Levels, labels: Labels, **options: Any) -> Points:
-    write_folder(path / "images" / "test", [encode(one) for one in levels], labels)
+    write_folder(path / "images" / "test", [encode(image) for image in levels], labels)
     return open_points(path / "images", split="test", **options)
 
 
 def from_parquet(path: Path, levels: Levels, labels: Labels, **options: Any) -> Points:
-    pq.write_table(image_table([encode(one) for one in levels], labels), path / "test.parquet", row_group_size=3)
+    pq.write_table(image_table([encode(image) for image in levels], labels), path / "test.parquet", row_group_size=3)
     return open_points(path / "test.parquet", **options)
 
 
 def from_shards(path: Path, levels: Levels, labels: Labels, **options: Any) -> Points:
-    table = image_table([encode(one) for one in levels], labels)
+    table = image_table([encode(image) for image in levels], labels)
     for shard, part in enumerate((table[:2], table[2:])):
         pq.write_table(part, path / f"test-{shard:05}-of-00002.parquet")
     pq.write_table(table[:1], path / "train.parquet")
@@ -126,7 +126,7 @@ def only(points: Points) -> Batch:
 
 
 def grey_png(width: int, height: int) -> bytes:
-    """A black image, written without holding it in memory."""
+    """Return the file of a black image, written without holding it in memory."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -168,6 +168,6 @@ def encoded_folder(path: Path, files: list[bytes]) -> Points:
 
 
 def damaged(content: bytes) -> list[bytes]:
-    """A file cut short, with a broken middle, replaced by text, and empty."""
+    """Return a file cut short, with a broken middle, replaced by text, and empty."""
     middle = len(content) // 2
     return [content[:middle], content[:middle] + bytes(64) + content[middle + 64 :], b"text\n" * 20, b""]

@@ -1,4 +1,4 @@
-"""Networks and what is decided from them, computed one noisy copy at a time without the package's own code."""
+"""Networks and decisions, computed one noisy copy at a time without the package's own code."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from torch import Tensor, nn
 from brittle.decisions import Custom, Decision, MultiLabel, SameTop, Within
 
 Holds = Callable[[Tensor, Tensor], bool]
-"""From the output at the point and at another input, `[C]` each, whether the decision still holds."""
+"""Function of the output at the point and at another input, `[C]` each: whether the decision still holds."""
 
 
-def labels_hold(own: Tensor, other: Tensor) -> bool:
-    return (own > 0).tolist() == (other > 0).tolist()
+def labels_hold(at_point: Tensor, output: Tensor) -> bool:
+    return (at_point > 0).tolist() == (output > 0).tolist()
 
 
-def third_label_holds(own: Tensor, other: Tensor) -> bool:
-    return (float(own[2]) > 0) == (float(other[2]) > 0)
+def third_label_holds(at_point: Tensor, output: Tensor) -> bool:
+    return (float(at_point[2]) > 0) == (float(output[2]) > 0)
 
 
-def same_two(own: Tensor, other: Tensor) -> bool:
-    return {*own.topk(2).indices.tolist()} == {*other.topk(2).indices.tolist()}
+def same_two(at_point: Tensor, output: Tensor) -> bool:
+    return {*at_point.topk(2).indices.tolist()} == {*output.topk(2).indices.tolist()}
 
 
-def near(own: Tensor, other: Tensor) -> bool:
-    return max(abs(float(one) - float(two)) for one, two in zip(own, other, strict=True)) < 0.4
+def near(at_point: Tensor, output: Tensor) -> bool:
+    return max(abs(float(before) - float(two)) for before, two in zip(at_point, output, strict=True)) < 0.4
 
 
 def first_leads(output: Tensor, at_point: Tensor) -> Tensor:
-    """A decision of a user's: the lead of the first output over the mean keeps its sign."""
-    lead, before = (each[:, 0] - each.mean(dim=1) for each in (output, at_point))
+    """Return the lead of the first output over the mean, positive where it keeps its sign: a user's decision."""
+    lead, before = (rows[:, 0] - rows.mean(dim=1) for rows in (output, at_point))
     return lead * before.sign()
 
 
-def lead_kept(own: Tensor, other: Tensor) -> bool:
-    return float(own[0] - own.mean()) * float(other[0] - other.mean()) > 0
+def lead_kept(at_point: Tensor, output: Tensor) -> bool:
+    return float(at_point[0] - at_point.mean()) * float(output[0] - output.mean()) > 0
 
 
 DECISIONS: dict[str, tuple[Decision, Holds]] = {
@@ -46,7 +46,7 @@ DECISIONS: dict[str, tuple[Decision, Holds]] = {
     "within": (Within(0.4), near),
     "custom": (Custom(first_leads), lead_kept),
 }
-"""Decisions over four outputs, and whether each holds, said in another way."""
+"""Decisions over four outputs, and a second definition of each."""
 
 
 def bent_network(seed: int = 0) -> nn.Sequential:

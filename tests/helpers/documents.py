@@ -1,4 +1,4 @@
-"""The README and the documents, and the blocks of code in them."""
+"""The README and the documents, and their blocks of code."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def read(name: str) -> str:
 
 
 def blocks(name: str, language: str) -> list[str]:
-    """What a document says in this language, block by block."""
+    """Return the code blocks of a document in this language."""
     return re.findall(rf"```{language}\n(.*?)```", read(name), flags=re.DOTALL)
 
 
 def pages() -> list[Path]:
-    """What people wrote below `docs/`; the pages of studies are written by their builder."""
+    """Return the pages below `docs/` that people wrote, without those that studies generate."""
     return [path for path in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in path.parts]

@@ -1,4 +1,4 @@
-"""What the doctor looks at, and the codes of what it finds."""
+"""Subjects for the doctor, and the codes of its findings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def subject_of(model: Callable[[Tensor], Tensor], rows: int = COUNT, count: int 
 
 
 def codes(subject: doctor.Subject) -> dict[str, str]:
-    """The code of every check that did not end well, by its name."""
+    """Return the code of every check that did not end well, by name."""
     with subject.classifier.evaluating():
-        return {each.name: each.code for each in doctor.run_all(subject) if each.code is not None}
+        return {check.name: check.code for check in doctor.run_all(subject) if check.code is not None}
 
 
 class Recurrent(nn.Module):
@@ -50,7 +50,7 @@ def examined(
     rows: int = COUNT,
     **declared: Any,
 ) -> doctor.Subject:
-    """What the doctor looks at of a network on 16 points, or on `x`; inputs beyond [0, 1] need `bounds`."""
+    """Return the doctor's subject for a network on 16 points, or on `x`; inputs beyond [0, 1] need `bounds`."""
     points = array_points(inputs(16) if x is None else x, y, bounds=declared.get("bounds", (0.0, 1.0)))
     batch = next(iter(points.batches(doctor.GUARD_ROWS)))
     return doctor.Subject(brittle.Classifier(network, **declared), batch, points.labels, scores, 0, rows, points)

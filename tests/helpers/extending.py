@@ -1,4 +1,4 @@
-"""What the page on extending shows, written to files and imported."""
+"""The code of the page on extending, written to files and imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helpers.problems import inputs
 PAGE = "docs/how-to/extending.md"
 
 FILES = ("mine.py",)
-"""What the first blocks of the page are."""
+"""Files of the first blocks of the page."""
 
 NETWORK = """
 import torch
@@ -32,7 +32,7 @@ sys.path.insert(0, sys.argv[1])
 for function in vars(registry).values():
     getattr(function, "cache_clear", lambda: None)()
 """
-"""What a fork (`helpers.forks`) does first that is to find the packages of a folder, its argument."""
+"""Beginning of a fork (`helpers.forks`) that is to find the packages of a folder, its argument."""
 
 
 def write_page(folder: Path) -> Path:
@@ -47,7 +47,7 @@ def write_page(folder: Path) -> Path:
 
 @contextmanager
 def imported(folder: Path) -> Iterator[ModuleType]:
-    """The module `mine` of that folder; nothing of it stays imported."""
+    """Import the module `mine` of that folder for the length of the block."""
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:

@@ -1,6 +1,6 @@
-"""Another process for a test, without the seconds of its start: one that has imported the library is forked.
+"""Processes for tests without the seconds of their start: forks of one that has imported the library.
 
-What is about the start of the program, or about how Python ends, starts it: `subprocess` and `helpers.processes` do.
+Tests about the start of the program, or about how Python ends, use `subprocess` or `helpers.processes`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTS = str(Path(__file__).parents[1])
 SERVE = "from helpers.forks import serve; serve()"
 
 _servers: list[subprocess.Popen[bytes]] = []
-"""The process that is forked, once it was needed."""
+"""The process that forks, after the first request."""
 
 
 def forked(
@@ -75,7 +75,7 @@ def _server() -> subprocess.Popen[bytes]:
 
 
 def _stop() -> None:
-    """End the process that is forked; the next test that needs one starts another."""
+    """End the process that forks; the next test that needs one starts another."""
     while _servers:
         server = _servers.pop()
         server.kill()
@@ -83,7 +83,7 @@ def _stop() -> None:
 
 
 def serve() -> None:
-    """Fork for each line of stdin, and print the process and how it ended; one thread, so that every fork is whole."""
+    """Fork for each line of stdin, and print the process and its exit; one thread, so that every fork is complete."""
     import checks.faults  # noqa: F401 - most of what a test needs is imported once
 
     answers = os.fdopen(os.dup(1), "w")
@@ -96,7 +96,7 @@ def serve() -> None:
 
 
 def _run(code: str, arguments: list[str], cwd: str, env: dict[str, str], outputs: list[str]) -> NoReturn:
-    """Be the process that was asked for, and end it."""
+    """Run the code in the forked process, and end it."""
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

@@ -1,4 +1,4 @@
-"""Gestures on the page of a report, and what it says then of a made-up run."""
+"""Gestures on the page of a report on a made-up run, and the page's answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALONE = [*CHAPTERS.values()][:1]
 
 
 def run(seed: int) -> Table:
-    """A made-up run; another `seed` has other noise and other Laplacians at the same points."""
+    """Return a made-up run; another `seed` has other noise and other Laplacians at the same points."""
     scores = ("monte_carlo", "softmax", "logit_margin", "input_margin")
     recipe = {"points": POINTS, "scores": scores, "sigmas": (0.1, 0.25), "budgets": (50,), "broken": 4}
     table = make_table(**recipe, seed=seed)
@@ -37,16 +37,16 @@ def run(seed: int) -> Table:
 
 
 def chosen(table: Table) -> str:
-    """The label of the column that the page speaks of."""
+    """Return the label of the column that the page shows."""
     column = open_contents(table).chosen
     assert column is not None
     return column.label
 
 
-def ids(of: pd.DataFrame | pd.Series, wanted: Any) -> list[str]:
-    """The points of which something is so."""
-    chosen = np.asarray(wanted, dtype=bool)
-    return [str(point) for point, one in zip(of.index.tolist(), chosen, strict=True) if one]
+def ids(of: pd.DataFrame | pd.Series, mask: Any) -> list[str]:
+    """Return the ids of the points in the mask."""
+    chosen = np.asarray(mask, dtype=bool)
+    return [str(point) for point, is_chosen in zip(of.index.tolist(), chosen, strict=True) if is_chosen]
 
 
 def count(page: Opened) -> int:
@@ -60,19 +60,19 @@ def saved(page: Opened, button: str) -> str:
 
 
 def listed(page: Opened) -> list[str]:
-    """The ids of the selection, in the order of the list."""
+    """Return the ids of the selection, in the order of the list."""
     return saved(page, "#save-ids").split()
 
 
 def drag(page: Opened, canvas: Locator, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drag between two places of a drawing, given from 0 to 1 between its axes."""
+    """Drag between two places of a drawing, in shares of its axes."""
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box is not None
-    left, right, top, bottom = 56, 12, 24, 40
+    left_margin, right_margin, top, bottom = 56, 12, 24, 40
 
     def spot(place: tuple[float, float]) -> tuple[float, float]:
-        x = box["x"] + left + place[0] * (box["width"] - left - right)
+        x = box["x"] + left_margin + place[0] * (box["width"] - left_margin - right_margin)
         return x, box["y"] + box["height"] - bottom - place[1] * (box["height"] - top - bottom)
 
     page.page.mouse.move(*spot(start))

@@ -1,4 +1,4 @@
-"""Wide laws of which the suite runs every other case, and `make test-slow` the rest."""
+"""Wide laws: the suite runs every other case, and `make test-slow` all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 def leave_every_other(items: Iterable[pytest.Item]) -> None:
     """Mark as slow the second, the fourth, ... case of each law that has the marker `every_other`.
 
-    Of a law with several parameters, those of a chessboard: every value of each parameter stays in the suite.
+    Several parameters form a chessboard: every value of each parameter stays in the suite.
     """
     laws: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -24,7 +24,7 @@ def leave_every_other(items: Iterable[pytest.Item]) -> None:
 
 
 def _places(cases: Sequence[pytest.Item]) -> list[int]:
-    """The sum of the places of each case's values; arguments that are given together count once."""
+    """Return the sum of the places of each case's values; arguments that vary together count once."""
     indices = [case.callspec.indices for case in cases]  # type: ignore[attr-defined]
-    parameters = {tuple(one[name] for one in indices) for name in indices[0]}
+    parameters = {tuple(places[name] for places in indices) for name in indices[0]}
     return [sum(values) for values in zip(*parameters, strict=True)]

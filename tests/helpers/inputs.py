@@ -84,13 +84,13 @@ EXAMPLES: list[Score] = [
 
 
 def one_of(name: str, **parameters: Any) -> Score:
-    """A score of the catalogue by name, at `SIGMA` where it has one."""
+    """Return a score of the catalogue by name, at `SIGMA` where it has one."""
     kind = CATALOGUE[name]
     return kind(sigma=SIGMA, **parameters) if issubclass(kind, NoiseScore) else kind(**parameters)
 
 
 def said(**changes: object) -> type[Score]:
-    """A score that says all it must, but for `changes`."""
+    """Return a score that declares all it must, but for `changes`."""
     texts = {name: name for name in ("title", "quantity", "cost", "reference", "explanation")}
     body = {
         **texts,

@@ -1,4 +1,4 @@
-"""Runs whose points are known to hold, to break or to be undecided, and to be right or wrong."""
+"""Runs with points of known state (hold, break, undecided) and correctness."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ HOLD, BREAK, OPEN = (0.0, 0.05), (0.2, 0.4), (0.05, 0.2)
 
 def made(
     ends: Sequence[tuple[float, float] | None],
-    right: Sequence[bool | None] | None = None,
+    correct: Sequence[bool | None] | None = None,
     classes: Sequence[int] | None = None,
     evidence: str = "counted",
 ) -> Table:
-    """A run of one score whose points have these intervals, or no number; `right` None is no label."""
+    """Return a run of one score whose points have these intervals, or no number; `correct` None is no label."""
     run = make_table(points=len(ends), scores=("monte_carlo",), sigmas=(0.1,), budgets=(400,))
     scores = run.long()
-    scores["status"] = ["nonfinite_logits" if each is None else "ok" for each in ends]
-    for name, pick in (("low", min), ("high", max), ("value", lambda each: sum(each) / 2)):
-        scores[name] = [float("nan") if each is None else pick(each) for each in ends]
+    scores["status"] = ["nonfinite_logits" if interval is None else "ok" for interval in ends]
+    for name, pick in (("low", min), ("high", max), ("value", lambda interval: sum(interval) / 2)):
+        scores[name] = [float("nan") if interval is None else pick(interval) for interval in ends]
     scores["evidence"] = evidence
     points = run.points.to_pandas()
     labels = list(classes or [0] * len(ends))
-    known = list(right) if right is not None else [True] * len(ends)
+    truths = list(correct) if correct is not None else [True] * len(ends)
     points["label"] = pa.array(
-        [None if one is None else key for one, key in zip(known, labels, strict=True)]
+        [None if truth is None else key for truth, key in zip(truths, labels, strict=True)]
     ).to_pandas()
     points["predicted"] = [
-        key if one in (None, True) else (key + 1) % 10 for one, key in zip(known, labels, strict=True)
+        key if truth in (None, True) else (key + 1) % 10 for truth, key in zip(truths, labels, strict=True)
     ]
-    points["correct"] = known
+    points["correct"] = truths
     return replace(with_rows(run, scores), points=pa.Table.from_pandas(points, schema=POINTS, preserve_index=False))
 
 
 def counted(copies: Sequence[int], flips: Sequence[int]) -> Table:
-    """A run whose intervals are those of Clopper and Pearson, of points with so many flips among so many copies."""
+    """Return a run with the Clopper-Pearson intervals of so many flips among so many copies."""
     pairs = [*zip(copies, flips, strict=True)]
     low = [float(beta.ppf(0.005, k, n - k + 1)) if k else 0.0 for n, k in pairs]
     high = [float(beta.ppf(0.995, k + 1, n - k)) if k < n else 1.0 for n, k in pairs]

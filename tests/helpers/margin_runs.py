@@ -16,18 +16,18 @@ LABEL = "input_margin(norm=linf)"
 
 
 def first_case(table: Table, epsilon: float | None = None) -> dict[str, Any]:
-    """What the chapter on the worst case says of the first norm of a run."""
+    """Return the values of the chapter on the worst case for the first norm of a run."""
     return values_of(worst_case.CHAPTER, table, epsilon=epsilon)["cases"][0]
 
 
 def margins(table: Table) -> np.ndarray:
-    """The input margins of `table`, NaN where there is none."""
+    """Return the input margins of `table`, NaN where there is none."""
     rows = table.long()
     return rows.loc[rows["score"] == "input_margin", "value"].to_numpy(dtype=np.float64)
 
 
 def with_status(table: Table, status: str) -> Table:
-    """`table` with the status of every input margin replaced."""
+    """Return `table` with the status of every input margin replaced."""
     rows = table.long()
     rows.loc[rows["score"] == "input_margin", "status"] = status
     return with_rows(table, rows)

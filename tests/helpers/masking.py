@@ -1,4 +1,4 @@
-"""Ways in which a network hides from its gradients what it computes."""
+"""Operations whose gradients hide what they compute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class MadeUp(torch.autograd.Function):
-    """Steps of a half, whose gradient is that of no step."""
+    """Steps of a half with the gradient of the identity."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -21,6 +21,6 @@ class MadeUp(torch.autograd.Function):
 
 
 def without_grad(x: Tensor) -> Tensor:
-    """The same numbers, through which no gradient flows."""
+    """Return the same numbers without their gradient."""
     with torch.no_grad():
         return 1.0 * x

@@ -1,4 +1,4 @@
-"""What several files measure alike."""
+"""Measurements that several files share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def clean_of(classifier: brittle.Classifier, x: torch.Tensor):
 
 
 def slow_jacobian(network: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
-    return torch.autograd.functional.jacobian(lambda one: network(one[None])[0], x).flatten(1)
+    return torch.autograd.functional.jacobian(lambda row: network(row[None])[0], x).flatten(1)
 
 
 def pairs_of(x: torch.Tensor, purpose: str, draws: int) -> torch.Tensor:
-    """The noisy copies that a measurement of these points makes, `[B, draws, *shape]`."""
+    """Return the noisy copies that a measurement of these points makes, `[B, draws, *shape]`."""
     half = Stream(Gaussian(SIGMA), x, IDS[: len(x)], 0, purpose).draw(draws // 2)
     signed = torch.stack((half, -half), dim=2).flatten(1, 2)
     return x[:, None] + signed

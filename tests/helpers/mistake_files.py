@@ -1,4 +1,4 @@
-"""The files, networks and names of somebody who makes the mistakes of `docs/reference/mistakes.md`."""
+"""Files, networks and names for the mistakes of `docs/reference/mistakes.md`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ CLASSES = ("ant", "bee", "cow", "dog")
 
 
 def images(count: int = 40) -> tuple[Tensor, Tensor]:
-    """Grey images `[N, 1, 4, 4]` of which one row is bright, and which one."""
+    """Return grey images `[N, 1, 4, 4]` with one bright row, and the number of that row."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(count) % 4
     x = 0.4 * torch.rand(count, 1, 4, 4, generator=generator)
@@ -101,7 +101,7 @@ def images(count: int = 40) -> tuple[Tensor, Tensor]:
 
 
 def lay_out(place: Path) -> None:
-    """The files of somebody who makes these mistakes, in the folder `place`."""
+    """Write the files for these mistakes to the folder `place`."""
     (place / "net.py").write_text(NETWORKS)
     x, y = (part.numpy() for part in images())
     colours = np.random.default_rng(0).uniform(size=(40, 8, 8, 3)).astype("float32")
@@ -149,7 +149,7 @@ def lay_out(place: Path) -> None:
 
 
 def _folders(place: Path) -> None:
-    """Folders of colour images: of four classes, and of two."""
+    """Write folders of colour images, of four classes and of two."""
     levels = np.random.default_rng(1).integers(0, 256, (8, 8, 8, 3), dtype="uint8")
     for folder, names in (("photos", CLASSES), ("two", CLASSES[:2])):
         for name in names:
@@ -170,11 +170,11 @@ class Growing(Dataset[tuple[Tensor, int]]):
 
 
 def python_names() -> dict[str, Any]:
-    """What the lines of Python know."""
+    """Return the names that the lines of Python use."""
     x, y = images()
-    made: dict[str, Any] = {}
-    exec(NETWORKS, made)
-    network = made["make"]().eval()
+    names: dict[str, Any] = {}
+    exec(NETWORKS, names)
+    network = names["make"]().eval()
     classifier = brittle.Classifier(network, bounds=(0, 1))
     scores = [Shrinkage(sigma=0.1, draws=20, limit=None)]
     return {
@@ -188,7 +188,7 @@ def python_names() -> dict[str, Any]:
         "x": x,
         "y": y,
         "network": network,
-        "make": made["make"],
+        "make": names["make"],
         "classifier": classifier,
         "scores": scores,
         "names": [CLASSES[label] for label in y],
@@ -199,7 +199,7 @@ def python_names() -> dict[str, Any]:
 
 
 def interrupt(place: Path) -> None:
-    """A run in `place / "part"` that was interrupted in the middle."""
+    """Write a run in `place / "part"` that was interrupted in the middle."""
 
     def stop(done: int, total: int, passes: int) -> None:
         if done >= total // 2:

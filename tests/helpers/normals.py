@@ -1,4 +1,4 @@
-"""Means and covariances of multivariate normals, and what their orthant probabilities are checked with."""
+"""Means and covariances of multivariate normals, and SciPy's orthant probabilities."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def single(mean: Tensor | list[float], covariance: Tensor, **options: float) -> 
     return orthant_probability(torch.as_tensor(mean, dtype=torch.float64)[None], covariance[None], **options)  # pyright: ignore[reportArgumentType]
 
 
-def relative(found: Tensor, expected: float) -> float:
-    return abs(float(found) / expected - 1)
+def relative(estimate: Tensor, expected: float) -> float:
+    return abs(float(estimate) / expected - 1)
 
 
 _SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
@@ -30,14 +30,14 @@ _SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
 def normal_cdf(
     x: np.ndarray, mean: np.ndarray, covariance: np.ndarray, error: float, points: int | None = None
 ) -> float:
-    """SciPy's probability that a normal variable is below `x`, `[D]`, in every coordinate.
+    """Return SciPy's probability that a normal variable is below `x` in every coordinate.
 
     Args:
-        x: `[D]`.
-        mean: `[D]`.
-        covariance: `[D, D]`; it may be singular.
-        error: the absolute error that is aimed at.
-        points: the most points of the integrand; SciPy's own choice by default.
+        x: upper ends, `[D]`.
+        mean: mean, `[D]`.
+        covariance: covariance, `[D, D]`; it may be singular.
+        error: intended absolute error.
+        points: largest number of points of the integrand; SciPy's own choice by default.
     """
     seed = {"rng": np.random.default_rng(1)} if _SEEDED else {}  # older ones draw from a fixed sequence
     return float(

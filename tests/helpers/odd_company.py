@@ -1,4 +1,4 @@
-"""Odd networks whose rows lean on each other, or to which what was seen before decides."""
+"""Odd networks whose rows depend on each other, or on earlier calls."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def series(name: str, make: Callable[[], nn.Module], gain: float = 2.5, **more: 
 
 
 def with_capacity(m: Custom, x: Tensor) -> Tensor:
-    """Two experts that take half the batch at most; rows beyond get the other one."""
+    """Return class scores of two experts that take half the batch at most; further rows get the other expert."""
     expert = (x[:, 0] > 0).long()
     place = nn.functional.one_hot(expert, 2).cumsum(0).gather(1, expert[:, None])[:, 0]
     full = place > max(1, len(x) // 2)
@@ -69,7 +69,7 @@ def with_capacity(m: Custom, x: Tensor) -> Tensor:
 
 
 def balanced(m: Custom, x: Tensor) -> Tensor:
-    """Sinkhorn: rows and columns of the scores brought to equal sums in turn."""
+    """Return scores after Sinkhorn: rows and columns brought to equal sums in turn."""
     scores = logits = m.base(x)
     for _ in range(3):
         scores = scores - scores.logsumexp(0, keepdim=True)
@@ -78,14 +78,14 @@ def balanced(m: Custom, x: Tensor) -> Tensor:
 
 
 def beside_nearest(m: Custom, x: Tensor) -> Tensor:
-    """Averaged with the nearest other row."""
+    """Return class scores averaged with the nearest other row."""
     apart = torch.cdist(x, x) + torch.eye(len(x)) * (1e3 if len(x) > 1 else 0)
     logits = m.base(x)
     return logits + logits[apart.argmin(1)]
 
 
 def where_rows(m: Custom, x: Tensor, chosen: Tensor) -> Tensor:
-    """The classes in another order in the chosen rows."""
+    """Reorder the classes in the chosen rows."""
     return torch.where(chosen[:, None], m.base(x).roll(1, 1), m.base(x))
 
 
@@ -151,7 +151,7 @@ FAMILY_COMPANY = [
 
 
 def _levels(x: Tensor) -> Tensor:
-    """Eight levels up to the largest of the batch, as dynamic quantisation has them."""
+    """Round to eight levels up to the largest of the batch, as dynamic quantisation does."""
     unit = x.abs().amax() / 4
     return torch.round(x / unit) * unit
 
@@ -160,7 +160,7 @@ def _levels(x: Tensor) -> Tensor:
 
 
 def into_buffer(m: Custom, x: Tensor) -> Tensor:
-    """Writes into one buffer and returns it."""
+    """Write into one buffer and return it."""
     logits = m.base(x)
     if m.memory.value is None or len(m.memory.value) < len(x):
         m.memory.value = torch.empty(max(len(x), 64), logits.shape[1])
@@ -169,7 +169,7 @@ def into_buffer(m: Custom, x: Tensor) -> Tensor:
 
 
 def mixed_into_buffer(m: Custom, x: Tensor) -> Tensor:
-    """Adds to what its buffer holds from the call before."""
+    """Add to the content of the buffer from the previous call."""
     out = into_buffer(m, x) if m.memory.value is None else m.memory.value[: len(x)]
     if len(out) < len(x):
         m.memory.value = None
@@ -179,19 +179,19 @@ def mixed_into_buffer(m: Custom, x: Tensor) -> Tensor:
 
 
 def memo(key: Callable[[Tensor], Any]) -> Step:
-    """Class scores computed once for each key."""
+    """Return a step that computes class scores once for each key."""
 
     def step(m: Custom, x: Tensor) -> Tensor:
-        known = key(x)
-        if known not in m.memory.known:
-            m.memory.known[known] = m.base(x)
-        return m.memory.known[known]
+        digest = key(x)
+        if digest not in m.memory.known:
+            m.memory.known[digest] = m.base(x)
+        return m.memory.known[digest]
 
     return step
 
 
 def after(calls: int, change: Callable[[Custom, Tensor], Tensor] | None = None) -> Step:
-    """Another network once it was called so often."""
+    """Return a step that is another network after so many calls."""
 
     def step(m: Custom, x: Tensor) -> Tensor:
         m.memory.calls += 1
@@ -208,21 +208,21 @@ def after_rows(m: Custom, x: Tensor) -> Tensor:
 
 
 def first_statistics(m: Custom, x: Tensor) -> Tensor:
-    """Scaled by what the first batch was like."""
+    """Scale by the statistics of the first batch."""
     if m.memory.value is None:
         m.memory.value = x.detach().abs().amax()
     return m.base(x / m.memory.value)
 
 
 def moving_average(m: Custom, x: Tensor) -> Tensor:
-    """Centred on a moving average that goes on in evaluation mode."""
+    """Centre on a moving average that goes on in evaluation mode."""
     old = torch.zeros(x.shape[1]) if m.memory.value is None else m.memory.value
     m.memory.value = 0.95 * old + 0.05 * (x.detach().mean(0) + 0.5)
     return m.base(x - old)
 
 
 def smoothed_in_time(m: Custom, x: Tensor) -> Tensor:
-    """Half of what it said last, where the shape is the same."""
+    """Average with the previous output, where the shape is the same."""
     logits, last = m.base(x), m.memory.value
     m.memory.value = logits.detach()
     return logits + last if last is not None and last.shape == logits.shape else logits
@@ -240,15 +240,15 @@ def counting_buffer(m: Custom, x: Tensor) -> Tensor:
 
 
 def counted() -> nn.Module:
-    """The small network with a buffer that counts."""
-    made = nn.Module()
-    made.body = small()
-    made.register_buffer("count", torch.zeros(()))
-    return made
+    """Return the small network with a buffer that counts."""
+    network = nn.Module()
+    network.body = small()
+    network.register_buffer("count", torch.zeros(()))
+    return network
 
 
 def every(calls: int) -> Step:
-    """The classes in another order once in so many calls."""
+    """Return a step that reorders the classes once in so many calls."""
 
     def step(m: Custom, x: Tensor) -> Tensor:
         m.memory.calls += 1
@@ -258,7 +258,7 @@ def every(calls: int) -> Step:
 
 
 def seeded_noise(m: Custom, x: Tensor) -> Tensor:
-    """The same noise in every call, so other noise in every row."""
+    """Add the same noise in every call, so other noise in every row."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return m.base(x + 0.5 * torch.randn_like(x))

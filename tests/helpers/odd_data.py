@@ -1,7 +1,7 @@
-"""Odd data sets: what people build by mistake, and what is sound and looks odd. Each with the rows that it means.
+"""Odd data sets, built by mistake or only odd to look at, each with the rows that it means.
 
-`brittle` may refuse one by a code on its list. Else every point has the label, the prediction and the logit margin of
-the row that its id names. A data set with an empty list must be scored.
+`brittle` may refuse a data set by a code on its list. Else every point has the label, the prediction and the logit
+margin of the row that its id names. A data set with an empty list must be scored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAIRS = list(zip(X, Y.tolist(), strict=True))
 ITEM, SHUFFLED = "dataset", "shuffled"
 
 Rows = Callable[[Any, Sequence[str]], Iterable[int]]
-"""From the data and the ids of the points in their order to the rows that they should be."""
+"""Function from the data and the ordered ids of the points to the rows that they should be."""
 
 
 def by_id(_: Any, ids: Sequence[str]) -> Iterable[int]:
@@ -43,18 +43,18 @@ def by_id(_: Any, ids: Sequence[str]) -> Iterable[int]:
 
 
 def in_order(order: Sequence[int]) -> Rows:
-    return lambda data, ids: [order[int(own)] for own in ids]
+    return lambda data, ids: [order[int(id_)] for id_ in ids]
 
 
 @dataclass(frozen=True)
 class OddData:
-    """One data set.
+    """An odd data set.
 
     Attributes:
-        name: what is odd.
-        make: makes it, as `brittle.score` takes it.
+        name: its oddity.
+        make: makes the data as `brittle.score` takes them.
         refused: codes by which it may be refused.
-        rows: the rows that its points are.
+        rows: the rows that its points should be.
     """
 
     name: str
@@ -67,7 +67,7 @@ class OddData:
 
 
 class Items(Dataset[Any]):
-    """What a function gives for each place."""
+    """Items that a function returns by their place."""
 
     def __init__(self, item: Callable[[int], Any], count: int = COUNT) -> None:
         self.item, self.count = item, count
@@ -80,22 +80,22 @@ class Items(Dataset[Any]):
 
 
 class Stream(IterableDataset[Any]):
-    """The pairs, in no order that can be asked for again."""
+    """The pairs, in no order that can be repeated."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(PAIRS)
 
 
 class OwnWay(DataLoader[Any]):
-    """A loader that goes through the items in a way of its own."""
+    """A loader with its own order of the items."""
 
     def __iter__(self) -> Any:
         order = random.sample(range(COUNT), COUNT)
-        return iter([(X[some], Y[some]) for some in (order[:10], order[10:])])
+        return iter([(X[rows], Y[rows]) for rows in (order[:10], order[10:])])
 
 
 def written(as_tensors: bool = True, kind: Callable[[Any, Any], Any] = lambda x, y: (x, y)) -> Callable[[int], Any]:
-    """Writes each item over the one before, in tensors or in arrays."""
+    """Return a function that writes each item over the previous one, in tensors or in arrays."""
     x, y = np.zeros(SIZE, np.float32), np.zeros((), np.int64)
     shown = kind(torch.from_numpy(x), torch.from_numpy(y)) if as_tensors else kind(x, y)
 
@@ -107,19 +107,19 @@ def written(as_tensors: bool = True, kind: Callable[[Any, Any], Any] = lambda x,
 
 
 def collated() -> Callable[[list[Any]], Any]:
-    """Writes each batch over the one before."""
+    """Return a function that writes each batch over the previous one."""
     x, y = torch.zeros(COUNT, SIZE), torch.zeros(COUNT, dtype=torch.long)
 
     def collate(pairs: list[Any]) -> Any:
-        x[: len(pairs)] = torch.stack([own for own, _ in pairs])
-        y[: len(pairs)] = torch.tensor([own for _, own in pairs])
+        x[: len(pairs)] = torch.stack([row for row, _ in pairs])
+        y[: len(pairs)] = torch.tensor([label for _, label in pairs])
         return x[: len(pairs)], y[: len(pairs)]
 
     return collate
 
 
 def refilled(x: Any) -> Any:
-    """Points of an array that is written over before they are scored."""
+    """Return points of an array that is overwritten before they are scored."""
     points = array_points(x, Y, bounds=BOUNDS)
     x[:] = 0
     return points
@@ -127,13 +127,13 @@ def refilled(x: Any) -> Any:
 
 def memory_map() -> Any:
     with tempfile.NamedTemporaryFile() as file:
-        found = np.memmap(file.name, np.float32, "w+", shape=(COUNT, SIZE))
-    found[:] = X.numpy()
-    return found
+        mapped = np.memmap(file.name, np.float32, "w+", shape=(COUNT, SIZE))
+    mapped[:] = X.numpy()
+    return mapped
 
 
 def image(**options: Any) -> Any:
-    """An image of Pillow out of a file."""
+    """Return an image that Pillow opened from a file."""
     file = io.BytesIO()
     Image.fromarray(np.zeros((99, 99, 3), np.uint8)).save(file, format="PNG", **options)
     return Image.open(io.BytesIO(file.getvalue()[: None if options else -60]))
@@ -162,12 +162,12 @@ ODD_DATA = [
             rows=in_order(range(COUNT)[::-1])),
     OddData("half precision", lambda: (X.half(), Y.bfloat16())),
     OddData("huge ids", lambda: array_points(X, Y, ids=[2**70 + row for row in range(COUNT)], bounds=BOUNDS),
-            rows=lambda _, ids: [int(own) - 2**70 for own in ids]),
+            rows=lambda _, ids: [int(id_) - 2**70 for id_ in ids]),
     OddData("an image of two frames",
             lambda: [image(save_all=True, append_images=[Image.new("RGB", (99, 99), "white")])], (ITEM,)),
     OddData("an image that is cut short", lambda: [image()], (ITEM,)),
 ]  # fmt: skip
-"""All of them."""
+"""All data sets."""
 
 
 # The law.
@@ -178,7 +178,7 @@ def network() -> nn.Module:
 
 
 def wrong(odd: OddData) -> tuple[str, list[str]]:
-    """What became of a data set, in words, and what of that breaks the law."""
+    """Score a data set, and return the outcome in words and the breaches of the law."""
     data = odd.make()
     try:
         with warnings.catch_warnings():
@@ -194,11 +194,11 @@ def wrong(odd: OddData) -> tuple[str, list[str]]:
     rows = list(odd.rows(data, points["point"]))
     with torch.no_grad():
         logits = network()(X[rows])
-    first, second = logits.topk(2).values.unbind(1)
+    winner, second = logits.topk(2).values.unbind(1)
     same = {
         "label": points["label"] == Y[rows].tolist(),
         "prediction": points["predicted"] == logits.argmax(1).tolist(),
-        "margin": np.allclose(table["logit_margin"].value, first - second, atol=1e-5),
+        "margin": np.allclose(table["logit_margin"].value, winner - second, atol=1e-5),
     }
     return f"scored: {len(rows)} points", [
         f"the {name} is that of other rows" for name, good in same.items() if not good

@@ -1,4 +1,4 @@
-"""Sound networks whose margins under noise are not normal, or that only look like odd ones."""
+"""Sound networks whose margins under noise are not normal, or that only look odd."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trained(problem: str, classes: int = 2, activation: type[nn.Module] = nn.ReL
 
 @cache
 def _trained(problem: str, classes: int, activation: type[nn.Module]) -> nn.Module:
-    """A perceptron trained on points in the plane, in a fraction of a second."""
+    """Train a perceptron on points in the plane, in a fraction of a second."""
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(300, 2, generator=generator) * 2 - 1
     labels = {
@@ -40,19 +40,19 @@ def _trained(problem: str, classes: int, activation: type[nn.Module]) -> nn.Modu
 
 
 def deep(depth: int, activation: type[nn.Module], size: int = 10) -> Callable[[], nn.Module]:
-    """A deep network with random weights."""
+    """Return a builder of a deep network with random weights."""
 
     def make() -> nn.Module:
-        layers = [nn.Sequential(nn.Linear(size if not each else 32, 32), activation()) for each in range(depth)]
+        layers = [nn.Sequential(nn.Linear(size if not number else 32, 32), activation()) for number in range(depth)]
         return nn.Sequential(*layers, nn.Linear(32, 4))
 
     return lambda: seeded(make, gain=2.2)
 
 
 def convolutional(*middle: Callable[[], nn.Module], activation: type[nn.Module] = nn.ReLU) -> Callable[[], nn.Module]:
-    """For inputs of one channel, six by six."""
+    """Return a builder of a convolutional network for inputs of one channel, six by six."""
     return lambda: seeded(
-        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), *(each() for each in middle), activation(), nn.Flatten(),
+        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), *(make() for make in middle), activation(), nn.Flatten(),
                               nn.Linear(64, 3)), gain=3.0)  # fmt: skip
 
 
@@ -61,25 +61,25 @@ def linear(classes: int, size: int = 20) -> Callable[[], nn.Module]:
 
 
 def prototypes(power: float) -> Callable[[], Network]:
-    """The class of the nearest of six prototypes."""
+    """Return a builder of a network that predicts the class of the nearest of six prototypes."""
     centres = torch.rand(6, 3, generator=torch.Generator().manual_seed(4)) * 2 - 1
     return lambda: lambda x: -torch.cdist(x, centres).pow(power) * 4
 
 
 def bumps(x: Tensor) -> Tensor:
-    """Two mixtures of bumps."""
+    """Return class scores that are two mixtures of bumps."""
     centres = torch.tensor([[0.5, 0.5], [-0.5, -0.5], [0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]])
     signs = torch.tensor([1.0, 1.0, -1.0, -1.0, 1.0])
     return (torch.exp(-8 * torch.cdist(x, centres).square()) * signs).sum(1)
 
 
 def rare(share: float) -> Callable[[Tensor], Tensor]:
-    """Another class in a share of the space, in slits so narrow that noise falls into them with this probability."""
+    """Return a margin that is negative in narrow slits, into which noise falls with this probability."""
     return lambda x: torch.where(torch.remainder(23 * x[:, 0], 1.0) < share, -3.0, 3.0) + 0.3 * torch.tanh(x[:, 1])
 
 
 def cliff(distance: float) -> Callable[[Tensor], Tensor]:
-    """A gentle slope, and far out on one side a cliff behind which the other class wins."""
+    """Return a margin with a gentle slope, and far out on one side a cliff behind which the other class wins."""
     return lambda x: torch.where(x[:, 0] > distance, -5.0, 4.0) + 0.2 * x[:, 1]
 
 

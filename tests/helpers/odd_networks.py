@@ -1,12 +1,12 @@
-"""Odd networks: what people build by mistake, and what is sound and hard. One line each, with a name and a builder.
+"""Odd networks, built by mistake or sound and hard: one line each, with a name and a builder.
 
-Six families. `company`: rows lean on the other rows of their batch. `state`: what was seen before decides. `outputs`:
-what is returned are no plain class scores. `signs`: what is decided is a sign. `gradients`: the gradient is not that of
-the function. `geometry`: sound networks whose margins under noise are not normal, or that only look like members of the
-other families.
+Six families. `company`: rows depend on the other rows of their batch. `state`: earlier calls matter. `outputs`: the
+output is no plain class scores. `signs`: the decision is a sign. `gradients`: the gradient is not that of the function.
+`geometry`: sound networks whose margins under noise are not normal, or that only look like members of the other
+families.
 
-`brittle` may refuse a network by a name that is on its list; else every number that it stands behind must hold the
-truth of `tests/helpers/truth.py`. A network with an empty list must be scored.
+`brittle` may refuse a network by a code on its list; else every interval that counts must hold the truth of
+`tests/helpers/truth.py`. A network with an empty list must be scored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from torch import Tensor, nn
 
 
 def masked(value: float) -> Callable[[Tensor], Tensor]:
-    """One class more, that can never win."""
+    """Return a function that adds a class that can never win."""
     return lambda z: torch.cat((z, z.new_full((len(z), 1), value)), dim=1)
 
 
@@ -48,7 +48,7 @@ def half_detached(x: Tensor) -> Tensor:
 
 
 def _masked_networks(value: float) -> list[OddNetwork]:
-    """A class masked with a value, in a sound network and beside three defects."""
+    """Return networks with a class masked by a value: a sound one and three with defects."""
     mask, name = masked(value), f"a class masked with {value:g}"
     return [
         outputs(name, on_logits(mask)),
@@ -59,7 +59,7 @@ def _masked_networks(value: float) -> list[OddNetwork]:
 
 
 def where_first(value: float) -> Callable[[], nn.Module]:
-    """A value in place of the first class's score where the first number is large."""
+    """Return a network with `value` as the first class's score where the first number is large."""
 
     def step(m: Custom, x: Tensor) -> Tensor:
         logits = m.base(x)
@@ -69,7 +69,7 @@ def where_first(value: float) -> Callable[[], nn.Module]:
 
 
 NOT_SCORES = ("sigmoid_outputs", "probabilities", "not_logits", "outputs")
-"""What outputs between 0 and 1 may be called."""
+"""Codes for outputs between 0 and 1."""
 
 FAMILY_OUTPUTS = [
     outputs("one logit", on_logits(lambda z: z[:, :1]), outputs="binary-logit", meaning=truth.one_logit),
@@ -117,12 +117,12 @@ FAMILY_OUTPUTS = [
 
 
 def hidden(change: Callable[[Tensor], Tensor]) -> Step:
-    """The small network with its hidden layer changed."""
+    """Return a step: the small network with its hidden layer changed."""
     return lambda m, x: m.base[2](change(m.base[1](m.base[0](x))))
 
 
 def scaled_gradient(factor: float) -> Callable[[Tensor], Tensor]:
-    """The identity with a gradient that is so many times too large."""
+    """Return the identity with a gradient that is `factor` times too large."""
     return lambda z: factor * z - ((factor - 1) * z).detach()
 
 
@@ -154,9 +154,9 @@ FAMILY_GRADIENTS = [
 
 
 ZOO: dict[str, OddNetwork] = {
-    each.name: each
-    for each in (
+    network.name: network
+    for network in (
         *(*FAMILY_COMPANY, *FAMILY_STATE, *FAMILY_OUTPUTS, *FAMILY_SIGNS, *FAMILY_GRADIENTS, *FAMILY_GEOMETRY),
     )
 }
-"""All of them, by name."""
+"""All odd networks by name."""

@@ -1,4 +1,4 @@
-"""Noises that are odd, and networks that want their noise to be: the truth of each is a plain loop with that noise."""
+"""Odd noises, and networks that need odd noise; the truth of each comes from a plain loop with that noise."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ VALUES, CHANCES = (-1.0, 0.5, 2.0), (1 / 2, 1 / 3, 1 / 6)
 """Draws of mean 0 that are as often negative as positive, and are not symmetric."""
 
 Copies = Callable[[np.random.Generator, Tensor, float, int], np.ndarray]
-"""Noisy copies of an input at a sigma, so many, by NumPy."""
+"""Function that draws a number of noisy copies of an input at a sigma, by NumPy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OddNoise(OddNetwork):
-    """A network under a noise of its own.
+    """A network with its noise.
 
     Attributes:
-        noise: the noise at a sigma, of these inputs.
-        copies: what it makes of an input, drawn without `brittle`.
-        bounds: of the inputs.
+        noise: the noise at a sigma for these inputs.
+        copies: its noisy copies of an input, drawn without `brittle`.
+        bounds: bounds of the inputs.
     """
 
     noise: Callable[[float, Tensor], Noise]
@@ -49,7 +49,7 @@ class OddNoise(OddNetwork):
 
 
 def _by_both(name: str, draws: Callable[[Tensor, torch.Generator], Tensor]) -> tuple[str, Any, Copies]:
-    """A sum or difference of standard normal numbers of two generators: of variance 2 where these are independent."""
+    """Return noise that adds standard normal numbers of two generators: variance 2 where these are independent."""
 
     def noise(sigma: float, inputs: Tensor) -> Noise:
         return Transform(lambda x, g: x + sigma * draws(x, g), name="both", parameters={"sigma": sigma})
@@ -69,7 +69,7 @@ def _python(x: Tensor) -> Tensor:
 
 
 def _of_uniform(u: Tensor) -> Tensor:
-    """Standard normal numbers of uniform ones."""
+    """Turn uniform numbers into standard normal ones."""
     return torch.special.ndtri(u.double().clamp(1e-12, 1 - 1e-12)).float()
 
 
@@ -93,9 +93,9 @@ STREAMS = [
 # Families that are added.
 
 
-def family(draw: Callable[[torch.Generator, int], Tensor], **said: object) -> Callable[[float, Tensor], Noise]:
-    """A family of these draws at sigma 1, with what it says beside them."""
-    body = {"name": "odd", "draw": lambda self, generator, size: draw(generator, size)} | said
+def family(draw: Callable[[torch.Generator, int], Tensor], **fields: object) -> Callable[[float, Tensor], Noise]:
+    """Return a family of noise with these draws at sigma 1 and these `fields`."""
+    body = {"name": "odd", "draw": lambda self, generator, size: draw(generator, size)} | fields
     kind = dataclass(frozen=True)(type("Odd", (Noise,), body))
     return lambda sigma, inputs: kind(sigma)
 
@@ -105,54 +105,54 @@ def _scaled(draws: Callable[[np.random.Generator, int, int], np.ndarray]) -> Cop
 
 
 def three_values(generator: torch.Generator, size: int) -> Tensor:
-    """`VALUES` with their chances, each coordinate for itself."""
+    """Draw `VALUES` with their chances, independently in each coordinate."""
     places = torch.multinomial(torch.tensor(CHANCES), size, replacement=True, generator=generator)
     return torch.tensor(VALUES)[places]
 
 
 def one_exponential(generator: torch.Generator, size: int) -> Tensor:
-    """The same exponential number, less its mean, in every coordinate."""
+    """Draw one exponential number, less its mean, for all coordinates."""
     return (-torch.rand(1, generator=generator).clamp_min(1e-12).log() - 1.0).expand(size)
 
 
 def beside_zero(generator: torch.Generator, size: int) -> Tensor:
-    """Normal numbers of mean 1."""
+    """Draw normal numbers of mean 1."""
     return 1.0 + torch.randn(size, generator=generator)
 
 
 def product_of_signs(generator: torch.Generator, size: int) -> Tensor:
-    """Two signs and their product: each and each two of them are symmetric, and all three are not."""
+    """Draw two signs and their product: each alone and each two are symmetric, and all three are not."""
     signs = torch.randint(0, 2, (2,), generator=generator) * 2.0 - 1.0
     return torch.cat((signs, signs.prod(dim=0, keepdim=True), torch.zeros(size - 3)))
 
 
 def of_torch(generator: torch.Generator, size: int) -> Tensor:
-    """From the generator that all share."""
+    """Draw from the global generator of PyTorch."""
     return torch.randn(size)
 
 
 def of_numpy(generator: torch.Generator, size: int) -> Tensor:
-    """From NumPy's, likewise."""
+    """Draw from the global generator of NumPy."""
     return torch.from_numpy(np.random.standard_normal(size)).float()  # noqa: NPY002
 
 
 def seeded_again(generator: torch.Generator, size: int) -> Tensor:
-    """One draw for ever."""
+    """Return the same draw in every call."""
     return torch.randn(size, generator=torch.Generator().manual_seed(generator.initial_seed()))
 
 
 class Spare:
-    """Every second draw is the rest of the one before, as of Box and Muller."""
+    """Draws in pairs, as those of Box and Muller: every second one was kept from the call before."""
 
     def __init__(self) -> None:
         self.rest: Tensor | None = None
 
     def __call__(self, generator: torch.Generator, size: int) -> Tensor:
         if self.rest is not None:
-            found, self.rest = self.rest, None
-            return found
-        found, self.rest = torch.randn(2, size, generator=generator)
-        return found
+            draw, self.rest = self.rest, None
+            return draw
+        draw, self.rest = torch.randn(2, size, generator=generator)
+        return draw
 
 
 def _chosen(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
@@ -179,17 +179,17 @@ ADDED: dict[str, tuple[Callable[[float, Tensor], Noise], Copies, tuple[str, ...]
     "normal, and silent": (family(lambda g, n: torch.randn(n, generator=g)), _scaled(_normal), ()),
     "from NumPy's generator": (family(of_numpy, **SYMMETRIC), _scaled(_normal), ("parameter",)),
 }  # fmt: skip
-"""By name the noise, its copies, and by what it is refused."""
+"""Noise, its copies, and the codes that may refuse it, by name."""
 
 
 # Networks that look categories up.
 
 
 class Embedded(nn.Module):
-    """Two columns of numbers, and two of categories that are looked up.
+    """A network on two columns of numbers, and two of categories that it looks up.
 
     Attributes:
-        look_up: what becomes of a column of categories, given its table `[KINDS, 3]`.
+        look_up: function from a column of categories and its table `[KINDS, 3]` to vectors.
     """
 
     def __init__(self, look_up: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -199,24 +199,24 @@ class Embedded(nn.Module):
         self.head = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = [self.look_up(x[:, 2 + number], table) for number, table in enumerate(self.tables)]
-        return self.head(torch.cat((2 * x[:, :2], *found), dim=1))
+        vectors = [self.look_up(x[:, 2 + number], table) for number, table in enumerate(self.tables)]
+        return self.head(torch.cat((2 * x[:, :2], *vectors), dim=1))
 
 
 def embedding(column: Tensor, table: Tensor) -> Tensor:
-    """By `Embedding`, which refuses what is beyond its table."""
+    """Look up by `Embedding`, which refuses numbers beyond its table."""
     return functional.embedding(column.long(), table)
 
 
 def whole(column: Tensor, table: Tensor) -> Tensor:
-    """By `Embedding`, and nothing but whole numbers."""
+    """Look up whole numbers alone by `Embedding`."""
     if bool((column != column.round()).any()):
         raise ValueError("a category is a whole number")
     return functional.embedding(column.long(), table)
 
 
 def embedded(look_up: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], nn.Module]:
-    """Makes a network that looks categories up in this way."""
+    """Return a builder of a network that looks up categories by this function."""
 
     def build() -> nn.Module:
         with torch.random.fork_rng(devices=[]):
@@ -227,7 +227,7 @@ def embedded(look_up: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], nn.Mod
 
 
 def with_categories(x: Tensor) -> Tensor:
-    """Rows of a table `[N, 4]` out of uniform numbers: two columns of numbers, two of categories."""
+    """Turn uniform numbers into rows `[N, 4]`: two columns of numbers, two of categories."""
     return torch.where(NUMBERS > 0, x, ((x + 1) / 2 * KINDS).floor().clamp(0, KINDS - 1))
 
 
@@ -237,21 +237,21 @@ def _numbers(rng: np.random.Generator, x: Tensor, sigma: float, count: int) -> n
 
 def _swapped(rng: np.random.Generator, x: Tensor, sigma: float, count: int) -> np.ndarray:
     rows = NOISES["categories swapped"].inputs().numpy()
-    other = rows[rng.integers(len(rows), size=(count, 4)), np.arange(4)]
-    return np.where(rng.random((count, 4)) < sigma, other, x.numpy())
+    swapped = rows[rng.integers(len(rows), size=(count, 4)), np.arange(4)]
+    return np.where(rng.random((count, 4)) < sigma, swapped, x.numpy())
 
 
 def another_kind(x: Tensor, g: torch.Generator) -> Tensor:
-    """A function of the input: one column of categories drawn anew, and the numbers moved."""
+    """Move the numbers, and draw one column of categories anew."""
     x[2] = float(torch.randint(KINDS, (1,), generator=g))
     x[:2] += 0.3 * torch.randn(2, generator=g)
     return x
 
 
 def _another_kind(rng: np.random.Generator, x: Tensor, sigma: float, count: int) -> np.ndarray:
-    found = _numbers(rng, x, 0.3, count)
-    found[:, 2] = rng.integers(KINDS, size=count)
-    return found
+    changed = _numbers(rng, x, 0.3, count)
+    changed[:, 2] = rng.integers(KINDS, size=count)
+    return changed
 
 
 TABLES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[float, Tensor], Noise], Copies]] = {
@@ -267,10 +267,10 @@ TABLES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[float, Ten
     "categories swapped": (whole, lambda s, x: Swap(s, x), _swapped),
     "categories by a function": (whole, lambda s, x: Transform(another_kind), _another_kind),
 }
-"""By name how categories are looked up, the noise and its copies."""
+"""Look-up of categories, noise and its copies, by name."""
 
 
-NOISES: dict[str, OddNoise] = {each.name: each for each in [
+NOISES: dict[str, OddNoise] = {odd.name: odd for odd in [
     *(OddNoise(f"noise of two generators: {name}", build=small, noise=noise, copies=copies)
       for name, noise, copies in STREAMS),
     *(OddNoise(f"noise: {name}", build=small, refused=refused, noise=noise, copies=copies, sigma=0.6)
@@ -282,4 +282,4 @@ NOISES: dict[str, OddNoise] = {each.name: each for each in [
     OddNoise("categories under normal noise", build=embedded(whole), place=with_categories, refused=("model_failed",),
              noise=lambda s, x: Gaussian(s), copies=_scaled(_normal)),
 ]}  # fmt: skip
-"""All of them, by name."""
+"""All odd noises by name."""

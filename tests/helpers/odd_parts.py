@@ -1,4 +1,4 @@
-"""What odd networks are made of: one with its declaration, and the ways to build it."""
+"""Parts of odd networks: their declaration and functions that build them."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ SHAPE, SERIES = (4,), (STEPS, 3)
 """Shapes of an input: plain numbers, and a short series."""
 
 BOUNDS = (-1.0, 1.0)
-"""Of all inputs."""
+"""Bounds of all inputs."""
 
 COMPANY = ("batch_dependent",)
-"""What networks may be called whose rows lean on each other."""
+"""Codes for networks whose rows depend on each other."""
 
 STATE = ("nondeterministic_model", "nondeterministic_model", "model_changed", "batch_dependent")
-"""What networks may be called that remember."""
+"""Codes for networks with a memory."""
 
 GRADIENTS = ("masked_gradient", "masked_gradient", "not_differentiable")
-"""What networks may be called whose gradients are of no use, where scores with gradients are asked for."""
+"""Codes for networks with useless gradients, in runs of scores with gradients."""
 
 Step = Callable[[Any, Tensor], Tensor]
-"""From a `Custom` network and its input to class scores."""
+"""Function from a `Custom` network and its input to class scores."""
 
 
 @dataclass(frozen=True)
 class OddNetwork:
-    """One network with its declaration.
+    """An odd network with its declaration.
 
     Attributes:
-        name: what is odd.
-        family: one of the six.
-        build: makes the network, as if nothing had been run before.
-        shape: of one input.
-        sigma: the larger of the two standard deviations at which it is scored.
+        name: its oddity.
+        family: one of the six families.
+        build: makes the network, in its state before any call.
+        shape: shape of one input.
+        sigma: the larger of the two standard deviations of the run.
         refused: codes by which it may be refused.
         without_gradients: codes by which it may be refused where scores with gradients are asked for.
-        outputs: what it is declared to return.
-        decision: what is decided from that; None is the predicted class.
-        meaning: turns what it returns into class scores, whatever was declared.
-        points: inputs in a run.
-        rows: most rows in a batch; None leaves it to `brittle`.
-        fresh: the truth needs a new network for every copy.
-        place: moves the inputs, uniform in the bounds, to where the network is odd.
+        outputs: the declared kind of output.
+        decision: the decision made from it; None is the predicted class.
+        meaning: turns its output into class scores, whatever was declared.
+        points: number of inputs in a run.
+        rows: largest number of rows in a batch; None leaves it to `brittle`.
+        fresh: whether the truth needs a new network for every copy.
+        place: moves inputs, uniform in the bounds, to where the network is odd.
     """
 
     name: str
@@ -73,7 +73,7 @@ class OddNetwork:
     place: Callable[[Tensor], Tensor] | None = None
 
     def inputs(self) -> Tensor:
-        """The inputs of a run, `[points, *shape]`, the same ones every time."""
+        """Return the inputs of a run, `[points, *shape]`, the same in every call."""
         x = torch.rand(self.points, *self.shape, generator=torch.Generator().manual_seed(1)) * 2 - 1
         return x if self.place is None else self.place(x)
 
@@ -82,29 +82,29 @@ class OddNetwork:
 
 
 def seeded(make: Callable[[], nn.Module], seed: int = 0, gain: float = 1.0) -> nn.Module:
-    """What `make` makes with the random weights of a seed, times `gain`, in evaluation mode."""
+    """Make a network with the random weights of a seed, times `gain`, in evaluation mode."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = make().eval()
+        network = make().eval()
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             parameter.mul_(gain)
-    return made
+    return network
 
 
 @cache
 def small(classes: int = 3, size: int = 4, seed: int = 0) -> nn.Module:
-    """A sound network with one hidden layer, lively enough that noise of 0.3 flips some predictions."""
+    """Return a sound network with one hidden layer; noise of 0.3 flips some of its predictions."""
     return seeded(lambda: nn.Sequential(nn.Linear(size, WIDTH), nn.Tanh(), nn.Linear(WIDTH, classes)), seed, 3.0)
 
 
 class Custom(nn.Module):
-    """A network with something done on the way, and a memory.
+    """A network with an odd step and a memory.
 
     Attributes:
         base: a sound network.
-        step: from this network and its input to class scores.
-        memory: what it remembers, no parameter and no buffer.
+        step: function from this network and its input to class scores.
+        memory: memory that is no parameter and no buffer.
     """
 
     def __init__(self, step: Step, base: nn.Module | None = None) -> None:
@@ -122,7 +122,7 @@ def custom(step: Step, base: Callable[[], nn.Module] = small) -> Callable[[], nn
 
 
 def on_logits(change: Callable[[Tensor], Tensor], classes: int = 3) -> Callable[[], nn.Module]:
-    """The small network with its class scores changed."""
+    """Return a builder of the small network with its class scores changed."""
     return custom(lambda m, x: change(m.base(x)), lambda: small(classes))
 
 
@@ -149,7 +149,7 @@ def sound(name: str, build: Callable[[], Network], shape: tuple[int, ...] = SHAP
 
 
 def margin(name: str, of: Callable[[Tensor], Tensor], size: int = 2, **more: Any) -> OddNetwork:
-    """Two classes apart by a margin that is given as a function of the input, `[B, size]` to `[B]`."""
+    """Return a network of two classes with a margin that is a function of the input, `[B, size]` to `[B]`."""
     return sound(name, two_classes(of), (size,), **more)
 
 

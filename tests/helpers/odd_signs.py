@@ -1,4 +1,4 @@
-"""Networks whose decision is a sign, and outputs that cannot change it; and sound ones that look like these."""
+"""Networks whose decision is a sign, with outputs that cannot change it, and sound ones that look alike."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch import Tensor, nn
 from brittle.decisions import Custom, Decision, MultiLabel
 
 NO_SIGN = ("outputs",)
-"""What outputs may be called whose sign means nothing."""
+"""Codes for outputs whose sign means nothing."""
 
 
 def signs(name: str, change: Callable[[Tensor], Tensor], *refused: str, **more: Any) -> OddNetwork:
-    """Three labels, unless more says otherwise, from the small network's numbers after `change`."""
+    """Return a network of three labels, unless `more` changes it: the small network's numbers after `change`."""
     options: dict[str, Any] = {"decision": "multilabel", "meaning": truth.label_sets()} | more
     return OddNetwork(name, "signs", options.pop("build", on_logits(change)), refused=refused, **options)
 
 
 def one(name: str, change: Callable[[Tensor], Tensor], *refused: str, **more: Any) -> OddNetwork:
-    """One logit, from the small network's first number after `change`."""
+    """Return a network of one logit: the small network's first number after `change`."""
     options: dict[str, Any] = {"decision": None, "outputs": "binary-logit", "meaning": truth.one_logit} | more
     return signs(name, lambda z: change(z[:, :1]), *refused, **options)
 
 
 def in_numpy(change: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
-    """The same network with no product of PyTorch's in it: its layers are ReLU, in NumPy."""
-    weights = [each.detach().numpy().copy() for each in small().parameters()]
+    """Return the same network with its layers and ReLU in NumPy, without a product of PyTorch."""
+    weights = [parameter.detach().numpy().copy() for parameter in small().parameters()]
 
     def step(m: nn.Module, x: Tensor) -> Tensor:
         hidden = (x.detach().numpy() @ weights[0].T + weights[1]).clip(min=0)
@@ -57,7 +57,7 @@ HEADS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] 
     "softmax": (lambda z: z.softmax(1), HALF),
     "log-softmax": (lambda z: z.log_softmax(1), lambda z: HALF(z.exp())),
 }
-"""What makes probabilities of numbers, and what the labels are then."""
+"""Functions from numbers to probabilities, and from these to labels."""
 
 FAMILY_SIGNS = [
     *(

@@ -1,4 +1,4 @@
-"""Classifiers of XGBoost, LightGBM and CatBoost of every objective and booster, judged beside the library itself."""
+"""Classifiers of XGBoost, LightGBM and CatBoost of every objective and booster, compared with the library itself."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Setting:
 
     Attributes:
         library: `xgboost`, `lightgbm` or `catboost`; `xgboost.train` and `lightgbm.train` have no object.
-        parameters: of the classifier, or of `train`.
-        classes: how many; or `labels`, three a row, or `two labels`.
+        parameters: parameters of the classifier, or of `train`.
+        classes: number of classes; or `labels`, three a row, or `two labels`.
         data: `numbers`, `missing` (some are NaN), `zeros` (many are), `frame`, `categories` (the last column of a
             frame), `codes` (that column as whole numbers).
-        labels: what the classes are called.
-        fitting: more arguments of `fit`; `early` holds out some rows.
+        labels: names of the classes.
+        fitting: further arguments of `fit`; `early` holds out some rows.
         after: a change of the fitted model.
     """
 
@@ -51,11 +51,11 @@ class Setting:
 
 
 def _all(library: str, **settings: Setting | dict[str, Any]) -> dict[str, Setting]:
-    found = {}
+    settings_by_name = {}
     for name, setting in settings.items():
-        made = setting if isinstance(setting, Setting) else Setting(library, setting)
-        found[f"{library} {name.replace('_', ' ')}"] = made
-    return found
+        complete = setting if isinstance(setting, Setting) else Setting(library, setting)
+        settings_by_name[f"{library} {name.replace('_', ' ')}"] = complete
+    return settings_by_name
 
 
 def _x(library: str = "xgboost", **more: Any) -> Setting:
@@ -173,7 +173,7 @@ SETTINGS: dict[str, Setting] = {
         scaled=_c(after=lambda model: model.set_scale_and_bias(0.5, 0.25)),
     ),
 }  # fmt: skip
-"""By library and what is odd."""
+"""Settings by library and oddity."""
 
 QUICK = (
     *("xgboost two groups softprob", "xgboost two groups softmax", "xgboost several labels", "xgboost dart three"),
@@ -183,7 +183,7 @@ QUICK = (
     *("catboost threshold", "catboost two groups", "catboost text labels three", "catboost categories"),
     *("catboost frame", "catboost lossguide", "catboost missing"),
 )
-"""Those of the suite."""
+"""Settings that the suite runs."""
 
 
 def judge(name: str, folder: Path) -> dict[str, str]:
@@ -203,7 +203,7 @@ def judge(name: str, folder: Path) -> dict[str, str]:
 
 
 def _data(setting: Setting) -> tuple[Any, np.ndarray, Any]:
-    """Return data to fit on, and rows on the data's numbers, beside them, between and far away."""
+    """Return data to fit on, and rows at the data's numbers, next to them, between them and far away."""
     generator = np.random.default_rng(5)
     x = generator.normal(size=(300, 4)).round(1)
     if setting.data == "zeros":
@@ -228,7 +228,7 @@ def _data(setting: Setting) -> tuple[Any, np.ndarray, Any]:
         rows[generator.random(rows.shape) < 0.2] = np.nan
     if setting.data not in ("frame", *CODED):
         return x, answers, rows
-    frames = [pd.DataFrame(one, columns=COLUMNS) for one in (x, rows)]
+    frames = [pd.DataFrame(numbers, columns=COLUMNS) for numbers in (x, rows)]
     if setting.data in CODED:
         codes = x[:, 3].astype(int), generator.integers(0, 5, ROWS)
         for frame, places in zip(frames, codes, strict=True):
@@ -237,13 +237,13 @@ def _data(setting: Setting) -> tuple[Any, np.ndarray, Any]:
 
 
 def _fitted(setting: Setting, data: Any, answers: np.ndarray) -> tuple[Any, Any]:
-    """A classifier, or a booster of what trains alone."""
+    """Fit a classifier, or a booster where the library only trains."""
     library, _, trains = setting.library.partition(".")
     package, more = import_module(library), dict(setting.parameters)
     if trains:
         matrix = package.DMatrix(data, answers) if library == "xgboost" else package.Dataset(data, answers)
-        few = {"max_depth": 3, "nthread": 1} if library == "xgboost" else {"num_threads": 1, "verbosity": -1}
-        return None, package.train({**few, **more}, matrix, 8)
+        small = {"max_depth": 3, "nthread": 1} if library == "xgboost" else {"num_threads": 1, "verbosity": -1}
+        return None, package.train({**small, **more}, matrix, 8)
     if library == "catboost":
         usual: dict[str, Any] = {"iterations": 8, "depth": 3, "thread_count": 1, "verbose": 0}
         usual |= {"allow_writing_files": False, **({"cat_features": ["d"]} if setting.data in CODED else {})}
@@ -260,7 +260,7 @@ def _fitted(setting: Setting, data: Any, answers: np.ndarray) -> tuple[Any, Any]
 
 
 def _of_object(model: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Classes of the classifier itself, and its sums, or logarithms of its probabilities where it has none."""
+    """Return the classifier's own classes, and its sums, or logarithms of its probabilities where it has none."""
     if hasattr(model, "decision_function"):
         return np.ravel(model.predict(rows)), np.asarray(model.decision_function(rows))
     probabilities = np.asarray(model.predict_proba(rows), float)
@@ -268,7 +268,7 @@ def _of_object(model: Any, rows: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _saved(setting: Setting, model: Any, folder: Path) -> tuple[Path, Callable[[Any], Any]]:
-    """The file of a model, and the library's own reading of it: classes and what the trees add up to."""
+    """Save a model, and return the file and the library's own reading of it: classes and sums over the trees."""
     library = setting.library.partition(".")[0]
     file = folder / ("model.txt" if library == "lightgbm" else "model.json")
     package = import_module(library)
@@ -305,40 +305,40 @@ def _class(numbers: np.ndarray) -> np.ndarray:
     return numbers.astype(int) if set(numbers) <= {0, 1, 2} else (numbers > 0.5).astype(int)
 
 
-def _judged(made: Callable[[], Any], rows: Any, truth: Callable[[], tuple[np.ndarray, Any]]) -> str:
+def _judged(make: Callable[[], Any], rows: Any, truth: Callable[[], tuple[np.ndarray, Any]]) -> str:
     try:
-        given, classifier = _codes(rows), brittle.Classifier(made(), "none")
+        inputs, classifier = _codes(rows), brittle.Classifier(make(), "none")
         if not isinstance(rows, np.ndarray):
             levels = {"levels": LEVELS, "category": True}
-            known = {"d": levels} if rows["d"].dtype == "category" else {}
-            classifier = classifier.reading({"feature_names": COLUMNS, "categories": known})
+            categories = {"d": levels} if rows["d"].dtype == "category" else {}
+            classifier = classifier.reading({"feature_names": COLUMNS, "categories": categories})
         model = classifier.model
         assert isinstance(model, Estimator)
-        scores = classifier(torch.from_numpy(given)).double().numpy()
+        scores = classifier(torch.from_numpy(inputs)).double().numpy()
         trees = find_trees(model)
     except BrittleError as error:
         return f"refused: {error}"
-    classes, own = truth()
+    classes, library_scores = truth()
     clear = np.diff(np.sort(scores, axis=1)[:, -2:])[:, 0] > 1e-5
     odd = int((np.array(model.class_names)[scores.argmax(axis=1)] != classes.astype(str))[clear].sum())
     if odd:
         return f"WRONG: class at {odd} of {int(clear.sum())}"
-    if own is not None:
-        found = scores if own.ndim == 2 else scores[:, 1] - scores[:, 0]
-        if own.shape != found.shape or not np.allclose(found, own, rtol=1e-5, atol=1e-5):
+    if library_scores is not None:
+        compared = scores if library_scores.ndim == 2 else scores[:, 1] - scores[:, 0]
+        if library_scores.shape != compared.shape or not np.allclose(compared, library_scores, rtol=1e-5, atol=1e-5):
             return "WRONG: scores"
-    if trees is None or np.isnan(given).any():
+    if trees is None or np.isnan(inputs).any():
         return "right"
-    raw = raw_scores(model.estimator, model.as_rows(given))
-    sums = trees.scores(place_categories(model, trees, given))
+    raw = raw_scores(model.estimator, model.as_rows(inputs))
+    sums = trees.scores(place_categories(model, trees, inputs))
     apart = np.abs((sums if raw.ndim == 2 else sums[:, 1] - sums[:, 0]) - raw).max()
     decided = np.diff(np.sort(sums, axis=1)[:, -2:])[:, 0] > trees.slack
-    right = (np.array(model.class_names)[sums.argmax(axis=1)] == classes.astype(str))[decided].all()
-    return "exact" if apart <= trees.slack and right else f"WRONG: trees, by {apart:.3g}"
+    same_classes = (np.array(model.class_names)[sums.argmax(axis=1)] == classes.astype(str))[decided].all()
+    return "exact" if apart <= trees.slack and same_classes else f"WRONG: trees, by {apart:.3g}"
 
 
 def _codes(rows: Any) -> np.ndarray:
-    """Rows as brittle holds them, with the places of categories."""
+    """Return rows as brittle holds them, with the places of categories."""
     if isinstance(rows, np.ndarray):
         return rows
     return rows.assign(d=rows["d"].cat.codes if rows["d"].dtype == "category" else rows["d"]).to_numpy(float)

@@ -1,4 +1,4 @@
-"""Small networks in ONNX files, written by the package onnx alone."""
+"""Small networks in ONNX files, written with the package onnx alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Step = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
 
 
 def linear(weight: np.ndarray, batch: int | str, shape: tuple[int, ...], external: str | None = None) -> bytes:
-    """The file of `x -> flatten(x) @ weight`, `weight` being `[d, C]`, for inputs `[batch, *shape]`."""
+    """Return the file of `x -> flatten(x) @ weight`, with `weight` `[d, C]`, for inputs `[batch, *shape]`."""
     steps: list[Step] = [("Flatten", ["x"], ["flat"], {"axis": 1}), ("MatMul", ["flat", "weight"], ["scores"], {})]
     model = onnx.load_model_from_string(file_of(steps, {"weight": weight}, batch, shape))
     if external is not None:
@@ -36,17 +36,17 @@ def file_of(
     opset: int = 17,
     dtype: type | None = None,
 ) -> bytes:
-    """The file of a graph from `x`, `[batch, *shape]`, to `scores`; as precise as its first constant, or as `dtype`."""
+    """Return the file of a graph from `x`, `[batch, *shape]`, to `scores`, as precise as its first constant."""
     floats = [value.dtype for value in constants.values() if value.dtype.kind == "f"]
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype or (floats or [np.dtype(np.float32)])[0]))
     nodes = []
-    for operator, taken, given, attributes in steps:
+    for operator, operands, results, attributes in steps:
         domain, _, name = operator.rpartition(":")
         held = {
             key: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
             for key, value in attributes.items()
         }
-        nodes.append(onnx.helper.make_node(name, taken, given, domain=domain, **held))
+        nodes.append(onnx.helper.make_node(name, operands, results, domain=domain, **held))
     graph = onnx.helper.make_graph(
         nodes,
         "graph",

@@ -1,4 +1,4 @@
-"""Pages of the report, parsed, and what every one of them must keep to."""
+"""Pages of the report, parsed, and the rules for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DRAWING = {"svg", "g", "path", "text", "tspan", "rect", "line", "circle", "defs"
 
 
 class Page(HTMLParser):
-    """A page, parsed: elements, attributes, text, and whether every element was closed in turn."""
+    """A parsed page: elements, attributes, text, and whether every element was closed in turn."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -77,7 +77,7 @@ def text_of(
     against: Mapping[str, Table] | None = None,
     chapters: Sequence[Chapter] | None = None,
 ) -> str:
-    """The page of `table` as text."""
+    """Return the page of `table` as text."""
     return render(open_contents(table, epsilon, against), chapters)
 
 
@@ -87,28 +87,28 @@ def page_of(
     against: Mapping[str, Table] | None = None,
     chapters: Sequence[Chapter] | None = None,
 ) -> Page:
-    """The page of `table`, parsed."""
+    """Return the parsed page of `table`."""
     return Page(text_of(table, epsilon, against, chapters))
 
 
 def values_of(
     chapter: Chapter, table: Table, epsilon: float | None = None, against: Mapping[str, Table] | None = None
 ) -> dict[str, Any]:
-    """What a chapter says of `table`, which must hold something for it."""
+    """Return the values of a chapter on `table`, which must have some."""
     values = chapter.summarize(open_contents(table, epsilon, against))
     assert values is not None
     return dict(values)
 
 
 def addresses(text: str) -> list[str]:
-    """What of a page, but for its script, could name an address or run."""
+    """Return the parts of a page outside its script that could name an address or run."""
     text = re.sub(r"(?s)<script.*?</script>", "", text).replace('xmlns="http://www.w3.org/2000/svg"', "")
     text = re.sub(r"base64,[\w+/=]+", "", text)
     return re.findall(r"(?i)(?:https?:|ftp:|//[a-z]|@import|@font-face|javascript:|<script)", text)
 
 
 def assert_inert(page: Page) -> None:
-    """No element beyond the page's own, no script but its own, no handler, no address, and every element closed."""
+    """Check that a page has only its own elements and script, no handler, no address, and closes every element."""
     assert page.tags <= PAGE | DRAWING
     assert page.unbalanced == []
     assert page.open == []
@@ -131,5 +131,5 @@ def assert_inert(page: Page) -> None:
 
 
 def storable(text: str) -> str:
-    """`text` as a Parquet file can hold it."""
+    """Return `text` as a Parquet file can hold it."""
     return text.encode("utf-8", "replace").decode("utf-8")

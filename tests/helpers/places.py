@@ -1,7 +1,6 @@
-"""Links, pipes, devices and the like in every place that is written, and what is said of them.
+"""Links, pipes, devices and the like in every place that is written, and the errors for them.
 
-Nothing may be written through a link or into a device, no pipe waited for, and what is refused is refused before
-anything is computed.
+Nothing may be written through a link or into a device, no pipe waited for, and a refusal comes before any computation.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ FEW = ("link", "pipe", "folder")
 
 
 class Place(NamedTuple):
-    """A file that is written below a folder, what writes it there, and what is put in its place.
+    """A file that is written below a folder, the function that writes it, and the obstacles in its place.
 
-    What is `removed` is taken away by its name alone, as a killed run leaves it.
+    Obstacles that are `removed` are deleted by their name alone, as remains of a killed run.
     """
 
     name: str
@@ -74,18 +73,18 @@ def known_pseudo_margin() -> PseudoMargin:
 
 
 def command(*arguments: str) -> Callable[[Path], object]:
-    """A command whose error is raised; FOLDER stands for the folder, RUN for a run beside it."""
+    """Return a command whose error is raised; FOLDER stands for the folder, RUN for a run next to it."""
 
     def call(folder: Path) -> None:
         run = folder.parent / "known"
         if "RUN" in arguments and not run.exists():
             known_run().save(run)
-        filled = [one.replace("FOLDER", str(folder)).replace("RUN", str(run)) for one in arguments]
-        said = io.StringIO()
-        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        filled = [word.replace("FOLDER", str(folder)).replace("RUN", str(run)) for word in arguments]
+        stderr = io.StringIO()
+        with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
             code = main([*filled])
         if code:
-            name, _, sentence = said.getvalue().removeprefix("brittle: ").strip().partition(": ")
+            name, _, sentence = stderr.getvalue().removeprefix("brittle: ").strip().partition(": ")
             raise BrittleError(name, sentence)
 
     return call
@@ -155,15 +154,15 @@ CLOSED = (
     "robust-accuracy closed/net.pt2 data.npz --epsilon 0.1",
     "robust-accuracy net.pt2 closed/data.npz --epsilon 0.1",
 )
-"""Commands that are given a place in a folder which is closed to the user; the other places are there or are not."""
+"""Commands with a place in a folder that is closed to the user."""
 
 
 def a_socket(path: Path, victim: Path) -> None:
     here = Path.cwd()
     os.chdir(path.parent)  # the name of a socket is short
     try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(path.name)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
     finally:
         os.chdir(here)
 
@@ -179,19 +178,19 @@ THINGS: dict[str, Callable[[Path, Path], None]] = {
 
 
 def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> BrittleError | None:
-    """Put something in a place, write there, and see that nothing is harmed; gives what was raised.
+    """Put something in a place, write there, check that nothing is harmed, and return the error.
 
     Raises:
-        OSError: it cannot be put there, as a device by somebody who is not root.
+        OSError: it cannot be put there, for example a device without root.
     """
-    victim, where = root / "victim", root / "out"
+    victim, folder = root / "victim", root / "out"
     victim.write_bytes(VICTIM)
-    path = where / place.file
+    path = folder / place.file
     path.parent.mkdir(parents=True)
     put(path, victim)
     before, refused = path.lstat(), None
     try:
-        place.write(where)
+        place.write(folder)
     except BrittleError as error:
         refused = error
     assert victim.read_bytes() == VICTIM, "the file behind the link was written"
@@ -200,5 +199,5 @@ def look(place: Place, put: Callable[[Path, Path], None], root: Path) -> Brittle
         assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
     elif path.exists():
         assert stat.S_ISREG(path.lstat().st_mode), "it was written to"
-    assert [one for one in where.rglob(".*.tmp") if one != path] == [], "left behind"
+    assert [leftover for leftover in folder.rglob(".*.tmp") if leftover != path] == [], "left behind"
     return refused

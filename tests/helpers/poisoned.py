@@ -1,4 +1,4 @@
-"""Made-up runs whose every text is hostile to the page that shows it."""
+"""Made-up runs with texts hostile to the page in every field."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from brittle.store.table import Table
 
 
 def poisoned_run(table: Table, start: int = 0) -> Table:
-    """`table` with hostile text in every field, but for what says which scores these are."""
+    """Return `table` with hostile text in every field that does not identify its scores."""
     return Table(
         poisoned_points(table.points, start), table.scores, poisoned_record(table.record, start), table.counterexamples
     )
 
 
 def poisoned_scores(table: Table) -> Table:
-    """`table` with hostile names of scores, but for `monte_carlo`, of noise families and of statuses."""
+    """Return `table` with hostile names of scores (but for `monte_carlo`), noise families and statuses."""
     rows, entries = table.long(), []
     for number, entry in enumerate(table.record.scores):
         hostile = storable(HOSTILE[number])
         parameters = {**entry.parameters, "noise": storable(HOSTILE[number + 3]), HOSTILE[0]: HOSTILE[number]}
-        own = (rows["score"] == entry.score) & (rows["parameters"] == parameters_json(entry.parameters))
+        of_entry = (rows["score"] == entry.score) & (rows["parameters"] == parameters_json(entry.parameters))
         score = entry.score if entry.score == "monte_carlo" else hostile
-        rows.loc[own, "score"] = score
-        rows.loc[own, "parameters"] = parameters_json(parameters)
+        rows.loc[of_entry, "score"] = score
+        rows.loc[of_entry, "parameters"] = parameters_json(parameters)
         entries.append(replace(entry, score=score, parameters=parameters, label=hostile, title=hostile))
     rows.loc[::5, "status"] = "<script>"
     scores = pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False)
@@ -41,28 +41,34 @@ def poisoned_scores(table: Table) -> Table:
 
 
 def poisoned(value: Any, texts: Iterator[str]) -> Any:
-    """`value` with every text in it replaced by the next of `texts`."""
+    """Return `value` with every text in it replaced by the next of `texts`."""
     if isinstance(value, str):
         return next(texts)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{one.name: poisoned(getattr(value, one.name), texts) for one in fields(value)})
+        return replace(value, **{field.name: poisoned(getattr(value, field.name), texts) for field in fields(value)})
     if isinstance(value, Mapping):
         return {key: poisoned(inner, texts) for key, inner in value.items()}
     return tuple(poisoned(inner, texts) for inner in value) if isinstance(value, tuple) else value
 
 
 def poisoned_record(record: RunRecord, start: int) -> RunRecord:
-    """A record with hostile text in every field, but for what says which scores these are."""
-    found = poisoned(record, itertools.cycle(HOSTILE[start:] + HOSTILE[:start]))
+    """Return a record with hostile text in every field that does not identify its scores."""
+    hostile = poisoned(record, itertools.cycle(HOSTILE[start:] + HOSTILE[:start]))
     scores = tuple(
-        replace(entry, score=own.score, parameters=own.parameters, quantity=own.quantity, safer=own.safer)
-        for own, entry in zip(record.scores, found.scores, strict=True)
+        replace(
+            entry,
+            score=original.score,
+            parameters=original.parameters,
+            quantity=original.quantity,
+            safer=original.safer,
+        )
+        for original, entry in zip(record.scores, hostile.scores, strict=True)
     )
-    return replace(found, scores=scores, data=replace(found.data, class_names=record.data.class_names))
+    return replace(hostile, scores=scores, data=replace(hostile.data, class_names=record.data.class_names))
 
 
 def poisoned_points(points: pa.Table, start: int) -> pa.Table:
-    """Points with a hostile name and detail each; hostile image bytes for some."""
+    """Return points with hostile names and details; some with hostile image bytes."""
     rows = points.to_pylist()
     for number, row in enumerate(rows):
         row["name"] = storable(HOSTILE[(start + number) % len(HOSTILE)])

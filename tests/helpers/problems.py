@@ -10,7 +10,7 @@ import brittle
 
 
 def linear_network(classes: int, size: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> nn.Linear:
-    """A linear classifier whose average-case robustness is an orthant probability exactly."""
+    """Return a linear classifier, whose average-case robustness is exactly an orthant probability."""
     generator = torch.Generator().manual_seed(seed)
     network = nn.Linear(size, classes, dtype=dtype)
     with torch.no_grad():
@@ -20,7 +20,7 @@ def linear_network(classes: int, size: int, seed: int = 0, dtype: torch.dtype = 
 
 
 def small_network(seed: int = 0, classes: int = 4, dtype: torch.dtype = torch.float32) -> nn.Module:
-    """A convolutional network for inputs `[1, 6, 6]` with random weights of a lively scale."""
+    """Return a convolutional network for inputs `[1, 6, 6]` with large random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = nn.Sequential(
@@ -32,12 +32,12 @@ def small_network(seed: int = 0, classes: int = 4, dtype: torch.dtype = torch.fl
 
 
 def inputs(count: int, shape: tuple[int, ...] = (1, 6, 6), seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Uniform inputs in [0, 1]."""
+    """Return uniform inputs in [0, 1]."""
     return torch.rand(count, *shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def small_classifier(seed: int = 0, classes: int = 4) -> brittle.Classifier:
-    """The small network with its declaration."""
+    """Return the small network with its declaration."""
     return brittle.Classifier(small_network(seed, classes), bounds=(0, 1))
 
 
@@ -55,13 +55,13 @@ class Wrapped(nn.Module):
 
 
 def nan_under_noise(x: Tensor, logits: Tensor) -> Tensor:
-    """NaN logits wherever an input has left [0, 1]: clean points are fine, noisy ones are not."""
+    """Return NaN logits where an input is outside [0, 1]: clean points are fine, noisy ones are not."""
     outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
     return torch.where(outside[:, None], torch.nan, logits)
 
 
 def shallow_points(count: int) -> Tensor:
-    """Points that `Shallow` treats alike, each with an id and noise of its own, `[count, 1, 1, 2]`."""
+    """Return points that `Shallow` treats alike but whose ids and noise differ, `[count, 1, 1, 2]`."""
     x = torch.zeros(count, 1, 1, 2)
     x[:, 0, 0, 1] = 1e-7 * torch.arange(count)
     return x
@@ -81,13 +81,13 @@ class Shallow(nn.Module):
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        first, other = (x.flatten(1) / self.sigma).unbind(dim=1)
-        margin = torch.where(other > self.cut, -self.depth, self.margin + first)
+        slope, hidden = (x.flatten(1) / self.sigma).unbind(dim=1)
+        margin = torch.where(hidden > self.cut, -self.depth, self.margin + slope)
         return torch.stack((margin, -margin), dim=1)
 
 
 class ComputesOtherwise(nn.Module):
-    """A linear margin of 1 - x_0 whose layers are another network than what runs: that falls from x_0 = 0.5 on.
+    """A network that computes otherwise than its layers: these have the margin 1 - x_0, and it falls from x_0 = 0.5.
 
     Attributes:
         coordinate: the number that stands for `x_0`.

@@ -1,8 +1,8 @@
-"""Networks whose rare flips hide: where no margin leads, behind the point, in corners, beyond steps.
+"""Networks with hidden rare flips: where no margin leads, behind the point, in corners, beyond steps.
 
-The noise is standard normal, at the point 0, where class 0 is predicted. Truths are closed forms of scipy, or a
-convolution; nothing is shared with `brittle`. A *cliff* is a region of flips at whose edge the margin jumps, and before
-which no margin falls. Beside each cliff a slope in the first coordinate leads to flips that are a hundred times rarer.
+The noise is standard normal at the point 0, where class 0 is predicted. Truths are closed forms of scipy, or a
+convolution; nothing is shared with `brittle`. A *cliff* is a region of flips at whose edge the margin jumps, without
+falling before. Beside each cliff a slope in the first coordinate leads to flips that are a hundred times rarer.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from scipy import integrate, stats
 from torch import Tensor
 
 RARER = 100.0
-"""By how much the flips that the slope leads to are rarer than those of the cliff beside it."""
+"""Ratio of the flips of a cliff to those that the slope leads to."""
 
 Hostile = Callable[[int, float], tuple[Margins, float]]
-"""Margins and their probability by the number of coordinates and about what it is to be."""
+"""Function from the number of coordinates and an approximate probability to margins and their probability."""
 
 Region = Callable[[Tensor], Tensor]
-"""From noise `[B, n]` to whether it lies in a cliff, `[B]`."""
+"""Function from noise `[B, n]` to whether it lies in a cliff, `[B]`."""
 
 
 def beside_a_slope(region: Region, p: float, share: float | None = None) -> Margins:
-    """A cliff of probability `p / (1 + 1 / RARER)`, beside a slope."""
+    """Return a cliff of probability `p / (1 + 1 / RARER)`, beside a slope."""
     slope = tail_quantile(p / RARER if share is None else share)
     return lambda u: torch.where(region(u)[:, None], -1.0, slope - u[:, :1])
 
 
 def either(hidden: float, slope: float) -> float:
-    """The probability of one of two independent events."""
+    """Return the probability that at least one of two independent events happens."""
     return hidden + slope - hidden * slope
 
 
 def cliff(rarer: float) -> Hostile:
-    """`u_2 > c`, beside flips of the slope that are so many times rarer."""
+    """Return `u_2 > c`, beside flips of the slope that are so many times rarer."""
 
     def make(size: int, p: float) -> tuple[Margins, float]:
         c = tail_quantile(p)
@@ -49,13 +49,13 @@ def cliff(rarer: float) -> Hostile:
 
 
 def cliff_of_all(size: int, p: float) -> tuple[Margins, float]:
-    """`(u_2 + .. + u_n) / sqrt(n - 1) > c`: no coordinate says anything of it."""
+    """Return `(u_2 + .. + u_n) / sqrt(n - 1) > c`: no single coordinate predicts it."""
     c = tail_quantile(p)
     return beside_a_slope(lambda u: u[:, 1:].sum(dim=1) / math.sqrt(size - 1) > c, p), either(p, p / RARER)
 
 
 def cliff_uphill(size: int, p: float) -> tuple[Margins, float]:
-    """`u_2 > c`, with a margin that grows towards it."""
+    """Return `u_2 > c`, with a margin that grows towards it."""
     c, slope = tail_quantile(p), tail_quantile(p / RARER)
 
     def margins(u: Tensor) -> Tensor:
@@ -65,13 +65,13 @@ def cliff_uphill(size: int, p: float) -> tuple[Margins, float]:
 
 
 def cliff_behind(size: int, p: float) -> tuple[Margins, float]:
-    """`u_1 < -c`: on the side from which the slope leads away."""
+    """Return `u_1 < -c`, on the side from which the slope leads away."""
     c, slope = tail_quantile(p), p / RARER
     return beside_a_slope(lambda u: u[:, 0] < -c, p), p + slope
 
 
 def slab_cliff(width: float) -> Hostile:
-    """`c < u_2 < c + width`."""
+    """Return `c < u_2 < c + width`."""
 
     def make(size: int, p: float) -> tuple[Margins, float]:
         c = root(lambda c: math.log(stats.norm.sf(c) - stats.norm.sf(c + width)) - math.log(p), 0.5, 20.0)
@@ -81,13 +81,13 @@ def slab_cliff(width: float) -> Hostile:
 
 
 def corner_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`u_1 < -a` and `u_2 > a`: as in XOR, no single coordinate decides."""
+    """Return `u_1 < -a` and `u_2 > a`: as in XOR, no single coordinate decides."""
     a = tail_quantile(math.sqrt(p))
     return beside_a_slope(lambda u: (u[:, 0] < -a) & (u[:, 1] > a), p), p + p / RARER
 
 
 def xor_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`|u_1| > a` and `|u_2| > a`, of unequal signs."""
+    """Return `|u_1| > a` and `|u_2| > a`, of unequal signs."""
     a, slope = tail_quantile(math.sqrt(p / 2)), tail_quantile(p / RARER)
 
     def region(u: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def xor_cliff(size: int, p: float) -> tuple[Margins, float]:
 
 
 def shell_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`|u| > r`, beside a slope: P = P(|u| > r or u_1 > b), by conditioning on the rest."""
+    """Return `|u| > r`, beside a slope: P = P(|u| > r or u_1 > b), by conditioning on the other coordinates."""
     r2, slope = float(stats.chi2.isf(p, size)), tail_quantile(p / RARER)
 
     def both(y: float) -> float:
@@ -110,7 +110,7 @@ def shell_cliff(size: int, p: float) -> tuple[Margins, float]:
 
 
 def ball_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`|u - (r + d) e_2| < r`, a ball as large as `n`, and its distance `d` by the probability."""
+    """Return `|u - (r + d) e_2| < r`, a ball as large as `n`; the probability sets its distance `d`."""
     r = float(size)
 
     def inside(d: float) -> float:
@@ -125,26 +125,26 @@ def ball_cliff(size: int, p: float) -> tuple[Margins, float]:
 
 
 def slab(size: int, p: float) -> tuple[Margins, float]:
-    """`b < u_1 < b + 0.5`: beyond it the first class is predicted again."""
+    """Return `b < u_1 < b + 0.5`: beyond it the first class is predicted again."""
     b = root(lambda b: math.log(stats.norm.sf(b) - stats.norm.sf(b + 0.5)) - math.log(p), 0.5, 20.0)
     return lambda u: (u[:, :1] - b - 0.25).abs() - 0.25, p
 
 
 def far_and_near(size: int, p: float) -> tuple[Margins, float]:
-    """A near half-space with a flat margin, and half-spaces farther off with steep ones, in other coordinates."""
+    """Return a near half-space with a flat margin, and farther ones with steep margins in other coordinates."""
     count = min(size - 1, 10)
     near = tail_quantile(p)
     far = near + 0.4
-    other = -math.expm1(count * math.log1p(-stats.norm.sf(far)))
+    distant = -math.expm1(count * math.log1p(-stats.norm.sf(far)))
 
     def margins(u: Tensor) -> Tensor:
         return torch.cat((0.01 * (near - u[:, :1]), 5.0 * (far - u[:, 1 : 1 + count])), dim=1)
 
-    return margins, either(p, other)
+    return margins, either(p, distant)
 
 
 def near_small(size: int, p: float) -> tuple[Margins, float]:
-    """A small corner of flips nearer than a half-space: `u_1 > b`, or `u_2, u_3 > a` (`u_1 < 0, u_2 > a` of two)."""
+    """Return a small corner nearer than a half-space: `u_1 > b`, or `u_2, u_3 > a` (`u_1 < 0, u_2 > a` of two)."""
     b, a = tail_quantile(p / 2), tail_quantile(math.sqrt(p / 2))
     if size == 2:
         return lambda u: torch.cat((b - u[:, :1], torch.maximum(a - u[:, 1:2], a + u[:, :1])), dim=1), p
@@ -153,7 +153,7 @@ def near_small(size: int, p: float) -> tuple[Margins, float]:
 
 
 def chi_squares(size: int, p: float) -> tuple[Margins, float]:
-    """`u_1^2 + 0.5 |(u_2 .. u_k)|^2 > t`, `k` at most 5, a generalised chi-squared number."""
+    """Return `u_1^2 + 0.5 |(u_2 .. u_k)|^2 > t`, `k` at most 5, a generalised chi-squared number."""
     last = min(size, 5)
 
     def tail(t: float) -> float:
@@ -170,13 +170,13 @@ def chi_squares(size: int, p: float) -> tuple[Margins, float]:
 
 
 def saturated(size: int, p: float) -> tuple[Margins, float]:
-    """`tanh(3 (b - u_1))`: flat at the point, in the rounding of single precision for most of the way."""
+    """Return `tanh(3 (b - u_1))`: flat at the point, and mostly within the rounding of single precision."""
     b = tail_quantile(p)
     return lambda u: torch.tanh(3.0 * (b - u[:, :1])), p
 
 
 def quantised(size: int, p: float) -> tuple[Margins, float]:
-    """The margin `b - u_1` in steps of a quarter, with the gradient of the smooth one."""
+    """Return the margin `b - u_1` in steps of a quarter, with the gradient of the smooth margin."""
     b = tail_quantile(p)
 
     def margins(u: Tensor) -> Tensor:
@@ -187,13 +187,13 @@ def quantised(size: int, p: float) -> tuple[Margins, float]:
 
 
 def stairs(size: int, p: float) -> tuple[Margins, float]:
-    """The margin in steps of 1, without any gradient but that of another coordinate."""
+    """Return the margin in steps of 1, with a gradient in another coordinate alone."""
     b = tail_quantile(p)
     return lambda u: torch.ceil(b - u[:, :1]).detach() + 0.01 * u[:, 1:2].tanh() * (u[:, :1] <= b).detach(), p
 
 
 def gaps_behind(size: int, p: float) -> tuple[Margins, float]:
-    """`u_1 > b`, and a slab `-b - 0.5 < u_1 < -b` on the other side, both by their slopes."""
+    """Return `u_1 > b`, and a slab `-b - 0.5 < u_1 < -b` on the other side, both with slopes."""
     b = tail_quantile(p / 2)
     behind = float(stats.norm.sf(b) - stats.norm.sf(b + 0.5))
 
@@ -204,20 +204,20 @@ def gaps_behind(size: int, p: float) -> tuple[Margins, float]:
 
 
 CLIP, STEP = 2.0, 1e-3
-"""Where coordinates are clipped, and the grid of a convolution."""
+"""Clipping of coordinates, and step of the grid of a convolution."""
 
 
 def clipped(size: int, p: float) -> tuple[Margins, float]:
-    """`sum of clip(u_i, -2, 2) > t` over at most 20 coordinates: noise that is clipped to bounds, by convolution."""
+    """Return `sum of clip(u_i, -2, 2) > t` over at most 20 coordinates: noise clipped to bounds, by convolution."""
     count = min(size, 20)
     p = max(p, 1e-6) if count < 20 else p
     step = STEP * 4
     grid = np.arange(-CLIP, CLIP + step / 2, step)
-    one = stats.norm.cdf(np.minimum(grid + step / 2, 50)) - stats.norm.cdf(grid - step / 2)
-    one[0], one[-1] = stats.norm.cdf(grid[0] + step / 2), stats.norm.sf(grid[-1] - step / 2)
+    masses = stats.norm.cdf(np.minimum(grid + step / 2, 50)) - stats.norm.cdf(grid - step / 2)
+    masses[0], masses[-1] = stats.norm.cdf(grid[0] + step / 2), stats.norm.sf(grid[-1] - step / 2)
     mass = np.ones(1)
     for _ in range(count):
-        mass = np.convolve(mass, one)
+        mass = np.convolve(mass, masses)
     values = np.linspace(-count * CLIP, count * CLIP, len(mass))
     beyond = np.cumsum(mass[::-1])[::-1]
     number = int(np.argmax(beyond <= p))
@@ -226,7 +226,7 @@ def clipped(size: int, p: float) -> tuple[Margins, float]:
 
 
 def short_noise_cliff(size: int, p: float) -> tuple[Margins, float]:
-    """`r < |u| < R` for noise that is shorter than usual, and 0 itself is not in it: no stretched copy meets it."""
+    """Return `r < |u| < R` for noise shorter than usual, without 0 itself: no stretched copy meets it."""
     high2 = float(stats.chi2.ppf(p, size))
     low2 = 0.01 * high2
     hidden = p - float(stats.chi2.cdf(low2, size))
@@ -239,7 +239,7 @@ def short_noise_cliff(size: int, p: float) -> tuple[Margins, float]:
 
 
 def tiny_ball(size: int, p: float) -> tuple[Margins, float]:
-    """`|u - 4 e_2| < r`, a ball so small that one direction in thousands meets it; `r` by the probability."""
+    """Return `|u - 4 e_2| < r`, a ball that one direction in thousands meets; the probability sets `r`."""
 
     def inside(r: float) -> float:
         return math.log(max(float(stats.ncx2.cdf(r * r, size, 16.0)), 1e-300)) - math.log(p)
@@ -255,7 +255,7 @@ def tiny_ball(size: int, p: float) -> tuple[Margins, float]:
 
 
 def narrow_corner(size: int, p: float) -> tuple[Margins, float]:
-    """`u_2 .. u_k > a`, `k` at most 12: a corner that one direction in thousands meets."""
+    """Return `u_2 .. u_k > a`, `k` at most 12: a corner that one direction in thousands meets."""
     count = min(size - 1, 11)
     a = tail_quantile(p ** (1.0 / count))
     return beside_a_slope(lambda u: u[:, 1 : 1 + count].amin(dim=1) > a, p), either(p, p / RARER)
@@ -295,15 +295,15 @@ INVISIBLE = (
     "a tiny ball as a cliff",
     "a narrow corner as a cliff",
 )
-"""Cliffs that a few hundred stretched and shrunk copies need not meet, or lose on the way: few rays from the point meet
-them, or only within a small part of their length."""
+"""Cliffs that a few hundred stretched and shrunk copies may miss: few rays from the point meet them, or only within a
+small part of their length."""
 
 
 def hostile(name: str, size: int, probability: float) -> Problem:
-    """One of `HOSTILE`.
+    """Return a problem of `HOSTILE`.
 
     Raises:
-        ValueError: there is none of this size and probability.
+        ValueError: no such problem of this size and probability.
     """
     margins, truth = HOSTILE[name](size, probability)
     return Problem(name, size, truth, OfMargins(margins).eval())

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, and the processes on it that a test may kill."""
+"""A Ray cluster of several nodes on this machine, and its processes that a test may kill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-"""Environment of a cluster that asks for a token, and of whoever has it."""
+"""Environment of a cluster that requires a token, and of its users."""
 
 STORE_BYTES = 100 << 20
 
@@ -24,8 +24,8 @@ class Nodes:
     """A head that computes nothing, and nodes of one CPU each.
 
     Attributes:
-        cluster: Ray's own.
-        environment: variables that its processes have, and that whoever uses it needs.
+        cluster: the cluster of Ray.
+        environment: variables of its processes and of its users.
         members: the nodes that compute.
         stopped: nodes that were stopped.
     """
@@ -37,11 +37,11 @@ class Nodes:
 
     @property
     def address(self) -> str:
-        """Of the head."""
+        """Return the address of the head."""
         return self.cluster.address
 
     def kill(self, position: int) -> None:
-        """End all processes of a node by SIGKILL, and see that they are gone."""
+        """End all processes of a node by SIGKILL, and check that they are gone."""
         node = self.members.pop(position)
         raylet = raylet_of(node)
         self.cluster.remove_node(node, allow_graceful=False)
@@ -51,7 +51,7 @@ class Nodes:
         assert raylet.returncode == -signal.SIGKILL, raylet.returncode
 
     def kill_head(self) -> None:
-        """End the process that knows the cluster."""
+        """End the process of the head that holds the state of the cluster."""
         gcs = self.cluster.head_node.all_processes["gcs_server"][0].process
         gcs.kill()
         gcs.wait(10)
@@ -64,7 +64,7 @@ class Nodes:
             os.kill(process, signal.SIGSTOP)
 
     def renew(self, count: int) -> None:
-        """Make it `count` nodes again; those that were stopped are killed."""
+        """Bring the cluster back to `count` nodes; stopped ones are killed."""
         for node in self.stopped:
             for process in family(raylet_of(node).pid):
                 os.kill(process, signal.SIGKILL)
@@ -77,7 +77,7 @@ class Nodes:
 
 @contextmanager
 def nodes(count: int, token: bool = True) -> Iterator[Nodes]:
-    """A cluster of so many nodes besides its head; with `token`, it asks for one."""
+    """Start a cluster of so many nodes besides its head; with `token`, it requires one."""
     environment = {"RAY_USAGE_STATS_ENABLED": "0"} | (TOKEN if token else {"RAY_AUTH_MODE": "disabled"})
     with variables(environment):
         from ray._private.authentication_test_utils import reset_auth_token_state
@@ -86,54 +86,54 @@ def nodes(count: int, token: bool = True) -> Iterator[Nodes]:
         reset_auth_token_state()  # Ray reads the variables when it is imported
         head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
-    found = Nodes(cluster, environment)
+    members = Nodes(cluster, environment)
     try:
-        found.renew(count)
-        yield found
+        members.renew(count)
+        yield members
     finally:
-        found.renew(0)
+        members.renew(0)
         cluster.shutdown()
 
 
 @contextmanager
 def variables(changed: dict[str, str]) -> Iterator[None]:
-    """These environment variables while the block runs."""
-    kept = dict(os.environ)
+    """Set these environment variables while the block runs."""
+    before = dict(os.environ)
     os.environ.update(changed)
     try:
         yield
     finally:
         os.environ.clear()
-        os.environ.update(kept)
+        os.environ.update(before)
 
 
 def raylet_of(node: Any) -> subprocess.Popen[bytes]:
-    """The process of a node that starts the others."""
+    """Return the process of a node that starts the others."""
     return node.all_processes["raylet"][0].process
 
 
 def workers() -> list[int]:
-    """The processes of the workers of runs."""
-    found = []
+    """Return the processes of the workers of runs."""
+    processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (place / "cmdline").read_bytes().startswith(b"ray::ClusterStation"):
-                found.append(int(place.name))
-    return sorted(found)
+                processes.append(int(place.name))
+    return sorted(processes)
 
 
 def family(process: int) -> list[int]:
-    """A process and all that came from it, the youngest first."""
+    """Return a process and its descendants, the youngest first."""
     children: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             children.setdefault(parent(int(place.name)), []).append(int(place.name))
-    found = [process]
-    for each in found:
-        found += children.get(each, [])
-    return found[::-1]
+    processes = [process]
+    for member in processes:
+        processes += children.get(member, [])
+    return processes[::-1]
 
 
 def parent(process: int) -> int:
-    """The process that started `process`."""
+    """Return the process that started `process`."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,4 +1,4 @@
-"""A system that refuses to look at files: a folder closed to the user, and a disk or a mount that fails once."""
+"""A system that refuses access to files: a folder closed to the user, and a disk or a mount that fails once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 CALLS = ("stat", "lstat", "open", "listdir", "scandir", "readlink", "mkdir", "rmdir", "unlink", "replace")
-"""Functions of `os` by which files are looked at and changed."""
+"""Functions of `os` that read and change files."""
 
 
 def refuse(patch: pytest.MonkeyPatch, refused: Callable[[Path], int]) -> None:
-    """Let every call for a path fail with the error number that `refused` gives for it; with 0 it is let through."""
+    """Let every call for a path fail with the error number that `refused` returns for it; 0 lets it through."""
 
     def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
         def guard(path: Any = ".", *arguments: Any, **options: Any) -> Any:
@@ -38,22 +38,22 @@ def refuse(patch: pytest.MonkeyPatch, refused: Callable[[Path], int]) -> None:
 
 
 def close(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Close a folder as one of mode 000 is to everybody but the superuser: it is seen, and nothing in it."""
+    """Close a folder as mode 000 does for everybody but the superuser: it is visible, and nothing in it."""
     refuse(patch, lambda path: errno.EACCES if folder in path.parents else 0)
 
 
 def fail_once(patch: pytest.MonkeyPatch, folder: Path, turn: int) -> Callable[[], bool]:
-    """Let the call with the number `turn` for a path in a folder, or for it, fail; gives whether it was made."""
+    """Let call number `turn` for a folder or a path in it fail, and return a function that says whether it happened."""
     turns = iter(range(turn + 1))
-    made: list[Path] = []
+    failures: list[Path] = []
 
     def refused(path: Path) -> int:
         if path != folder and folder not in path.parents:
             return 0
         if next(turns, None) != turn:
             return 0
-        made.append(path)
+        failures.append(path)
         return errno.EIO
 
     refuse(patch, refused)
-    return lambda: bool(made)
+    return lambda: bool(failures)

@@ -1,4 +1,4 @@
-"""Small runs that are written shard by shard, and go on where they stopped."""
+"""Small runs that are written shard by shard, and resume where they stopped."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def classifier(bounds: tuple[float, float] = (0, 1), **options: Any) -> brittle.
 
 
 def run(
-    out: Path, *, model: brittle.Classifier | None = None, count: int = 20, first: int = 0, **options: Any
+    out: Path, *, model: brittle.Classifier | None = None, count: int = 20, data_seed: int = 0, **options: Any
 ) -> brittle.Table:
-    data = (inputs(count, seed=first), torch.arange(count) % 4)
+    data = (inputs(count, seed=data_seed), torch.arange(count) % 4)
     return brittle.score(
         model or classifier(), data, **({"scores": [Moments(0.1, draws=4)], "out": out, "resume": True} | options)
     )

@@ -1,4 +1,4 @@
-"""Tables whose columns keep rules."""
+"""Tables whose columns obey rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def points(x: np.ndarray) -> Any:
 
 
 def related(rows: int) -> np.ndarray:
-    """A table of a one-hot group of three, whole numbers with a later one, and three that never fall."""
+    """Return a table of a one-hot group of three, whole numbers with a later one, and three that never fall."""
     generator = np.random.default_rng(1)
     colours, years = np.eye(3)[generator.integers(0, 3, rows)], np.sort(generator.integers(0, 9, (rows, 2)), axis=1)
     ends = np.sort(generator.normal(3.0, 1.0, (rows, 3)), axis=1)

@@ -1,4 +1,4 @@
-"""Networks of several tensors: tokens with a mask of those that exist, beside numbers that ride along."""
+"""Networks of several tensors: tokens with a mask of those that exist, and further numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOKENS, WIDTH = 5, 16
 
 
 class Reader(nn.Module):
-    """Attention over tokens, of which those that the mask leaves out have no part, and a number beside them."""
+    """Attention over the tokens in the mask, and a further number."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -19,15 +19,15 @@ class Reader(nn.Module):
         self.double()
 
     def forward(self, inputs_embeds: Tensor, attention_mask: Tensor, shift: Tensor) -> dict[str, Tensor]:
-        seen = attention_mask[:, None, :].bool()
-        weights = (self.ask(inputs_embeds) @ inputs_embeds.mT / 4).masked_fill(~seen, -torch.inf).softmax(dim=-1)
+        visible = attention_mask[:, None, :].bool()
+        weights = (self.ask(inputs_embeds) @ inputs_embeds.mT / 4).masked_fill(~visible, -torch.inf).softmax(dim=-1)
         read = torch.tanh(weights @ self.tell(inputs_embeds)) * attention_mask[:, :, None]
         pooled = read.sum(dim=1) / attention_mask.sum(dim=1, keepdim=True)
         return {"logits": self.out(3 * pooled + shift[:, None])}
 
 
 def texts(points: int = 6, tokens: int = TOKENS, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Embeddings `[N, tokens, WIDTH]`, a mask of the first 2 to `TOKENS` of them, and the numbers beside them."""
+    """Return embeddings `[N, tokens, WIDTH]`, a mask of the first 2 to `TOKENS` of them, and further numbers."""
     generator = torch.Generator().manual_seed(seed)
     embeddings = torch.randn(points, TOKENS, WIDTH, generator=generator, dtype=torch.float64).clamp(-2.9, 2.9)
     mask = (torch.arange(TOKENS) < 2 + torch.arange(points)[:, None] % (TOKENS - 1)).long()

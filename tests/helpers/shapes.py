@@ -1,4 +1,4 @@
-"""Images of made-up shapes, and tiny networks that find them: which pixels they have, and the boxes around them."""
+"""Images of made-up shapes, and tiny networks that find their pixels and the boxes around them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ SQUARE, CROSS = 1, 2
 
 
 def shapes(count: int, seed: int) -> tuple[Tensor, Tensor, list[list[tuple[int, int, int]]]]:
-    """Images `[N, 1, 16, 16]`, the class of each pixel `[N, 16, 16]`, and of each shape its class, row and column.
+    """Return images `[N, 1, 16, 16]`, the class of each pixel `[N, 16, 16]`, and class, row and column of each shape.
 
     A shape has 4 x 4 pixels inside one of four quarters.
     """
     generator = torch.Generator().manual_seed(seed)
     images = 0.1 * torch.rand(count, 1, SIDE, SIDE, generator=generator, dtype=torch.float64)
     pixels = torch.zeros(count, SIDE, SIDE, dtype=torch.int64)
-    found: list[list[tuple[int, int, int]]] = []
+    shapes_by_image: list[list[tuple[int, int, int]]] = []
     for at in range(count):
-        found.append([])
+        shapes_by_image.append([])
         for quarter in range(4):
             kind = int(torch.randint(4, (), generator=generator))
             row, column = torch.randint(5, (2,), generator=generator).tolist()
@@ -31,11 +31,11 @@ def shapes(count: int, seed: int) -> tuple[Tensor, Tensor, list[list[tuple[int, 
             if kind == CROSS:
                 form = torch.eye(4, dtype=torch.bool) | torch.eye(4, dtype=torch.bool).flip(1)
             if kind in (SQUARE, CROSS):
-                found[-1].append((kind, row, column))
-                own = pixels[at, row : row + 4, column : column + 4]
-                own[form] = kind
+                shapes_by_image[-1].append((kind, row, column))
+                patch = pixels[at, row : row + 4, column : column + 4]
+                patch[form] = kind
                 images[at, 0, row : row + 4, column : column + 4][form] += 0.7
-    return images, pixels, found
+    return images, pixels, shapes_by_image
 
 
 class Pixels(nn.Module):
@@ -57,7 +57,7 @@ class Quarters(nn.Module):
         self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 5))
 
     def read(self, images: Tensor) -> Tensor:
-        """Of each quarter `[B, 4, 5]`: logits of no shape, of a square and of a cross, and where it begins."""
+        """Return logits of no shape, a square and a cross, and the corner of the shape per quarter, `[B, 4, 5]`."""
         parts = images.unfold(2, 8, 8).unfold(3, 8, 8).reshape(-1, 64)
         return self.layers(parts).view(len(images), 4, 5)
 
@@ -67,14 +67,14 @@ class Quarters(nn.Module):
         starts = read[..., 3:] + images.new_tensor([[0, 0], [0, 8], [8, 0], [8, 8]])
         boxes = torch.cat((starts.flip(2), starts.flip(2) + CELL), dim=2)
         return [
-            {"boxes": one, "labels": label + 1, "scores": score}
-            for one, label, score in zip(boxes, labels, scores, strict=True)
+            {"boxes": corners, "labels": label + 1, "scores": score}
+            for corners, label, score in zip(boxes, labels, scores, strict=True)
         ]
 
 
 @cache
 def pixel_network() -> Pixels:
-    """It gets 99% of pixels right."""
+    """Train a network that gets 99% of pixels right."""
     torch.manual_seed(0)
     images, pixels, _ = shapes(40, seed=1)
     network = Pixels().double()
@@ -88,12 +88,12 @@ def pixel_network() -> Pixels:
 
 @cache
 def box_network() -> Quarters:
-    """It finds most shapes within a pixel."""
+    """Train a network that finds most shapes within a pixel."""
     torch.manual_seed(0)
-    images, _, found = shapes(500, seed=2)
+    images, _, shapes_by_image = shapes(500, seed=2)
     kinds, starts = torch.zeros(500, 4, dtype=torch.int64), torch.zeros(500, 4, 2, dtype=torch.float64)
-    for at, there in enumerate(found):
-        for kind, row, column in there:
+    for at, shapes_of_image in enumerate(shapes_by_image):
+        for kind, row, column in shapes_of_image:
             quarter = 2 * (row // 8) + column // 8
             kinds[at, quarter] = kind
             starts[at, quarter] = torch.tensor([row % 8, column % 8])

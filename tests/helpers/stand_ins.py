@@ -1,4 +1,4 @@
-"""Pseudo margins that are learned in a moment."""
+"""Pseudo margins that train in a moment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SMALL: dict[str, Any] = {"layers": 2, "width": 32, "epochs": 200}
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    """The same but for what is told."""
+    """Return `SMALL` with `changes`."""
     return SMALL | changes
 
 
 class Misleading(nn.Module):
-    """Two classes decided by one input; a second input, which moves no decision, sets the size of the logits.
+    """A network of two classes that one input decides, while a second input sets the size of the logits.
 
     The logit margin is `|x_0 - 1/2| exp(3 x_1)`, the distance to the boundary `|x_0 - 1/2|`. The features hold both.
     """
@@ -41,5 +41,5 @@ def margin(x: Tensor) -> Tensor:
 
 
 def everything() -> Tensor:
-    """400 points to learn from, and 600 more."""
+    """Return 400 points to learn from, and 600 more."""
     return torch.cat((points(400, seed=0), points(600, seed=5)))

@@ -1,4 +1,4 @@
-"""Threads, signals and the longest time of a test: what must be the same wherever tests are started."""
+"""Threads, signals and time limits of tests, the same wherever tests are started."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ SECONDS, SECONDS_SLOW = 300, 1800
 
 
 OBJECTS = 20_000
-"""New objects after which garbage is looked for."""
+"""Number of new objects that starts a search for garbage."""
 
 TOGETHER = 40
-"""Tests of a file that one process does at a time."""
+"""Number of tests of a file that one process runs at a time."""
 
 LONGEST = ("ray", "browser", "report", "crew", "test_docs 0", "sources", "test_fuzz 0")
-"""Groups that take longest, and long ones that would come last, in the order in which they begin."""
+"""Groups that take longest, and long ones that would come last, in the order of their start."""
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What Python writes of an object that has no name of its own."""
+"""The address that Python prints for an object without a name."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """What the collection makes lives as long as the process: no search for garbage looks at it, now or later.
+    """Exclude the objects of the collection, which live as long as the process, from the search for garbage.
 
     Later searches are rare: at every 700th object they took a fiftieth of the suite.
     """
@@ -59,15 +59,15 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a file go to a process together, some at a time; the longest groups go first.
+    """Send tests of a file to a process together, some at a time, and the longest groups first.
 
-    So one process makes what they share, and the one that hands tests out, which counts all groups after every test,
-    has few to count; and no process is left alone with a long group at the end. The processes know a test by its name,
-    which must be the same in all of them.
+    So one process makes what they share; the process that distributes tests, which counts all groups after every test,
+    has few to count; and no process is left alone with a long group at the end. The processes identify a test by its
+    name, which must be the same in all of them.
     """
     leave_every_other(items)
-    if named := next((item.nodeid for item in items if ADDRESS.search(item.nodeid)), None):
-        raise pytest.UsageError(f"{named}: every process has another address here; give this case a name by `ids`")
+    if name := next((item.nodeid for item in items if ADDRESS.search(item.nodeid)), None):
+        raise pytest.UsageError(f"{name}: every process has another address here; give this case a name by `ids`")
     places: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    """The place of a test's group among the longest, or behind them."""
+    """Return the place of a test's group among the longest, or behind them."""
     marker = item.get_closest_marker("xdist_group")
     name = "" if marker is None else marker.args[0]
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)

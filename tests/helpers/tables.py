@@ -1,7 +1,7 @@
-"""Made-up tables: what a run would have recorded, without a network.
+"""Made-up tables, as a run would have recorded them, without a network.
 
 Every point has a distance to the boundary and every class a typical distance, so p_robust is known: `Phi(reach)`.
-The sampled scores of one sigma read one stream of votes, as those of a run do.
+The sampled scores of one sigma share a stream of votes, as those of a run do.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ _WITH_GRADIENTS = ("taylor", "taylor_mvs", "first_order_margin", "mmse", "mmse_m
 _BIAS = {"mmse": 0.04, "mmse_mvs": -0.1, "taylor": 0.35, "taylor_mvs": 0.3}
 _UNIT = {"linf": 0.2, "l2": 4.0}
 PICTURES = 256
-"""How many pictures there are of each class."""
+"""Number of pictures of each class."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a made-up run holds; of its input margins the last are infinite, the ones before them masked.
+    """Content of a made-up run; its last input margins are infinite, those before them masked.
 
-    With `features` inputs are so many numbers and no images.
+    With `features`, inputs are so many numbers and no images.
     """
 
     points: int = 60
@@ -113,11 +113,11 @@ class Recipe:
 
 
 def make_table(**recipe: Any) -> Table:
-    """The table of a run with the fields of `Recipe` that are given; made once in a process: nothing changes it."""
-    wanted = Recipe(**recipe)
-    if repr(wanted) not in _MADE:
-        _MADE[repr(wanted)] = _make(wanted)
-    return _MADE[repr(wanted)]
+    """Return the table of a run with these fields of `Recipe`; it is made once in a process, and nothing changes it."""
+    complete = Recipe(**recipe)
+    if repr(complete) not in _MADE:
+        _MADE[repr(complete)] = _make(complete)
+    return _MADE[repr(complete)]
 
 
 _MADE: dict[str, Table] = {}
@@ -134,37 +134,37 @@ def with_score(
     status: Sequence[str] | None = None,
     **changes: Any,
 ) -> Table:
-    """`table` with one more score, and `changes` of its record; NaN is a row without a number.
+    """Return `table` with one more score, and `changes` of its record; NaN is a row without a number.
 
-    Its intervals are twice `half` wide, where no ends are given.
+    Its intervals are twice `half` wide unless `ends` sets them.
     """
-    given, numbers = dict(parameters or {}), np.array(value, dtype=np.float64)
+    score_parameters, numbers = dict(parameters or {}), np.array(value, dtype=np.float64)
     missing, count = Status.NONFINITE_LOGITS.slug, len(numbers)
     rows = {
         "point": table.points["point"],
         "score": [score] * count,
-        "parameters": [parameters_json(given)] * count,
+        "parameters": [parameters_json(score_parameters)] * count,
         "value": pa.array(numbers, from_pandas=True),
         **{
             name: pa.array(np.array(np.broadcast_to(end, count), dtype=np.float64), from_pandas=True)
             for name, end in zip(("low", "high"), ends or (numbers - half, numbers + half), strict=True)
         },
-        "status": list(status or [missing if np.isnan(one) else Status.OK.slug for one in numbers]),
+        "status": list(status or [missing if np.isnan(number) else Status.OK.slug for number in numbers]),
         "detail": [None] * count,
         "passes": [1] * count,
         **dict.fromkeys(("evidence", "counted_low", "counted_high", "votes"), [None] * count),
     }
-    record = replace(table.record, scores=(*table.record.scores, score_record(score, given, **changes)))
+    record = replace(table.record, scores=(*table.record.scores, score_record(score, score_parameters, **changes)))
     return replace(table, scores=pa.concat_tables([table.scores, pa.table(rows, schema=SCORES)]), record=record)
 
 
 def with_rows(table: Table, rows: Any) -> Table:
-    """`table` with the rows of scores that a frame holds."""
+    """Return `table` with the rows of scores in a frame."""
     return replace(table, scores=pa.Table.from_pandas(rows, schema=SCORES, preserve_index=False))
 
 
 def with_value(table: Table, label: str, values: Sequence[float | None]) -> Table:
-    """`table` with the values of the score `label` replaced."""
+    """Return `table` with the values of the score `label` replaced."""
     entry = next(entry for entry in table.record.scores if entry.label == label)
     frame = table.long()
     rows = (frame["score"] == entry.score) & (frame["parameters"] == parameters_json(entry.parameters))
@@ -182,7 +182,7 @@ def _make(recipe: Recipe) -> Table:
     ids = [f"{row:016x}" for row in range(count)]
     entries = [score_record(score, parameters) for score, parameters in _grid(recipe)]
     votes = {sigma: rng.random((count, max(recipe.budgets))) for sigma in recipe.sigmas}
-    scores = [SCORES.empty_table(), *(_rows(one, ids, ok, distance, votes, rng, recipe) for one in entries)]
+    scores = [SCORES.empty_table(), *(_rows(entry, ids, ok, distance, votes, rng, recipe) for entry in entries)]
     nothing, labelled = pa.nulls(count), np.full(count, recipe.labels)
     points = {
         "point": ids,
@@ -193,18 +193,19 @@ def _make(recipe: Recipe) -> Table:
         "target": nothing,
         "decided": nothing,
         "correct": pa.array(truth == predicted, mask=~(ok & labelled)),
+        "label_probability": pa.array(np.where(truth == predicted, 0.75, 0.125), mask=~(ok & labelled)),
         "status": _status(ok),
         "detail": pa.array(["1 NaN of 3072"] * count, mask=ok),
         "passes": np.sum([part["passes"] for part in scores[1:]], axis=0, dtype=np.int64) + np.zeros(count, np.int64),
-        "image": [_image(recipe, one, row) for row, one in enumerate(truth)],
+        "image": [_image(recipe, class_number, row) for row, class_number in enumerate(truth)],
         "input": _inputs(recipe, 2),
     }
-    found = pa.table({name: pa.array(points[name], POINTS.field(name).type) for name in POINTS.names}, POINTS)
+    point_table = pa.table({name: pa.array(points[name], POINTS.field(name).type) for name in POINTS.names}, POINTS)
     return Table(
-        points=found,
+        points=point_table,
         counterexamples=_counterexamples(scores[1:], predicted, recipe),
         scores=pa.concat_tables(scores),
-        record=_record(recipe, entries, found["correct"].to_pylist()),
+        record=_record(recipe, entries, point_table["correct"].to_pylist()),
     )
 
 
@@ -244,8 +245,8 @@ def _rows(
     low, high, evidence = value - half, value + half, np.full(count, None, dtype=object)
     if _flips(score):
         low, high = (np.clip(end, 0.0, 1.0) if draws else np.full(count, np.nan) for end in (low, high))
-        seen = value * (draws or 0) >= 1
-        evidence[:] = np.where(seen, Evidence.MODELLED.slug, Evidence.EXTRAPOLATED.slug)
+        flips_seen = value * (draws or 0) >= 1
+        evidence[:] = np.where(flips_seen, Evidence.MODELLED.slug, Evidence.EXTRAPOLATED.slug)
     if score == "monte_carlo":
         evidence[:] = Evidence.COUNTED.slug
     if score == "input_margin":
@@ -274,10 +275,10 @@ def _rows(
 
 
 def _values(
-    score: str, distance: np.ndarray, given: Any, votes: dict[float, np.ndarray], rng: np.random.Generator
+    score: str, distance: np.ndarray, parameters: Any, votes: dict[float, np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, Any]:
-    """Values of one score and the half-width of their intervals."""
-    sigma, draws, unit = given.get("sigma"), given.get("draws"), _UNIT.get(str(given.get("norm")), 30.0)
+    """Return values of one score and the half-width of their intervals."""
+    sigma, draws, unit = parameters.get("sigma"), parameters.get("draws"), _UNIT.get(str(parameters.get("norm")), 30.0)
     if score == "input_margin":
         return distance * unit, 0.0
     if score in ("max_probability", "probability_margin", "entropy"):
@@ -291,50 +292,50 @@ def _values(
         flipped = (votes[sigma][:, :draws] < norm.sf(reach(distance, sigma))[:, None]).mean(axis=1)
         return flipped, 2.6 * np.sqrt(flipped * (1 - flipped) / draws) + 5.3 / draws
     spread = 0.5 / np.sqrt(draws) if draws else 0.0
-    seen = reach(distance, sigma) + _BIAS.get(score, 0.0) + spread * rng.standard_normal(distance.size)
-    return norm.sf(seen), 2.6 * spread * norm.pdf(seen)
+    margin = reach(distance, sigma) + _BIAS.get(score, 0.0) + spread * rng.standard_normal(distance.size)
+    return norm.sf(margin), 2.6 * spread * norm.pdf(margin)
 
 
 def _counterexamples(scores: list[pa.Table], predicted: np.ndarray, recipe: Recipe) -> pa.Table:
-    """For every finite input margin the next class, its image and what stands for the difference from the point's."""
+    """Return the next class, its image and one of the difference from the point's for every finite input margin."""
     near = _inputs(recipe, 3)
     rows = [
         {
-            "point": one["point"],
-            "score": one["score"],
-            "parameters": one["parameters"],
+            "point": scored["point"],
+            "score": scored["score"],
+            "parameters": scored["parameters"],
             "predicted": (predicted[row] + 1) % recipe.classes,
             "image": _image(recipe, predicted[row], PICTURES + row % PICTURES),
             "difference": _image(recipe, predicted[row], 2 * PICTURES + row % PICTURES),
             "input": near[row],
         }
         for part in scores
-        for row, one in enumerate(part.to_pylist())
-        if one["score"] == "input_margin" and one["value"] is not None and np.isfinite(one["value"])
+        for row, scored in enumerate(part.to_pylist())
+        if scored["score"] == "input_margin" and scored["value"] is not None and np.isfinite(scored["value"])
     ]
     return pa.Table.from_pylist(rows, schema=COUNTEREXAMPLES)
 
 
 def _inputs(recipe: Recipe, stream: int) -> list[bytes | None]:
-    """An input for every point, as a run keeps it; None where inputs are images."""
+    """Return an input for every point, as a run keeps it; None where inputs are images."""
     rng = np.random.default_rng([recipe.seed, stream])
     numbers = rng.random((recipe.points, recipe.features), dtype=np.float32)
-    return [one.tobytes() if recipe.features else None for one in numbers]
+    return [row.tobytes() if recipe.features else None for row in numbers]
 
 
 def _image(recipe: Recipe, number: int, which: int) -> bytes | None:
-    """One of the pictures of a class, where inputs are images."""
+    """Return a picture of a class, where inputs are images."""
     return picture(int(number), which) if recipe.images and not recipe.features else None
 
 
 def reach(distance: np.ndarray, sigma: float) -> np.ndarray:
-    """How many deviations of the noise the boundary is away; with much noise, on the far side."""
+    """Return the distance of the boundary in deviations of the noise; with much noise, on the far side."""
     return distance / sigma - 3.0 * sigma
 
 
 @cache
 def picture(number: int, which: int) -> bytes:
-    """A PNG of 32x32 pixels in blocks of colours, drawn once in a process."""
+    """Return a PNG of 32x32 pixels in blocks of colours, drawn once in a process."""
     sink = io.BytesIO()
     blocks = np.random.default_rng([number, which]).integers(0, 256, (4, 4, 3), dtype=np.uint8)
     Image.fromarray(blocks.repeat(8, 0).repeat(8, 1)).save(sink, format="PNG")
@@ -342,57 +343,57 @@ def picture(number: int, which: int) -> bytes:
 
 
 def score_record(score: str, parameters: Mapping[str, Any], /, **changes: Any) -> ScoreRecord:
-    """What a run records of a score of the catalogue, under the given parameters, with some fields changed."""
+    """Return the record of a score of the catalogue with these parameters, with some fields changed."""
     kind, label = CATALOGUE.get(score), score_label(score, parameters)
     if kind is None:
-        made: dict[str, Any] = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
-        made |= {"title": score, "reference": ""}
-        return ScoreRecord(**made | changes)
-    known = {one.name for one in fields(kind)} - {"noise"}
-    given: dict[str, Any] = {"limit": None} if "limit" in known else {}
-    given |= {name: value for name, value in parameters.items() if name in known}
+        facts: dict[str, Any] = {"score": score, "parameters": dict(parameters), "label": label, "quantity": score}
+        facts |= {"title": score, "reference": ""}
+        return ScoreRecord(**facts | changes)
+    names = {field.name for field in fields(kind)} - {"noise"}
+    settings: dict[str, Any] = {"limit": None} if "limit" in names else {}
+    settings |= {name: value for name, value in parameters.items() if name in names}
     family = parameters.get("noise", "gaussian")
     if family in FAMILIES and issubclass(kind, NoiseScore):
-        given["noise"] = FAMILIES[family](given.pop("sigma"))
+        settings["noise"] = FAMILIES[family](settings.pop("sigma"))
     elif family not in FAMILIES:
         changes = {"noise": NoiseRecord(explanation=family, isotropic=False)} | changes
-    return replace(describe_score(kind(**given)), **({"parameters": dict(parameters), "label": label} | changes))
+    return replace(describe_score(kind(**settings)), **({"parameters": dict(parameters), "label": label} | changes))
 
 
 def with_scores(table: Table, scores: Iterable[ScoreRecord]) -> Table:
-    """`table` with other scores on its record."""
+    """Return `table` with other scores on its record."""
     return replace(table, record=replace(table.record, scores=tuple(scores)))
 
 
 def without_score(table: Table, *names: str) -> Table:
-    """`table` without some scores."""
-    kept = pa.array([score not in names for score in table.scores["score"].to_pylist()], pa.bool_())
-    bare = replace(table, scores=table.scores.filter(kept))
-    return with_scores(bare, (one for one in table.record.scores if one.score not in names))
+    """Return `table` without some scores."""
+    mask = pa.array([score not in names for score in table.scores["score"].to_pylist()], pa.bool_())
+    bare = replace(table, scores=table.scores.filter(mask))
+    return with_scores(bare, (score for score in table.record.scores if score.score not in names))
 
 
 def first_points(table: Table, count: int) -> Table:
-    """The first points of `table` only."""
+    """Return `table` with its first points only."""
     points = table.points.slice(0, count)
     ids = set(points["point"].to_pylist())
-    kept = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
-    return replace(table, points=points, scores=table.scores.filter(kept))
+    mask = pa.array([point in ids for point in table.scores["point"].to_pylist()], pa.bool_())
+    return replace(table, points=points, scores=table.scores.filter(mask))
 
 
 def with_model(table: Table, **changes: Any) -> Table:
-    """`table` with some facts of its model changed."""
+    """Return `table` with some facts of its model changed."""
     return replace(table, record=replace(table.record, model=replace(table.record.model, **changes)))
 
 
-def _record(recipe: Recipe, scores: Sequence[ScoreRecord], right: list[bool | None]) -> RunRecord:
+def _record(recipe: Recipe, scores: Sequence[ScoreRecord], correct: list[bool | None]) -> RunRecord:
     names = recipe.class_names or (CLASS_NAMES[: recipe.classes] if recipe.classes <= len(CLASS_NAMES) else None)
     command = ("brittle", "score", "--model", "models:cnn", "--data", "cifar10", "--sigma", "0.05,0.1,0.25")
     account = Account(
         points=recipe.points,
         failed=recipe.broken,
         failed_early=recipe.broken,
-        labelled=len(right) - right.count(None),
-        correct=right.count(True),
+        labelled=len(correct) - correct.count(None),
+        correct=correct.count(True),
         passes=1_234_567,
     )
     return RunRecord(

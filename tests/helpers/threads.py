@@ -1,4 +1,4 @@
-"""Threads that do one thing after another when they are told to."""
+"""Threads that run one task after another on request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from helpers.problems import small_network
 from torch import nn
 
 SOON = 0.2
-"""Seconds that a thread gets for what it must not be able to do."""
+"""Seconds for a task that a thread must not be able to finish."""
 
 LIMIT = 30.0
-"""Seconds that a thread gets for what it must be able to do."""
+"""Seconds for a task that a thread must be able to finish."""
 
 
 class Worker(ThreadPoolExecutor):
-    """A thread that does one thing after another when it is told to."""
+    """A thread that runs one task after another on request."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -26,7 +26,7 @@ class Worker(ThreadPoolExecutor):
 
 
 def with_dropout() -> nn.Sequential:
-    """A network in training mode, one layer of which is frozen."""
+    """Return a network in training mode with one frozen layer."""
     network = nn.Sequential(small_network(), nn.Dropout(0.5)).train()
     network[0][0].requires_grad_(False).eval()  # pyright: ignore[reportIndexIssue] a layer of a known kind
     return network

@@ -1,4 +1,4 @@
-"""The truth about a prediction under noise, from the network alone: every noisy copy by itself, in a batch of one.
+"""The truth about a prediction under noise, from the network alone: every noisy copy in a batch of one.
 
 Nothing here is shared with `brittle`: torch runs the network, numpy draws the noise, scipy gives the exact interval. A
 copy flips where the class of the clean input does not win alone: another class has a larger score, or as large a one.
@@ -18,22 +18,22 @@ from scipy import stats
 from torch import Tensor, nn
 
 Network = Callable[[Tensor], Tensor]
-"""From one input in a batch of one to its class scores."""
+"""Function from one input in a batch of one to its class scores."""
 
 CONFIDENCE = 0.999
-"""Of the truth's own interval."""
+"""Confidence of the truth's own interval."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What became of the noisy copies of one input.
+    """Counts of the noisy copies of one input.
 
     Attributes:
         predicted: the class of the clean input; -1 where it has NaN or infinite scores.
         tied: whether another class has as large a score at the clean input.
-        copies: noisy copies.
-        flips: those that lost the predicted class, ties among them.
-        lost: those with NaN or infinite scores, no flips.
+        copies: number of noisy copies.
+        flips: number of copies that lost the predicted class, ties among them.
+        lost: number of copies with NaN or infinite scores, no flips.
     """
 
     predicted: int
@@ -44,47 +44,47 @@ class Truth:
 
     @property
     def share(self) -> float:
-        """Flips among all copies."""
+        """Return the share of flips among all copies."""
         return self.flips / self.copies
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Clopper-Pearson interval of the flip probability, whatever became of the copies that were lost."""
-        least, _ = clopper_pearson(self.flips, self.copies, confidence)
-        _, most = clopper_pearson(self.flips + self.lost, self.copies, confidence)
-        return least, most
+        """Return the Clopper-Pearson interval of the flip probability, whatever the lost copies would be."""
+        lowest, _ = clopper_pearson(self.flips, self.copies, confidence)
+        _, highest = clopper_pearson(self.flips + self.lost, self.copies, confidence)
+        return lowest, highest
 
 
 @cache
 def clopper_pearson(flips: int, copies: int, confidence: float) -> tuple[float, float]:
-    """The exact interval of a share."""
+    """Return the exact interval of a share."""
     interval = stats.binomtest(flips, copies).proportion_ci(confidence, "exact")
     return float(interval.low), float(interval.high)
 
 
 def logits_of(scores: Tensor) -> Tensor:
-    """Class scores as they are, `[B, C]`."""
+    """Return class scores as they are, `[B, C]`."""
     return scores
 
 
 def one_logit(scores: Tensor) -> Tensor:
-    """Class scores of a network that returns the logit of class 1, `[B, 1]` to `[B, 2]`."""
+    """Return class scores of a network that returns the logit of class 1, `[B, 1]` to `[B, 2]`."""
     return torch.cat((torch.zeros_like(scores), scores), dim=1)
 
 
 def one_probability(scores: Tensor) -> Tensor:
-    """Class scores of a network that returns the probability of class 1, `[B, 1]` to `[B, 2]`."""
+    """Return class scores of a network that returns the probability of class 1, `[B, 1]` to `[B, 2]`."""
     return torch.cat((1 - scores, scores), dim=1)
 
 
 def label_sets(threshold: float | tuple[float, ...] = 0.0) -> Callable[[Tensor], Tensor]:
-    """From numbers of labels, `[B, L]`, that hold above a threshold, to class scores of the sets of labels, `[B, 2^L]`.
+    """Return a function from label numbers, `[B, L]`, that hold above a threshold, to scores of sets, `[B, 2^L]`.
 
     The score of a set is the sum of `z_j - t_j` over its labels less that over the others: the largest is that of the
     labels that hold, alone unless one is at its threshold. Bit `j` of a class is label `j`.
     """
 
-    def scores(found: Tensor) -> Tensor:
-        above = found.double() - torch.as_tensor(threshold, dtype=torch.float64)
+    def scores(numbers: Tensor) -> Tensor:
+        above = numbers.double() - torch.as_tensor(threshold, dtype=torch.float64)
         labels = torch.arange(above.shape[1])
         held = (torch.arange(2 ** above.shape[1])[:, None] >> labels & 1) * 2 - 1
         return above @ held.double().T
@@ -93,8 +93,8 @@ def label_sets(threshold: float | tuple[float, ...] = 0.0) -> Callable[[Tensor],
 
 
 def one_of_labels(label: int, threshold: float = 0.0) -> Callable[[Tensor], Tensor]:
-    """The same of one of the labels alone, `[B, L]` to `[B, 2]`."""
-    return lambda found: one_logit(found[:, label : label + 1].double() - threshold)
+    """Return the same function for one label alone, `[B, L]` to `[B, 2]`."""
+    return lambda numbers: one_logit(numbers[:, label : label + 1].double() - threshold)
 
 
 def alone(
@@ -113,8 +113,8 @@ def alone(
         build: makes the network.
         x: one input, `[*shape]`.
         sigma: standard deviation of the noise per coordinate.
-        copies: how many.
-        seed: of the noise.
+        copies: number of copies.
+        seed: seed of the noise.
         fresh: as for `of_copies`.
         meaning: likewise.
     """
@@ -137,10 +137,10 @@ def of_copies(
         x: one input, `[*shape]`.
         noisy: copies of it, `[copies, *shape]`.
         fresh: make the network anew for every copy, so that it has seen nothing before.
-        meaning: turns what the network returns, `[1, ...]`, into class scores.
+        meaning: turns the output of the network, `[1, ...]`, into class scores.
 
     Returns:
-        what became of them.
+        the counts of the copies.
     """
     copies, network = len(noisy), _evaluating(build)
     with torch.no_grad():
@@ -161,12 +161,12 @@ def _evaluating(build: Callable[[], Network]) -> Network:
 
 
 def _readable(scores: Tensor) -> Tensor:
-    """Whether each row says which class wins, `[B]`."""
+    """Return whether each row says which class wins, `[B]`."""
     return ~(scores.isnan() | scores.isposinf()).any(dim=1) & ~scores.isneginf().all(dim=1)
 
 
 def _wins(scores: Tensor, predicted: int) -> Tensor:
-    """Whether each row has its largest score at the predicted class only, `[B]`."""
-    others = scores.clone()
-    others[:, predicted] = -torch.inf
-    return scores[:, predicted] > others.amax(dim=1)
+    """Return whether each row has its largest score at the predicted class only, `[B]`."""
+    rivals = scores.clone()
+    rivals[:, predicted] = -torch.inf
+    return scores[:, predicted] > rivals.amax(dim=1)

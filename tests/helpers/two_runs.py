@@ -1,4 +1,4 @@
-"""Two runs over the same points, alike but for what is told."""
+"""Two runs over the same points that differ in a known way."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def run(**recipe: Any) -> Table:
 
 
 def two_runs() -> tuple[Table, Table]:
-    """The second run is a little more robust; its margins and Laplacians are known."""
-    first, second = with_laplacian(run(), 0), with_laplacian(run(), 1)
-    second = with_value(second, "logit_margin", values(first, "logit_margin") + noise(2) + 0.3)  # pyright: ignore[reportArgumentType] an array is a sequence
-    return first, replace(second, points=with_column(second, "correct", [row % 7 != 0 for row in range(POINTS_MADE)]))
+    """Return two runs; the second is a little more robust, with known margins and Laplacians."""
+    before, second = with_laplacian(run(), 0), with_laplacian(run(), 1)
+    second = with_value(second, "logit_margin", values(before, "logit_margin") + noise(2) + 0.3)  # pyright: ignore[reportArgumentType] an array is a sequence
+    return before, replace(second, points=with_column(second, "correct", [row % 7 != 0 for row in range(POINTS_MADE)]))
 
 
 def noise(seed: int, points: int = POINTS_MADE) -> np.ndarray:
@@ -41,7 +41,7 @@ def values(table: Table, label: str) -> np.ndarray:
 
 
 def with_laplacian(table: Table, seed: int) -> Table:
-    """`table` with Laplacians of either sign."""
+    """Return `table` with Laplacians of either sign."""
     return with_score(table, "laplacian", noise(seed, len(table.points)) * (1.0 + seed), {"method": "auto"})
 
 
@@ -51,7 +51,7 @@ def with_column(table: Table, name: str, content: Sequence[Any]) -> pa.Table:
 
 
 def renamed(table: Table, prefix: str = "copy-") -> Table:
-    """`table` with other ids."""
+    """Return `table` with other ids."""
     parts = []
     for part in (table.points, table.scores):
         ids = pa.array([prefix + point for point in part["point"].to_pylist()])

@@ -83,14 +83,14 @@ KINDS: dict[str, Callable[[], nn.Module]] = {
 
 
 def network(kind: str, dtype: torch.dtype = torch.float32, seed: int = 0, gain: float = 1.0) -> nn.Module:
-    """A network of `KINDS` with random weights, in evaluation mode; statistics of batch norm are those of noise."""
+    """Return a network of `KINDS` with random weights, in evaluation mode, and batch statistics of noise."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = KINDS[kind]()
-        made.train()
+        built = KINDS[kind]()
+        built.train()
         with torch.no_grad():
-            made(torch.rand(64, *SHAPE))
-            for parameter in made.parameters():
+            built(torch.rand(64, *SHAPE))
+            for parameter in built.parameters():
                 if parameter.dim() > 1:
                     parameter.mul_(gain)
-    return made.to(dtype).eval()
+    return built.to(dtype).eval()

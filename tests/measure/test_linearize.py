@@ -1,4 +1,4 @@
-"""Logits and Gram: those of the Jacobian, in blocks, over noise, and with the nearest classes alone."""
+"""Logits and Gram matrix: those of the Jacobian, in blocks, over noise, and with the nearest classes alone."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def test_above_100_classes_the_nearest_are_kept() -> None:
     linear = brittle.linearize(classifier, x)
     assert linear.gram.shape == (COUNT, KEPT_CLASSES + 1, KEPT_CLASSES + 1)
     assert linear.logits.shape == (COUNT, 101)
-    kept = linear.logits.gather(1, linear.classes).amin(dim=1)
-    assert bool(((linear.logits > kept[:, None]).sum(1) == KEPT_CLASSES).all())
+    smallest_kept = linear.logits.gather(1, linear.classes).amin(dim=1)
+    assert bool(((linear.logits > smallest_kept[:, None]).sum(1) == KEPT_CLASSES).all())
     everything = brittle.linearize(classifier, x, classes=100)
     assert everything.gram.shape == (COUNT, 101, 101)
 
 
-def test_what_is_left_out_only_lowers_the_number_and_is_said() -> None:
+def test_omitted_classes_only_lower_the_value_and_set_a_status() -> None:
     classifier = brittle.Classifier(linear_network(120, 40))
     x = inputs(COUNT, (40,), dtype=torch.float64)
     clean = clean_of(classifier, x)
-    some, all_of_them = Taylor(0.05), Taylor(0.05, classes=119)
-    measured = take(plan([some, all_of_them]), classifier, clean)
-    few, full = some.estimate(measured, 0.99), all_of_them.estimate(measured, 0.99)
-    assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in few.status.tolist()}
-    assert bool((few.value <= full.value + 1e-3).all())
+    default, complete = Taylor(0.05), Taylor(0.05, classes=119)
+    measured = take(plan([default, complete]), classifier, clean)
+    lower, full = default.estimate(measured, 0.99), complete.estimate(measured, 0.99)
+    assert {"classes_kept"} == {brittle.estimate.Status(code).slug for code in lower.status.tolist()}
+    assert bool((lower.value <= full.value + 1e-3).all())
 
 
 SIZE, CLASSES = 6, 3
@@ -82,14 +82,14 @@ class Quadratic(nn.Module):
         return torch.einsum("bi,kij,bj->bk", x, self.bends, x) + x @ self.slopes.mT
 
     def covariance(self, point: Tensor, covariance: Tensor) -> Tensor:
-        """Of the logits over normal noise around a point: `u^T S v + 2 tr(A S B S)` with `u`, `v` the gradients."""
+        """Return the logits' covariance over normal noise: `u^T S v + 2 tr(A S B S)`, `u`, `v` the gradients."""
         gradients = 2 * self.bends @ point + self.slopes
         turned = self.bends @ covariance
         return gradients @ covariance @ gradients.mT + 2 * torch.einsum("kij,lji->kl", turned, turned)
 
 
 def over_replicates(network: nn.Module, point: Tensor, noise: Noise, draws: int, antithetic: bool) -> Linearization:
-    """Linearisations at one point, each with draws of its own."""
+    """Return linearisations at one point, each with its own draws."""
     return brittle.linearize(
         brittle.Classifier(network, bounds=(-99, 99)), point.expand(2000, -1).clone(), noise=noise, draws=draws,
         antithetic=antithetic,
@@ -104,37 +104,37 @@ FACTOR = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(1), dty
 def test_quadratic_logits_have_their_covariance_in_the_mean(noise: Noise, draws: int, antithetic: bool) -> None:
     """The mean over 2,000 replicates lies within 5 standard errors of the truth; a right one fails once in 1e5."""
     network, point = Quadratic(), inputs(1, (SIZE,), dtype=torch.float64)[0]
-    found = over_replicates(network, point, noise, draws, antithetic)
-    assert found.quadratic_gram is not None
-    by_replicate = found.quadratic_gram * noise.sigma**2
+    linear = over_replicates(network, point, noise, draws, antithetic)
+    assert linear.quadratic_gram is not None
+    by_replicate = linear.quadratic_gram * noise.sigma**2
     metric = FACTOR @ FACTOR.mT if isinstance(noise, FactorGaussian) else torch.eye(SIZE, dtype=torch.float64)
     truth = network.covariance(point, noise.sigma**2 * metric)
     error = by_replicate.std(dim=0) / len(by_replicate) ** 0.5
     assert bool(((by_replicate.mean(0) - truth).abs() <= 5 * error).all())
-    left_out = (found.gram.mean(0) * noise.sigma**2 - truth).diagonal().abs()
+    left_out = (linear.gram.mean(0) * noise.sigma**2 - truth).diagonal().abs()
     assert bool((left_out > 20 * error.diagonal()).all()) or not antithetic
 
 
 @pytest.mark.parametrize(("draws", "antithetic"), [(2, True), (4, True), (3, False)])
 @pytest.mark.parametrize("sigma", [0.2, 5.0])
-def test_it_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float) -> None:
+def test_the_quadratic_gram_is_positive_semidefinite(draws: int, antithetic: bool, sigma: float) -> None:
     """Far from the point the gradients of different draws often point apart, and their products alone are negative."""
     x = inputs(50, dtype=torch.float64)
     classifier = brittle.Classifier(small_network(dtype=torch.float64))
-    found = brittle.linearize(classifier, x, noise=Gaussian(sigma), draws=draws, antithetic=antithetic)
-    assert found.quadratic_gram is not None
-    eigenvalues = torch.linalg.eigvalsh(found.quadratic_gram)
+    linear = brittle.linearize(classifier, x, noise=Gaussian(sigma), draws=draws, antithetic=antithetic)
+    assert linear.quadratic_gram is not None
+    eigenvalues = torch.linalg.eigvalsh(linear.quadratic_gram)
     assert bool((eigenvalues[..., 0] >= -1e-12 * eigenvalues[..., -1]).all())
 
 
-def test_copies_in_small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_passes_change_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the Jacobians of all copies do not fit, fewer are taken together; the numbers are the same."""
     classifier, x = small_classifier(), inputs(COUNT)
     needs = [Linearize(noise=Gaussian(SIGMA), draws=draws) for draws in (20, 4)] + [Linearize()]
-    whole = take(needs, classifier, clean_of(classifier, x))
+    together = take(needs, classifier, clean_of(classifier, x))
     monkeypatch.setattr("brittle.measure.linearize.JACOBIAN_NUMBERS", 3 * 4 * 36)
     parts = take(needs, classifier, clean_of(classifier, x))
     for need in needs:
         for name in ("gram", "quadratic_gram", "logits") if need.draws else ("gram", "logits"):
-            one, other = getattr(whole[need], name), getattr(parts[need], name)
-            assert torch.allclose(one, other, rtol=1e-5, atol=1e-5)
+            expected, actual = getattr(together[need], name), getattr(parts[need], name)
+            assert torch.allclose(expected, actual, rtol=1e-5, atol=1e-5)

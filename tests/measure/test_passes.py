@@ -1,4 +1,4 @@
-"""What measurements cost: what they declare, what their results say, and what the classifier really spent."""
+"""Costs of measurements: declared, reported by their results, and counted by the classifier."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from brittle.scores import FirstOrderMargin, Score, Taylor, TaylorMVS
 from brittle.scores.base import clean_status, finish
 
 COUNT = 4
-VARYING = (Nearest, SampleUntil, RareFlips, Certified)  # whose cost is an average
+VARYING = (Nearest, SampleUntil, RareFlips, Certified)  # their declared cost is an average
 NEEDS = plan(EXAMPLES)
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What the cost of a measurement depends on."""
+    """The traits of a network that the cost of a measurement depends on."""
 
     classes: int
     dimension: int
@@ -68,45 +68,45 @@ NETWORKS = {
 
 
 def take_alone(classifier: brittle.Classifier, need: Measurement) -> tuple[Clean, dict[Measurement, Any], Passes]:
-    """The clean pass that a measurement asks for, its result, and what it spent beyond that pass."""
+    """Return the clean pass that a measurement needs, its results, and its passes beyond that one."""
     ids = [str(number) for number in range(COUNT)]
     clean = look(classifier, inputs(COUNT), ids, 0, differentiate=need.uses_graph, observe=need.uses_features)
     before = (classifier.forward_passes, classifier.backward_passes)
-    taken = take([need], classifier, clean)
-    spent = Passes(classifier.forward_passes - before[0], classifier.backward_passes - before[1])
-    return clean, taken, spent
+    results = take([need], classifier, clean)
+    passes = Passes(classifier.forward_passes - before[0], classifier.backward_passes - before[1])
+    return clean, results, passes
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("need", NEEDS, ids=str)
-def test_results_say_what_was_spent_and_the_cost_was_declared(need: Measurement, network: str) -> None:
+def test_results_report_the_declared_passes(need: Measurement, network: str) -> None:
     build, traits = NETWORKS[network]
-    clean, taken, spent = take_alone(build(), need)
-    said = passes_of(taken, clean)
-    assert int(said.sum()) == spent.total
+    clean, results, passes = take_alone(build(), need)
+    reported = passes_of(results, clean)
+    assert int(reported.sum()) == passes.total
     declared = need.cost(traits)
     if isinstance(need, VARYING):
         assert declared.total > 0
     else:
-        assert (spent.forward, spent.backward) == (COUNT * declared.forward, COUNT * declared.backward)
-        assert said.tolist() == [declared.total] * COUNT
+        assert (passes.forward, passes.backward) == (COUNT * declared.forward, COUNT * declared.backward)
+        assert reported.tolist() == [declared.total] * COUNT
 
 
 @pytest.mark.parametrize("need", [need for need in NEEDS if need.differentiates], ids=str)
-def test_what_is_said_to_differentiate_goes_backward(need: Measurement) -> None:
+def test_measurements_that_differentiate_go_backward(need: Measurement) -> None:
     assert take_alone(smooth_classifier(), need)[2].backward > 0
 
 
 @pytest.mark.parametrize("need", [need for need in NEEDS if not need.differentiates], ids=str)
-def test_what_is_said_not_to_differentiate_runs_without_gradients(need: Measurement) -> None:
+def test_measurements_that_do_not_differentiate_go_forward_only(need: Measurement) -> None:
     classifier, attempts = small_classifier(), []
     classifier.gradient = lambda *a, **k: attempts.append(a) or torch.zeros_like(a[1])  # type: ignore[method-assign]
     take_alone(classifier, need)
     assert not attempts
 
 
-def test_features_of_a_pass_of_their_own_are_counted() -> None:
+def test_a_separate_pass_for_features_is_counted() -> None:
     classifier = small_classifier()
     need = next(need for need in NEEDS if need.uses_features and not need.differentiates)
     clean = look(classifier, inputs(COUNT), [str(number) for number in range(COUNT)], 0)
@@ -115,13 +115,13 @@ def test_features_of_a_pass_of_their_own_are_counted() -> None:
 
 
 @pytest.mark.parametrize("need", [Forward(True), Sample(Gaussian(0.1), 8, probability=True)], ids=str)
-def test_an_estimator_is_asked_once_more_for_its_probability(need: Measurement) -> None:
+def test_probabilities_of_an_estimator_cost_one_more_pass(need: Measurement) -> None:
     bayes = pytest.importorskip("sklearn.naive_bayes").GaussianNB()
     x = inputs(COUNT).flatten(1).numpy()
-    clean, taken, spent = take_alone(brittle.Classifier(bayes.fit(x, [0, 1] * (COUNT // 2))), need)
+    clean, results, passes = take_alone(brittle.Classifier(bayes.fit(x, [0, 1] * (COUNT // 2))), need)
     declared = need.cost(Traits(2, x.shape[1], True, "it is no network", own_probability=True))
-    assert passes_of(taken, clean).tolist() == [declared.total] * COUNT
-    assert spent.total == COUNT * declared.total
+    assert passes_of(results, clean).tolist() == [declared.total] * COUNT
+    assert passes.total == COUNT * declared.total
 
 
 def test_a_sweep_over_sigma_costs_one_jacobian() -> None:
@@ -139,7 +139,7 @@ def test_a_sweep_over_sigma_costs_one_jacobian() -> None:
 
 @dataclass(frozen=True)
 class Silent(Measurement):
-    """Two more passes of the points, of which the result does not speak."""
+    """Two more passes of the points that the result does not report."""
 
     differentiates: ClassVar[bool] = False
 
@@ -149,19 +149,19 @@ class Silent(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Silent], classifier: brittle.Classifier, clean: Clean) -> list[Tensor]:
         with torch.no_grad():
-            found = classifier(clean.inputs) + classifier(clean.inputs)
-        return [found for _ in needs]
+            logits = classifier(clean.inputs) + classifier(clean.inputs)
+        return [logits for _ in needs]
 
 
 def margin_of(self: Score, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-    """The clean margin, said to be of three passes."""
+    """Return the clean margin, reported as three passes."""
     clean = measured[Forward()]
     top = clean.logits.double().topk(2, dim=1).values
     margin = top[:, 0] - top[:, 1]
     return finish(margin, margin, margin, clean_status(clean), 3)
 
 
-def test_passes_that_no_result_speaks_of_are_counted() -> None:
+def test_passes_that_no_result_reports_are_counted() -> None:
     outside = said(needs=(Forward(), Silent()), estimate=margin_of)()
     table = brittle.score(small_classifier(), inputs(5), [outside], skip_doctor=True)
     assert sum(table.points["passes"].to_pylist()) == 15

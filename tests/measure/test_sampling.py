@@ -1,4 +1,4 @@
-"""Votes of noisy copies, as many for every point: what counts as a flip, and budgets of one stream."""
+"""Votes of the same number of noisy copies for every point: the definition of a flip, and budgets of one stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from brittle.scores import MMSE, MMSEMVS, Moments, MonteCarlo, Shrinkage
 
 @pytest.mark.parametrize("level", [0.0, torch.nan], ids=["tie", "NaN"])
 def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
-    """All logits are one number wherever an input has left [0, 1], as every noisy copy of corners of it has."""
+    """All logits are one number outside [0, 1], where every noisy copy of its corners lies."""
 
     def levelled(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         outside = ((x < 0) | (x > 1)).flatten(1).any(dim=1)
@@ -35,7 +35,7 @@ def test_a_copy_that_votes_for_no_class_is_a_flip(level: float) -> None:
 @pytest.mark.parametrize(
     "kind", [partial(MonteCarlo, limit=None), Moments, partial(Shrinkage, limit=None), MMSE, MMSEMVS]
 )
-def test_smaller_budgets_are_read_off_on_the_way(kind) -> None:
+def test_smaller_budgets_share_the_copies_of_larger_ones(kind) -> None:
     budgets = (6, 40)
     classifier = small_classifier()
     scores = [kind(SIGMA, draws=draws) for draws in budgets]
@@ -43,8 +43,8 @@ def test_smaller_budgets_are_read_off_on_the_way(kind) -> None:
     together = classifier.passes
     for score in scores:
         alone = take(plan([score]), classifier, clean_of(classifier, inputs(COUNT)))
-        one, other = (score.estimate(results, 0.99).value for results in (measured, alone))
-        assert torch.allclose(one, other, atol=1e-6)
+        shared, single = (score.estimate(results, 0.99).value for results in (measured, alone))
+        assert torch.allclose(shared, single, atol=1e-6)
     assert together == int(scores[-1].estimate(measured, 0.99).passes[0]) * COUNT
 
 
@@ -79,5 +79,5 @@ def test_copies_are_as_fine_as_the_model(dtype: torch.dtype) -> None:
     x = torch.tensor([[base]], dtype=dtype)
     assert float(x) == base
     score = MonteCarlo(sigma=sigma, draws=1000, limit=None)
-    found = score(brittle.Classifier(network, bounds=None), x, confidence=0.9999)
-    assert float(found.low) < stats.norm.sf(gap / sigma) < float(found.high)
+    estimate = score(brittle.Classifier(network, bounds=None), x, confidence=0.9999)
+    assert float(estimate.low) < stats.norm.sf(gap / sigma) < float(estimate.high)

@@ -11,21 +11,21 @@ from torch import Tensor
 from brittle.measure.noisy_margins import Votes
 
 
-def voted(row: list[float]) -> int | None:
-    """The class whose logit is larger than every other."""
+def vote_of(row: list[float]) -> int | None:
+    """Return the class whose logit is larger than every other."""
     alone = all(map(math.isfinite, row)) and row.count(max(row)) == 1
     return row.index(max(row)) if alone else None
 
 
-def counted(logits: Tensor) -> Tensor:
+def count_votes(logits: Tensor) -> Tensor:
     points, units, members, classes = logits.shape
-    found = torch.zeros(points, classes, members, dtype=torch.int64)
+    counts = torch.zeros(points, classes, members, dtype=torch.int64)
     for point in range(points):
         for unit in range(units):
-            votes = [voted(logits[point, unit, member].tolist()) for member in range(members)]
-            for one in {*votes} - {None}:
-                found[point, one, votes.count(one) - 1] += 1
-    return found
+            votes = [vote_of(logits[point, unit, member].tolist()) for member in range(members)]
+            for choice in {*votes} - {None}:
+                counts[point, choice, votes.count(choice) - 1] += 1
+    return counts
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -40,4 +40,4 @@ def test_each_copy_votes_for_its_largest_logit(members: int, kind: str) -> None:
             logits[torch.rand(logits.shape, generator=drawn) < 0.1] = torch.nan
             logits[torch.rand(logits.shape, generator=drawn) < 0.1] = torch.inf
         predicted = torch.randint(3, (5,), generator=drawn)
-        assert torch.equal(Votes.of(logits, predicted).classes, counted(logits))
+        assert torch.equal(Votes.of(logits, predicted).classes, count_votes(logits))

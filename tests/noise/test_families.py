@@ -1,4 +1,4 @@
-"""Noise families: draws have the covariance that is said, depend on the point alone, and keep what is promised."""
+"""Noise families: draws have the declared covariance, depend on the point alone, and keep their promises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS: list[Noise] = [
     DiagonalGaussian(SIGMA, torch.linspace(0.0, 2.0, SIZE)),
     FactorGaussian(SIGMA, ROOT[:, :3]),
 ]
-each = pytest.mark.parametrize("noise", KINDS, ids=lambda noise: noise.name)
+all_kinds = pytest.mark.parametrize("noise", KINDS, ids=lambda noise: noise.name)
 noise_scores = pytest.mark.parametrize(
     "kind", [kind for kind in CATALOGUE.values() if issubclass(kind, NoiseScore)], ids=lambda kind: kind.name
 )
@@ -43,23 +43,23 @@ def draws(noise: Noise, count: int) -> Tensor:
 
 
 @pytest.mark.every_other
-@each
+@all_kinds
 def test_sampler_has_the_covariance_of_the_action(noise: Noise) -> None:
-    """With 20,000 draws an entry is off by more than 6 standard errors once in 1e7 runs; the seed is fixed."""
-    found = draws(noise, DRAWS).double()
+    """An entry is off by more than 6 standard errors of 20,000 draws once in 1e7 runs; the seed is fixed."""
+    sample = draws(noise, DRAWS).double()
     expected = noise.sigma**2 * noise.covariance(torch.eye(SIZE, dtype=torch.float64))
     largest = float(expected.diagonal().max())
-    assert torch.allclose(found.mean(0), torch.zeros(SIZE, dtype=torch.float64), atol=6 * (largest / DRAWS) ** 0.5)
-    assert torch.allclose(found.T @ found / DRAWS, expected, atol=6 * largest * (6.0 / DRAWS) ** 0.5)
+    assert torch.allclose(sample.mean(0), torch.zeros(SIZE, dtype=torch.float64), atol=6 * (largest / DRAWS) ** 0.5)
+    assert torch.allclose(sample.T @ sample / DRAWS, expected, atol=6 * largest * (6.0 / DRAWS) ** 0.5)
 
 
 @pytest.mark.parametrize(
     ("noise", "size"),
-    [(one, size) for one in KINDS for size in ((40, 48) if one.name in FAMILIES else (SIZE,))],
-    ids=lambda one: getattr(one, "name", str(one)),
-)  # fewer than 16 numbers at a time are drawn alike in both dtypes
+    [(noise, size) for noise in KINDS for size in ((40, 48) if noise.name in FAMILIES else (SIZE,))],
+    ids=lambda value: getattr(value, "name", str(value)),
+)  # below 16 numbers both dtypes draw the same numbers
 def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, size: int) -> None:
-    """Not on the batch, on how many are asked for, on those before, or on the default dtype."""
+    """Not on the batch, the number of draws at a time, earlier draws, or the default dtype."""
     together = stream(noise, "a", "b", size=size).draw(6)
     assert not torch.equal(together[0], together[1])
     assert not torch.equal(stream(noise, "a", size=size, seed=1).draw(6)[0], together[0])
@@ -78,7 +78,7 @@ def test_draws_depend_on_the_point_and_their_number_alone(noise: Noise, size: in
 
 @pytest.mark.parametrize("size", [40, 48])
 def test_normal_draws_are_those_of_double_precision(size: int) -> None:
-    """In single precision whole blocks of 16 numbers are written in place: a way of their own to the same draws."""
+    """Single precision writes whole blocks of 16 numbers in place, another path to the same draws."""
     kinds = (torch.float32, torch.float64)
     single, double = (Stream(Gaussian(SIGMA), torch.zeros(1, size, dtype=kind), ["a"], 0, "test") for kind in kinds)
     for count in (2, 3):
@@ -93,17 +93,17 @@ def test_sphere_and_ball_are_uniform_in_radius() -> None:
     assert float((radius < 0.5).double().mean()) == pytest.approx(2.0**-SIZE, abs=0.0053)
 
 
-def test_wrong_sizes_are_said() -> None:
+def test_a_wrong_size_is_an_error() -> None:
     with pytest.raises(ParameterError, match="the scale has 3 coordinates, the input 6"):
         draws(DiagonalGaussian(SIGMA, torch.ones(3)), 1)
 
 
-# Families of one's own: what they promise is looked at, and a broken promise is named.
+# Custom families: their promises are checked, and a broken promise is named.
 
 
 @dataclass(frozen=True)
 class Inherited(Gaussian):
-    """Other draws below the covariance of another family: `K` is half the identity, and the family does not say so."""
+    """Other draws under the covariance of another family: `K` is half the identity, which it does not declare."""
 
     name: ClassVar[str] = "inherited"
     symmetric: ClassVar[bool] = True
@@ -113,38 +113,38 @@ class Inherited(Gaussian):
 
 
 @dataclass(frozen=True)
-class Said(Inherited):
-    """The same, with its covariance."""
+class Stated(Inherited):
+    """The same draws with their covariance."""
 
-    name: ClassVar[str] = "said"
+    name: ClassVar[str] = "stated"
 
     def covariance(self, vectors: Tensor) -> Tensor:
         return vectors * (torch.arange(vectors.shape[-1]) % 2)
 
 
-def of_draws(draw, **said: object) -> Noise:
-    """A family of its own with these draws, and what it says of them."""
-    body = {"name": "mine", "draw": lambda self, generator, size: draw(generator, size)} | said
+def make_family(draw, **declared: object) -> Noise:
+    """Make a custom family with these draws and declarations."""
+    body = {"name": "mine", "draw": lambda self, generator, size: draw(generator, size)} | declared
     return dataclass(frozen=True)(type("Mine", (Noise,), body))(SIGMA)
 
 
 @noise_scores
 def test_a_score_needs_covariance_and_pairs_or_does_without(kind: type[NoiseScore]) -> None:
-    """Whoever uses `K` refuses a family that does not say it; all others have the same numbers as if it did."""
-    skew = of_draws(odd_noises.three_values, covariance=identity)
+    """Scores that use `K` refuse a family that does not declare it; all others have the numbers of one that does."""
+    skew = make_family(odd_noises.three_values, covariance=identity)
     if kind.name in ("moments", "mmse", "mmse_mvs"):
         with pytest.raises(ParameterError, match=f"{kind.name} draws pairs"):
             kind(noise=skew)
     else:
         assert not kind.uses_pairs
     if kind.uses_covariance:
-        with pytest.raises(ParameterError, match=f"{kind.name} needs the covariance .* inherited says"):
+        with pytest.raises(ParameterError, match=f"{kind.name} needs the covariance .* inherited declares"):
             kind(noise=Inherited(SIGMA))
         return
     classifier = brittle.Classifier(linear_network(3, SIZE))
     x = inputs(2, (SIZE,), dtype=torch.float64)
-    silent, said = (estimate(classifier, x, kind(noise=one(SIGMA))) for one in (Inherited, Said))
-    assert torch.equal(silent.value, said.value)
+    silent, stated = (estimate(classifier, x, kind(noise=family(SIGMA))) for family in (Inherited, Stated))
+    assert torch.equal(silent.value, stated.value)
 
 
 def normal(generator: torch.Generator, size: int) -> Tensor:
@@ -171,23 +171,23 @@ BROKEN = {
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_family_that_breaks_its_promise(name: str) -> None:
-    draw, said, seen = BROKEN[name]
-    with pytest.raises(ParameterError, match=seen) as caught:
-        draws(of_draws(draw, **said), 1)
+def test_a_family_that_breaks_its_promise_is_refused(name: str) -> None:
+    draw, declared, message = BROKEN[name]
+    with pytest.raises(ParameterError, match=message) as caught:
+        draws(make_family(draw, **declared), 1)
     assert caught.value.code == "parameter"
 
 
 @pytest.mark.every_other
-@each
+@all_kinds
 @pytest.mark.parametrize("size", [SIZE, 600])
-def test_a_family_that_keeps_its_promise(noise: Noise, size: int) -> None:
+def test_a_family_that_keeps_its_promise_passes(noise: Noise, size: int) -> None:
     """The draws are fixed, so this cannot fail by chance."""
     if size == SIZE or noise.name in FAMILIES:
         check_promise(noise, size, torch.device("cpu"))
 
 
-def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
+def test_a_family_is_symmetric_where_its_draws_declare_it() -> None:
     class Other(Laplace):
         name = "other"
 
@@ -197,21 +197,22 @@ def test_a_family_is_symmetric_where_that_is_said_beside_its_draws() -> None:
     class Renamed(Laplace):
         name = "renamed"
 
-    assert [of_draws(normal, **said).is_symmetric for said in ({}, SYMMETRIC, {"normal": True})] == [False, True, True]
+    assert not make_family(normal).is_symmetric
+    assert all(make_family(normal, **declared).is_symmetric for declared in (SYMMETRIC, {"normal": True}))
     assert not Other(SIGMA).is_symmetric
     assert Renamed(SIGMA).is_symmetric
     assert not Inherited(SIGMA).normal
     assert all(noise.is_symmetric for noise in KINDS)
 
 
-def test_families_that_could_not_be_told_apart() -> None:
+def test_indistinguishable_families_are_refused() -> None:
     class Nameless(Inherited):
         name = ""
 
     class Called(Inherited):
         name = "gaussian"
 
-    class Beside(Said):
+    class Beside(Stated):
         name = "beside"
 
         def __init__(self, sigma: float, width: float) -> None:
@@ -225,25 +226,25 @@ def test_families_that_could_not_be_told_apart() -> None:
         MonteCarlo(noise=Beside(SIGMA, 2.0), limit=None)
 
 
-# What derives from a family of brittle does not have what that one's draws have.
+# A subclass of a family of brittle does not inherit the properties of its draws.
 
 POINTS, COPIES = 30, 100
 
 
-def held(noise: Noise, x: Any, truth: float) -> int:
-    """How many of 30 points hold the probability that the second number, 0.5 in all, changes its sign."""
+def count_covered(noise: Noise, x: Any, truth: float) -> int:
+    """Count the points whose interval covers `truth`, the probability that the second number, 0.5, changes its sign."""
     network = torch.nn.Linear(2, 2).eval()
     with torch.no_grad():
         network.weight.copy_(torch.tensor([[0.0, 1.0], [0.0, -1.0]]))
         network.bias.zero_()
     classifier = brittle.Classifier(network, bounds="none")
-    found = brittle.score(classifier, x, [MonteCarlo(noise=noise, draws=COPIES, limit=None)])["monte_carlo"]
-    return int(((found.low <= truth) & (found.high >= truth)).sum())
+    column = brittle.score(classifier, x, [MonteCarlo(noise=noise, draws=COPIES, limit=None)])["monte_carlo"]
+    return int(((column.low <= truth) & (column.high >= truth)).sum())
 
 
 @dataclass(frozen=True)
 class Mixed(Gaussian):
-    """Uncorrelated, each of variance 1: the first is 0 but for 10 or -10 in one of 100 draws, the others 1 or -1."""
+    """Uncorrelated coordinates of variance 1: the first is 10 or -10 in 1% of the draws, else 0, the others 1 or -1."""
 
     name: ClassVar[str] = "mixed"
     symmetric: ClassVar[bool] = True
@@ -255,10 +256,10 @@ class Mixed(Gaussian):
         return drawn
 
 
-def test_coordinates_that_are_not_alike_keep_their_places_where_some_stay() -> None:
-    """At 99% five of 30 points miss once in 2e5."""
+def test_unlike_coordinates_keep_their_places_where_some_stay() -> None:
+    """More than five of 30 intervals at 99% miss once in 2e5."""
     points = brittle.data.array_points(torch.full((POINTS, 2), 0.5), mask=torch.tensor([[0, 1]]).expand(POINTS, 2))
-    assert held(Mixed(1.0), points, 0.5) >= POINTS - 5
+    assert count_covered(Mixed(1.0), points, 0.5) >= POINTS - 5
 
 
 @dataclass(frozen=True, init=False)
@@ -269,20 +270,21 @@ class SwapAndShake(Swap):
         return super().apply(x, generator) + torch.randn(x.shape, generator=generator)
 
 
-def test_what_does_more_than_swap_moves_more_than_the_columns() -> None:
+def test_a_subclass_of_swap_may_move_more_than_the_columns() -> None:
     x = torch.full((POINTS, 2), 0.5) + 1e-4 * torch.rand(POINTS, 2)
-    assert held(SwapAndShake(0.2, x, torch.tensor([True, False])), x, 0.3085) >= POINTS - 5
+    assert count_covered(SwapAndShake(0.2, x, torch.tensor([True, False])), x, 0.3085) >= POINTS - 5
 
 
 def test_the_example_of_the_documentation() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "reference", "noise.md").read_text(encoding="utf-8")
-    (example,) = (one for one in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "class Stripes" in one)
-    found: dict = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (example,) = (block for block in blocks if "class Stripes" in block)
+    namespace: dict = {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        exec(compile(example, "docs/reference/noise.md", "exec", dont_inherit=True), found)
+        exec(compile(example, "docs/reference/noise.md", "exec", dont_inherit=True), namespace)
     setting = "noise=stripes, period=4, sigma=0.1)"
     taylor, moments = (
-        found["table"].frame(whole=True)[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")
+        namespace["table"].frame(whole=True)[f"{name}{setting}.p_robust"] for name in ("taylor(", "moments(draws=100, ")
     )
     assert float((taylor - moments).abs().max()) < 0.05

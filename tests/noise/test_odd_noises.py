@@ -1,6 +1,6 @@
-"""The law of the zoo under odd noises at a small price; `make test-hostile` spends more on each.
+"""Odd noises are refused or scored right, at a small price; `make test-hostile` spends more on each.
 
-A row counts as wrong where it misses in each of four runs, which happens to a sound one by chance at 1.5e-8; seeds are
+A row counts as wrong if it misses in each of four runs, which happens to a sound row with probability 1.5e-8; seeds are
 fixed.
 """
 
@@ -19,13 +19,13 @@ PLAN = hostile.Plan(probes=2, copies=150, draws=40, most_draws=40, gradient_draw
 @pytest.mark.parametrize("name", NOISES)
 def test_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(NOISES[name], PLAN)
-    assert verdict.lawful, verdict.said
+    assert verdict.lawful, verdict.summary
     assert verdict.compared or NOISES[name].refused
 
 
-def test_the_truth_of_another_noise_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the noise is called wrong, so the law can fail."""
-    right = NOISES["noise of two generators: own less torch's"]
-    less = replace(right, name="less", copies=lambda rng, x, sigma, count: right.copies(rng, x, sigma / 4, count))
+def test_the_truth_of_another_noise_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the noise counts as wrong, so the law can fail."""
+    noise = NOISES["noise of two generators: own less torch's"]
+    less = replace(noise, name="less", copies=lambda rng, x, sigma, count: noise.copies(rng, x, sigma / 4, count))
     monkeypatch.setitem(NOISES, "less", less)
     assert not hostile.examine(less, replace(PLAN, copies=300, draws=100, most_draws=100)).lawful

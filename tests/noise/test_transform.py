@@ -1,4 +1,4 @@
-"""Noise that is not added: single copies and right counts, and what a function may be."""
+"""Noise that is not added: single copies, right counts, and refused functions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from brittle.noise import Stream, Transform
 from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Shrinkage
 
 SURE = 1 - 1e-6
-"""Confidence of the intervals that are compared with the truth."""
+"""Confidence of the intervals in comparisons with the truth."""
 
 WEIGHTS = torch.tensor([0.5, 1.0, 2.0])
-"""How much each coordinate takes from the margin of the linear network."""
+"""Weights of the coordinates in the margin of the linear network."""
 
 RATE = 4.0
 
@@ -32,8 +32,8 @@ def exponential(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return x + torch.empty_like(x).exponential_(RATE, generator=generator)
 
 
-def falling() -> brittle.Classifier:
-    """Margin `2 - w x` of class 0 over class 1."""
+def falling_classifier() -> brittle.Classifier:
+    """Return a classifier with the margin `2 - w x` of class 0 over class 1."""
     network = torch.nn.Linear(3, 2)
     with torch.no_grad():
         network.weight.copy_(torch.stack((-WEIGHTS, torch.zeros(3))))
@@ -46,10 +46,10 @@ def points(number: int = 6) -> torch.Tensor:
 
 
 def flips_by_exponentials(margin: float) -> float:
-    """`P(w e > m)` for independent exponential numbers of one rate and distinct weights (hypoexponential)."""
+    """Return `P(w e > m)` for independent exponential numbers of one rate and distinct weights (hypoexponential)."""
     weights = (WEIGHTS / RATE).tolist()
     return sum(
-        math.exp(-margin / own) * math.prod(own / (own - other) for other in weights if other != own) for own in weights
+        math.exp(-margin / w) * math.prod(w / (w - other_w) for other_w in weights if other_w != w) for w in weights
     )
 
 
@@ -62,26 +62,27 @@ def flips_by_exponentials(margin: float) -> float:
     ],
     ids=["monte_carlo", "precision", "all_draws"],
 )
-def test_noise_that_is_not_symmetric_is_right_where_the_truth_is_known(score) -> None:
-    """The intervals of 6 points at confidence 1 - 1e-6: a false fail in 16,000 runs of all cases; the seed is fixed."""
+def test_noise_without_symmetry_covers_the_known_truth(score) -> None:
+    """Intervals of 6 points at 1 - 1e-6 cover it: fails falsely once in 16,000 runs of all cases; the seed is fixed."""
     x = points()
-    found = score(noise=Transform(exponential))(falling(), x, confidence=SURE)
+    estimate = score(noise=Transform(exponential))(falling_classifier(), x, confidence=SURE)
     expected = torch.tensor([flips_by_exponentials(2.0 - float(WEIGHTS @ row)) for row in x], dtype=torch.float64)
-    assert ((found.low <= expected) & (expected <= found.high)).all()
-    assert float((found.value - expected).abs().max()) < 0.15
+    assert ((estimate.low <= expected) & (expected <= estimate.high)).all()
+    assert float((estimate.value - expected).abs().max()) < 0.15
 
 
 def test_copies_are_single_and_have_the_exact_binomial_interval() -> None:
     noise = Transform(exponential)
-    clean = clean_of(falling(), points(COUNT))
-    sampled = Sample(noise, 40)(falling(), clean)
+    clean = clean_of(falling_classifier(), points(COUNT))
+    sampled = Sample(noise, 40)(falling_classifier(), clean)
     assert (sampled.votes.members, {*sampled.votes.units.tolist()}) == (1, {40})
     flips = sampled.votes.flips[:, 1].numpy()
-    found = MonteCarlo(noise=noise, draws=40, limit=None).estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
+    score = MonteCarlo(noise=noise, draws=40, limit=None)
+    estimate = score.estimate({Sample(noise, 40, votes_only=True): sampled}, 0.99)
     low, high = clopper_pearson(flips, 40, 0.99)
-    assert np.allclose(found.low, low)
-    assert np.allclose(found.high, high)
-    assert np.allclose(found.value, flips / 40)
+    assert np.allclose(estimate.low, low)
+    assert np.allclose(estimate.high, high)
+    assert np.allclose(estimate.value, flips / 40)
 
 
 def test_a_copy_depends_on_the_point_and_its_number_alone() -> None:
@@ -105,7 +106,7 @@ def shared(x: torch.Tensor, generator: torch.Generator) -> np.ndarray:
     return x.numpy() + np.float32(np.random.rand() + random.random() + float(torch.rand(1)))  # noqa: NPY002
 
 
-def test_generators_that_all_share_are_put_back() -> None:
+def test_shared_generators_are_restored() -> None:
     numbers = []
     for copies in (4, 0):
         torch.manual_seed(5)
@@ -127,17 +128,17 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("said", "fn"), REFUSED.items(), ids=list(REFUSED))
-def test_a_function_that_cannot_be_noise_is_refused(said: str, fn) -> None:
+@pytest.mark.parametrize(("message", "fn"), REFUSED.items(), ids=list(REFUSED))
+def test_a_function_that_cannot_be_noise_is_refused(message: str, fn) -> None:
     with pytest.raises(ParameterError) as caught:
-        MonteCarlo(noise=Transform(fn, name="mine"), draws=4, limit=None)(falling(), points())
-    assert said in str(caught.value)
+        MonteCarlo(noise=Transform(fn, name="mine"), draws=4, limit=None)(falling_classifier(), points())
+    assert message in str(caught.value)
     assert "mine()" in str(caught.value)
 
 
-def test_scores_that_need_a_covariance_or_pairs_refuse_it_by_name() -> None:
+def test_scores_with_a_covariance_or_pairs_refuse_it_by_name() -> None:
     served = {"monte_carlo", "shrinkage", "probability_change"}
-    for kind in (one for one in CATALOGUE.values() if issubclass(one, NoiseScore)):
+    for kind in [kind for kind in CATALOGUE.values() if issubclass(kind, NoiseScore)]:
         if kind.name in served:
             kind(noise=Transform(exponential))
             continue

@@ -31,7 +31,7 @@ class Adds:
 
 
 class Holds:
-    """An object that says nothing of what it holds."""
+    """An object whose `repr` does not show its number."""
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -86,19 +86,19 @@ def inside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 @pytest.mark.parametrize("function", [by_name, around, inside])
 @pytest.mark.parametrize("values", [(1.0, 2.0), (Holds(1.0), Holds(2.0))])
-def test_the_digest_knows_what_of_its_module_a_function_names(function, values, monkeypatch) -> None:
-    one, other = values
-    monkeypatch.setattr(f"{__name__}.LEVEL", one)
+def test_the_digest_follows_names_of_the_module(function, values, monkeypatch) -> None:
+    value, changed_value = values
+    monkeypatch.setattr(f"{__name__}.LEVEL", value)
     before = code_digest(function)
     assert code_digest(function) == before
-    monkeypatch.setattr(f"{__name__}.LEVEL", other)
+    monkeypatch.setattr(f"{__name__}.LEVEL", changed_value)
     assert code_digest(function) != before
 
 
-def test_the_digest_of_what_holds_itself_ends() -> None:
-    one = Holds(1.0)
-    one.number = one  # type: ignore[assignment]
-    assert code_digest(one.added) == code_digest(one.added)
+def test_the_digest_of_an_object_that_holds_itself_ends() -> None:
+    holder = Holds(1.0)
+    holder.number = holder  # type: ignore[assignment]
+    assert code_digest(holder.added) == code_digest(holder.added)
 
 
 TYPED = """
@@ -118,7 +118,7 @@ class Base(Transforming):
 
 @dataclass(frozen=True)
 class Typed(Base):
-    name: ClassVar[str] = "typed"
+    name: ClassVar[str] = "define_typed"
     level = {attribute}
 
     @property
@@ -136,8 +136,8 @@ class Typed(Base):
 PLACES = ("module", "base", "attribute", "of_property", "static", "method")
 
 
-def typed(**numbers: float) -> type[Transforming]:
-    """A family as one types it into a session: in no file, so that the class alone tells it from others."""
+def define_typed(**numbers: float) -> type[Transforming]:
+    """Define a family as in an interactive session: without a file, so that the class alone tells it from others."""
     session = ModuleType("typed_in_a_session")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, session.__name__, session)
@@ -147,8 +147,8 @@ def typed(**numbers: float) -> type[Transforming]:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_digest_of_a_class_tells_it_from_others(place: str) -> None:
-    assert code_digest(typed()) == code_digest(typed())
-    assert code_digest(typed()) != code_digest(typed(**{place: 0.2}))
+    assert code_digest(define_typed()) == code_digest(define_typed())
+    assert code_digest(define_typed()) != code_digest(define_typed(**{place: 0.2}))
 
 
 def test_two_functions_of_one_name_are_refused() -> None:
@@ -158,19 +158,19 @@ def test_two_functions_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "named"),
+    ("original", "changed", "field"),
     [
         (lambda: Transform(_adding(1.0), name="light"), lambda: Transform(_adding(2.0), name="light"), "code"),
-        (lambda: typed()(0.5), lambda: typed(method=0.2)(0.5), r"code\.class Typed"),
+        (lambda: define_typed()(0.5), lambda: define_typed(method=0.2)(0.5), r"code\.class Typed"),
     ],
     ids=["function", "class"],
 )
-def test_a_run_is_not_resumed_with_other_noise_of_the_same_name(one, other, named: str, tmp_path: Path) -> None:
+def test_a_run_is_not_resumed_with_other_noise_of_the_same_name(original, changed, field: str, tmp_path: Path) -> None:
     def run(noise: Transforming) -> None:
         score = MonteCarlo(noise=noise, draws=4, limit=None)
         brittle.score(small_classifier(), inputs(6), [score], out=tmp_path / "run", resume=True)
 
-    run(one())
-    run(one())
-    with pytest.raises(ResumeError, match=named):
-        run(other())
+    run(original())
+    run(original())
+    with pytest.raises(ResumeError, match=field):
+        run(changed())

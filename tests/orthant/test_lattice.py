@@ -1,4 +1,4 @@
-"""Lattices: each point comes once in every coordinate, and they integrate well."""
+"""Lattices: each coordinate takes every value once, and they integrate well."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from brittle.orthant import orthant_probability
 
 
 def one_factor(bounds: np.ndarray, loadings: np.ndarray) -> tuple[float, float]:
-    """`(P, 1 - P)` for correlations `l_i l_j`: a trapezoidal sum over the factor, both by sums of positive terms."""
+    """Return `(P, 1 - P)` for correlations `l_i l_j`: trapezoidal sums over the factor, both of positive terms."""
     factor = np.linspace(-45, 45, 9_001)  # as with 60,001 to 3e-13, up to loadings of 0.999
     weight = np.exp(-(factor**2) / 2) / math.sqrt(2 * math.pi) * (factor[1] - factor[0])
     log = sum(special.log_ndtr((u - a * factor) / math.sqrt(1 - a * a)) for u, a in zip(bounds, loadings, strict=True))
@@ -93,7 +93,7 @@ class TestValues:
         assert 0 < float(result.error) <= 2e-3 * complement
 
     def test_forms_agree_where_they_meet(self):
-        """The direct form of a row just below the switch and the union of a row just above it, one factor, K = 9."""
+        """The direct form just below the switch and the union form just above it, one factor, K = 9."""
         loadings = np.linspace(0.2, 0.8, 9)
         for bound in np.linspace(-0.02, 0.02, 5):
             bounds = bound + np.linspace(0.0, 2.0, 9)
@@ -102,7 +102,7 @@ class TestValues:
 
 
 class TestError:
-    def test_covers_the_error_made(self):
+    def test_the_error_bar_covers_the_error(self):
         """At least 99% of 600 problems with known answers: 60 seeds, ten problems each.
 
         False-fail rate for seeds in general: at a true cover of 99.7%, more than 6 misses of 600 have probability 0.3%;
@@ -115,13 +115,13 @@ class TestError:
             dimension = 2 + seed % 10
             loadings = generator.uniform(-0.95, 0.95, (10, dimension))
             bounds = generator.uniform(-1.0, 6.0, (10, 1)) + generator.exponential(1.0, (10, dimension))
-            known = [one_factor(*problem) for problem in zip(bounds, loadings, strict=True)]
-            expected = torch.tensor(known, dtype=torch.float64)
+            pairs = [one_factor(*problem) for problem in zip(bounds, loadings, strict=True)]
+            expected = torch.tensor(pairs, dtype=torch.float64)
             covariance = torch.stack([one_factor_covariance(row) for row in loadings])
             result = orthant_probability(torch.from_numpy(bounds), covariance, seed=seed)
-            found = torch.stack([result.value, result.complement], 1)
-            made = (found - expected).abs().gather(1, expected.argmin(1, keepdim=True))[:, 0]
-            misses += int((made > result.error + 1e-12 * expected.amin(1)).sum())
+            computed = torch.stack([result.value, result.complement], 1)
+            errors = (computed - expected).abs().gather(1, expected.argmin(1, keepdim=True))[:, 0]
+            misses += int((errors > result.error + 1e-12 * expected.amin(1)).sum())
         assert misses <= 6
 
     def test_shrinks_with_the_tolerance(self):
@@ -131,7 +131,7 @@ class TestError:
         assert bool((fine.nodes >= coarse.nodes).all())
         assert int(fine.nodes.max()) > int(coarse.nodes.max())
 
-    def test_node_limit_is_kept_and_the_error_says_so(self):
+    def test_the_node_limit_holds_at_a_larger_error(self):
         mean, covariance = random_problems(4, 8, seed=4)
         result = orthant_probability(mean, covariance, tolerance=1e-9, max_nodes=1_100)
         assert bool((result.nodes <= 1_100).all())
@@ -143,20 +143,20 @@ class TestInvariances:
         mean, covariance = random_problems(32, 7, seed=5)
         mean[::2] *= 3
         covariance[5] = covariance[5, :1, :1]
-        whole = orthant_probability(mean, covariance)
+        together = orthant_probability(mean, covariance)
         for size in (1, 7):
             parts = [orthant_probability(*pair) for pair in zip(mean.split(size), covariance.split(size), strict=True)]
             for field in ("value", "complement", "error"):
                 joined = torch.cat([getattr(part, field) for part in parts])
-                torch.testing.assert_close(joined, getattr(whole, field), rtol=1e-12, atol=1e-15)
+                torch.testing.assert_close(joined, getattr(together, field), rtol=1e-12, atol=1e-15)
 
     def test_seed_reproduces_every_bit_and_leaves_global_state_alone(self):
         mean, covariance = random_problems(16, 6, seed=6)
         before = torch.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002 — the global state is what is tested
-        first, second, other = (orthant_probability(mean, covariance, seed=seed) for seed in (3, 3, 4))
-        assert torch.equal(first.complement, second.complement)
-        assert torch.equal(first.error, second.error)
-        assert not torch.equal(first.complement, other.complement)
+        result, repeated, reseeded = (orthant_probability(mean, covariance, seed=seed) for seed in (3, 3, 4))
+        assert torch.equal(result.complement, repeated.complement)
+        assert torch.equal(result.error, repeated.error)
+        assert not torch.equal(result.complement, reseeded.complement)
         assert torch.equal(before[0], torch.get_rng_state())
         assert before[1] == repr(np.random.get_state())  # noqa: NPY002
 
@@ -186,23 +186,23 @@ class TestInvariances:
 
 class TestBadInput:
     @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-    @pytest.mark.parametrize("where", ["mean", "covariance"])
-    def test_row_that_is_not_finite_leaves_the_others_alone(self, bad, where):
+    @pytest.mark.parametrize("argument", ["mean", "covariance"])
+    def test_row_that_is_not_finite_leaves_the_others_alone(self, bad, argument):
         mean, covariance = random_problems(5, 4, seed=10)
         clean = orthant_probability(mean, covariance)
-        (mean if where == "mean" else covariance)[2].view(-1)[0] = bad
+        (mean if argument == "mean" else covariance)[2].view(-1)[0] = bad
         result = orthant_probability(mean, covariance)
-        others = torch.tensor([0, 1, 3, 4])
+        rows = torch.tensor([0, 1, 3, 4])
         for field in ("value", "complement", "error", "condition"):
             assert math.isnan(getattr(result, field)[2])
-            assert torch.equal(getattr(result, field)[others], getattr(clean, field)[others])
+            assert torch.equal(getattr(result, field)[rows], getattr(clean, field)[rows])
         assert int(result.nodes[2]) == 0
 
     def test_empty_batch(self):
         assert orthant_probability(torch.zeros(0, 3), torch.zeros(0, 3, 3)).value.shape == (0,)
 
     @pytest.mark.parametrize(
-        ("seen", "change"),
+        ("fact", "change"),
         [
             (r"\(2, 3\) and \(2, 3, 4\)", lambda m, s: (m, torch.cat([s, s[:, :, :1]], 2), {})),
             (r"\(3,\) and \(3, 3\)", lambda m, s: (m[0], s[0], {})),
@@ -214,9 +214,9 @@ class TestBadInput:
             ("-1", lambda m, s: (m, s, {"seed": -1})),
         ],
     )
-    def test_misuse(self, seen: str, change: Callable):
+    def test_misuse(self, fact: str, change: Callable):
         mean, covariance, options = change(torch.ones(2, 3), torch.eye(3).expand(2, 3, 3))
-        with pytest.raises(ParameterError, match=seen):
+        with pytest.raises(ParameterError, match=fact):
             orthant_probability(mean, covariance, **options)
 
 
@@ -229,8 +229,8 @@ class TestTwo:
         root = math.sqrt((1 - correlation) * (1 + correlation))
 
         def density(x: float, sign: float) -> float:
-            given = float(special.ndtr(sign * (k - correlation * x) / root))
-            return given * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+            conditional = float(special.ndtr(sign * (k - correlation * x) / root))
+            return conditional * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
         turn = min(max(k / correlation if correlation else 0.0, -38.0), h)
         options = {"epsabs": 0.0, "epsrel": 1e-13, "limit": 500}

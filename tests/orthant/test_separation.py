@@ -1,4 +1,4 @@
-"""Singular covariances and certain coordinates: what is set apart before anything is integrated."""
+"""Singular covariances and certain coordinates: their parts are separated before any integration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestSingularCovariances:
         assert float(single([1.0, -1.5], torch.tensor([[1.0, -1.0], [-1.0, 1.0]]).double()).value) == 0.0
 
     def test_repeated_and_opposite_coordinates_of_unlike_scale(self):
-        """Nine coordinates of rank one, `a_i Z + m_i > 0`: an interval of `Z`, whatever the scales."""
+        """Nine coordinates of rank one, `a_i Z + m_i > 0`: an interval of `Z` for any scales."""
         scale = torch.tensor([1.0, -3.0, 1e-6, 2.0, -1e8, 0.5, 7.0, -0.1, 4.0]).double()
         bound = torch.tensor([0.4, 0.9, 0.5, 0.6, 0.8, 2.0, 3.0, 1.0, 0.7]).double()
         result = single(bound * scale.abs(), torch.outer(scale, scale))
@@ -70,8 +70,8 @@ class TestCertainCoordinates:
     def test_positive_mean_changes_nothing(self):
         covariance = torch.zeros(4, 4).double()
         covariance[:3, :3] = equicorrelated(3, 0.5)
-        both, alone = single([1.0, 2.0, 0.5, 1e-9], covariance), single([1.0, 2.0, 0.5], covariance[:3, :3])
-        assert float(both.complement) == pytest.approx(float(alone.complement), rel=1e-12)
+        extended, alone = single([1.0, 2.0, 0.5, 1e-9], covariance), single([1.0, 2.0, 0.5], covariance[:3, :3])
+        assert float(extended.complement) == pytest.approx(float(alone.complement), rel=1e-12)
 
     @pytest.mark.parametrize("mean", [0.0, -1.0])
     def test_mean_that_is_not_positive_makes_it_impossible(self, mean):

@@ -1,4 +1,4 @@
-"""How `brittle.score` is called: labels and scores behind the data, a path, words of reading."""
+"""Arguments of `brittle.score`: labels and scores behind the data, a path, options of reading."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ SCORES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def same(table: brittle.Table, other: brittle.Table) -> bool:
-    return table.points.equals(other.points) and table.scores.equals(other.scores)
+def is_same(table: brittle.Table, expected: brittle.Table) -> bool:
+    return table.points.equals(expected.points) and table.scores.equals(expected.scores)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -49,18 +49,18 @@ def test_labels_behind_the_data_are_those_of_a_pair(form: str) -> None:
         brittle.score(classifier, X, y, ["softmax"]),
         brittle.score(classifier, (X, None), y, "softmax"),
     ):
-        assert same(table, expected)
+        assert is_same(table, expected)
 
 
 @pytest.mark.parametrize("form", SCORES)
 def test_scores_behind_the_data_are_those_by_keyword(form: str) -> None:
     classifier, scores = small_classifier(), SCORES[form]
     for data in (X, (X, Y)):
-        assert same(brittle.score(classifier, data, scores), brittle.score(classifier, data, scores=scores))
+        assert is_same(brittle.score(classifier, data, scores), brittle.score(classifier, data, scores=scores))
 
 
 def test_names_of_classes_are_labels() -> None:
-    """Also where a class is called as a score, which stands there more than once, or scores are named beside."""
+    """Even if a class has the name of a score, or scores are named as well."""
     names = ["linear", "ant", "linear", "ant", "linear", "ant"]
     model = LogisticRegression().fit(FRAME, names)
     for table in (
@@ -68,8 +68,8 @@ def test_names_of_classes_are_labels() -> None:
         brittle.score(model, FRAME, names, scores=["softmax"]),
     ):
         assert table.frame()["label"].tolist() == names
-    few = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
-    assert few.frame()["label"].tolist() == ["linear", "ant"]
+    short = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
+    assert short.frame()["label"].tolist() == ["linear", "ant"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_labels_beside_a_column_of_them_are_refused() -> None:
     refused("parameter", "label_column", brittle.score, model, FRAME, Y, label_column="a")
 
 
-def test_a_path_is_read_by_the_words_of_reading(tmp_path: Path) -> None:
+def test_a_path_is_read_by_the_options_of_reading(tmp_path: Path) -> None:
     images = torch.rand(6, 1, 4, 4)
     np.savez(tmp_path / "x.npz", x=images.permute(0, 2, 3, 1).numpy(), y=np.array(Y))
     classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 4)))
@@ -100,15 +100,15 @@ def test_a_path_is_read_by_the_words_of_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"), [("sigmas", "sigma"), ("text_colunm", "text_column"), ("spilt", "split"), ("score", "scores")]
+    ("word", "hint"), [("sigmas", "sigma"), ("text_colunm", "text_column"), ("spilt", "split"), ("score", "scores")]
 )
-def test_a_misspelt_word_is_told_what_was_meant(word: str, meant: str) -> None:
+def test_a_misspelt_option_gets_a_suggestion(word: str, hint: str) -> None:
     error = refused("parameter", word, brittle.score, small_classifier(), X, **{word: "test"})
-    assert f"{meant}?" in str(error)
+    assert f"{hint}?" in str(error)
 
 
 @pytest.mark.parametrize(
     "data", [X, (X, Y), FRAME, array_points(X), TensorDataset(X)], ids=("x", "pair", "frame", "points", "dataset")
 )
-def test_words_of_reading_are_for_paths(data: Any) -> None:
+def test_options_of_reading_are_for_paths(data: Any) -> None:
     refused("parameter", "split", brittle.score, small_classifier(), data, split="test")

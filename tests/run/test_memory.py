@@ -1,4 +1,4 @@
-"""Where memory runs out a run goes on with fewer rows in a pass, to the same numbers."""
+"""A run that exhausts memory continues with fewer rows in a pass, to the same numbers."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ SCORES = [
     InputMargin(effort="fast"),
     LogitMargin(),
 ]
-SAID = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes."
+MESSAGE = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 40000000000 bytes."
 
 
 class Room(torch.autograd.Function):
-    """The identity, for so many rows forward and backward."""
+    """The identity, for a limited number of rows forward and backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, forward: int, backward: int) -> Tensor:
-        ctx.most = backward
+        ctx.room = backward
         return _within(x, forward).clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return Room.apply(gradients[0], ctx.most, ctx.most), None, None
+        return Room.apply(gradients[0], ctx.room, ctx.room), None, None
 
 
-def _within(x: Tensor, most: int) -> Tensor:
-    if len(x) > most:
-        raise torch.OutOfMemoryError(SAID) if most % 2 else RuntimeError(SAID)
+def _within(x: Tensor, room: int) -> Tensor:
+    if len(x) > room:
+        raise torch.OutOfMemoryError(MESSAGE) if room % 2 else RuntimeError(MESSAGE)
     return x
 
 
 class Network(nn.Module):
-    """A small network on a machine with room for so many rows."""
+    """A small network on a machine with room for a limited number of rows."""
 
     def __init__(self, forward: int, backward: int | None = None) -> None:
         super().__init__()
-        self.forward_most, self.backward_most = forward, forward if backward is None else backward
+        self.forward_room, self.backward_room = forward, forward if backward is None else backward
         self.first, self.last = nn.Linear(SIZE, 8), nn.Linear(8, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.last(torch.tanh(self.first(Room.apply(x, self.forward_most, self.backward_most))))
+        return self.last(torch.tanh(self.first(Room.apply(x, self.forward_room, self.backward_room))))
 
 
 def network(forward: int, backward: int | None = None) -> Network:
-    """With the same weights whatever the room."""
+    """Make a network with the same weights for any room."""
     torch.manual_seed(5)
     return Network(forward, backward)
 
@@ -80,18 +80,18 @@ def roomy() -> Table:
 )
 def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backward: int, skip: bool) -> None:
     with pytest.warns(brittle.BrittleWarning, match="out_of_memory"):
-        found = run(network(forward, backward), skip_doctor=skip)
-    own, other = (table.scores.to_pandas() for table in (found, roomy))
+        tight = run(network(forward, backward), skip_doctor=skip)
+    scores, expected = (table.scores.to_pandas() for table in (tight, roomy))
     for column in ("point", "score", "status"):
-        assert (own[column] == other[column]).all(), column
-    searched = own["score"] == "input_margin"  # rounding may spare a search a pass, as in any other batch
-    assert (own["passes"] == other["passes"])[~searched].all()
+        assert (scores[column] == expected[column]).all(), column
+    searched = scores["score"] == "input_margin"  # rounding may spare a search a pass, as in any other batch
+    assert (scores["passes"] == expected["passes"])[~searched].all()
     for column in ("value", "low", "high"):
         torch.testing.assert_close(
-            torch.tensor(own[column]), torch.tensor(other[column]), rtol=1e-4, atol=1e-6, equal_nan=True
+            torch.tensor(scores[column]), torch.tensor(expected[column]), rtol=1e-4, atol=1e-6, equal_nan=True
         )
-    spent = found.record.account.passes - own["passes"][searched].sum()
-    assert spent == roomy.record.account.passes - other["passes"][searched].sum(), "tries that failed are not counted"
+    passes = tight.record.account.passes - scores["passes"][searched].sum()
+    assert passes == roomy.record.account.passes - expected["passes"][searched].sum(), "failed tries are not counted"
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backw
     [
         ("MPS backend out of memory (MPS", SCORES[:1], 20),
         ("CUBLAS_STATUS_ALLOC_FAILED", SCORES[:1], 20),
-        (SAID, SCORES, 60),
+        (MESSAGE, SCORES, 60),
     ],
     ids=["MPS", "CUBLAS", "CPU"],
 )
 def test_memory_may_run_out_late_and_in_other_words(
     words: str, scores: list[Score], calls_before: int, roomy: Table
 ) -> None:
-    """What else is on the card grows while the run goes on: then the last checks, too, go by single rows."""
+    """Other uses of the memory grow during the run: the last checks, too, then run by single rows."""
     model, calls = network(10_000), []
     forward = model.forward
 
@@ -117,21 +117,21 @@ def test_memory_may_run_out_late_and_in_other_words(
         return forward(x)
 
     model.forward = later  # type: ignore[method-assign]
-    found, whole = run(model, scores), roomy if scores is SCORES else run(network(10_000), scores)
-    assert (found.scores["value"].to_numpy() - whole.scores["value"].to_numpy()) == pytest.approx(0, abs=1e-3)
+    tight, expected = run(model, scores), roomy if scores is SCORES else run(network(10_000), scores)
+    assert (tight.scores["value"].to_numpy() - expected.scores["value"].to_numpy()) == pytest.approx(0, abs=1e-3)
     assert len(calls) > calls_before
-    assert "out_of_memory" in {one.code for one in found.record.warnings}
+    assert "out_of_memory" in {warning.code for warning in tight.record.warnings}
 
 
-def test_workers_find_out_for_themselves(tmp_path: Path) -> None:
-    found = run(network(33), SCORES[:2], out=tmp_path / "run", workers=1)
-    own, other = (table.scores.to_pandas() for table in (found, run(network(10_000), SCORES[:2])))
-    assert (own["status"] == other["status"]).all()
-    assert (own["value"] - other["value"]).abs().max() < 1e-5
-    assert "out_of_memory" in {one.code for one in found.record.warnings}
+def test_workers_reduce_their_rows_independently(tmp_path: Path) -> None:
+    tight = run(network(33), SCORES[:2], out=tmp_path / "run", workers=1)
+    scores, expected = (table.scores.to_pandas() for table in (tight, run(network(10_000), SCORES[:2])))
+    assert (scores["status"] == expected["status"]).all()
+    assert (scores["value"] - expected["value"]).abs().max() < 1e-5
+    assert "out_of_memory" in {warning.code for warning in tight.record.warnings}
 
 
-def test_no_room_for_one_row_is_said(tmp_path: Path) -> None:
+def test_no_room_for_one_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         run(network(10_000, 0), [Taylor(0.1)], out=tmp_path / "run")
     assert caught.value.code == "out_of_memory"

@@ -1,4 +1,4 @@
-"""The record of a run tells everything."""
+"""The record of a run is complete."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from brittle.run.record import draws_of
 from brittle.scores import MMSE, Moments, MonteCarlo, Softmax, Taylor
 
 
-def test_the_record_tells_everything() -> None:
+def test_the_record_holds_model_data_command_and_account() -> None:
     classifier = small_classifier()
-    seen = []
-    table = run(inputs(COUNT), labels(), classifier, progress=lambda *counts: seen.append(counts), command=["a", "b"])
+    calls = []
+    table = run(inputs(COUNT), labels(), classifier, progress=lambda *counts: calls.append(counts), command=["a", "b"])
     record = table.record
     assert record.model.classes == 4
     assert record.model.state_sha256 == state_digest(small_network())
@@ -33,54 +33,54 @@ def test_the_record_tells_everything() -> None:
     assert record.data.input_shape == (1, 6, 6)
     assert record.command == ("a", "b")
     assert record.account.passes == sum(table.points.column("passes").to_pylist())
-    assert seen[-1] == (COUNT, COUNT, record.account.passes)
+    assert calls[-1] == (COUNT, COUNT, record.account.passes)
     assert record.finished is not None
     assert record.versions["torch"] == version("torch")
 
 
 @pytest.mark.parametrize("skip_doctor", [False, True])
 @pytest.mark.parametrize(
-    ("change", "taken"),
+    ("change", "accessor"),
     [(lambda x, z: {"logits": z}, 'output["logits"]'), (lambda x, z: SimpleNamespace(logits=z), "output.logits")],
     ids=["mapping", "object"],
 )
-def test_the_record_says_what_of_the_output_was_taken(
-    change: Callable, taken: str | None, skip_doctor: bool, tmp_path: Path
+def test_the_record_names_the_logits_within_the_output(
+    change: Callable, accessor: str | None, skip_doctor: bool, tmp_path: Path
 ) -> None:
-    """It is seen in the passes that are made anyway, and a run that goes on says the same."""
+    """It takes no extra pass, and a resumed run agrees."""
     plain, classifier = brittle.Classifier(Wrapped(lambda x, z: z)), brittle.Classifier(Wrapped(change))
     expected = run(inputs(COUNT), labels(), plain, skip_doctor=skip_doctor)
     options = {"out": tmp_path / "run", "resume": True, "skip_doctor": skip_doctor}
     table = run(inputs(COUNT), labels(), classifier, **options)
-    assert table.record.model.taken == taken
+    assert table.record.model.taken == accessor
     assert table.scores.equals(expected.scores)
     assert classifier.passes == plain.passes
     (tmp_path / "run" / "points-00000.parquet").unlink()
     assert run(inputs(COUNT), labels(), classifier, **options).record.model == table.record.model
 
 
-def test_clipping_and_the_number_of_draws_do_not_change_the_draws_and_the_noise_does() -> None:
-    one = draws_of(MonteCarlo(SIGMA, draws=40, limit=None))
-    assert list(one.values()) == [40]
-    assert draws_of(Moments(SIGMA, draws=8, clip=True)).keys() == one.keys()
-    assert not draws_of(MonteCarlo(2 * SIGMA, limit=None)).keys() & one.keys()
-    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA), limit=None)).keys() & one.keys()
-    assert not draws_of(MMSE(SIGMA)).keys() & one.keys()
+def test_the_draws_depend_on_the_noise_not_on_clip_or_count() -> None:
+    draws = draws_of(MonteCarlo(SIGMA, draws=40, limit=None))
+    assert list(draws.values()) == [40]
+    assert draws_of(Moments(SIGMA, draws=8, clip=True)).keys() == draws.keys()
+    assert not draws_of(MonteCarlo(2 * SIGMA, limit=None)).keys() & draws.keys()
+    assert not draws_of(MonteCarlo(noise=Uniform(SIGMA), limit=None)).keys() & draws.keys()
+    assert not draws_of(MMSE(SIGMA)).keys() & draws.keys()
     assert draws_of(Taylor(SIGMA)) == draws_of(Softmax()) == {}
 
 
-def scored(x: torch.Tensor) -> torch.Tensor:
+def compute_logits(x: torch.Tensor) -> torch.Tensor:
     return torch.stack((x.flatten(1).sum(dim=1), -x.flatten(1).amax(dim=1)), dim=1)
 
 
 @pytest.mark.parametrize("arrays", ["torch", "numpy"])
-def test_a_function_as_a_model_is_known_by_its_file(arrays: str) -> None:
-    """So that no run goes on with another one: it has no weights."""
+def test_a_function_as_a_model_is_identified_by_its_file(arrays: str) -> None:
+    """It has no weights, and a run must not resume with another function."""
 
     def of_arrays(x: np.ndarray) -> np.ndarray:
-        return scored(torch.from_numpy(x)).numpy()
+        return compute_logits(torch.from_numpy(x)).numpy()
 
-    function = scored if arrays == "torch" else of_arrays
+    function = compute_logits if arrays == "torch" else of_arrays
     record = run(inputs(COUNT), None, brittle.Classifier(function, arrays=arrays), scores=[Softmax()]).record
     assert record.model.state_sha256 is None
     assert record.model.sha256 == sha256(Path(__file__).read_bytes()).hexdigest()

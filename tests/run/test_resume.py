@@ -1,4 +1,4 @@
-"""A run that was stopped goes on, refuses to become another run, and is written by one process at a time."""
+"""A stopped run resumes, refuses to become another run, and is written by one process at a time."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kills_lose_nothing() -> None:
-    """Some of the kills that `make test-faults` makes all of, in longer runs: at random moments, and at steps."""
-    whole, (random_ones, at_steps) = some_kills("score", 3, 3, 0, 8, 13, 17, -1)
-    assert whole > 45
+    """A sample of the kills of `make test-faults`: at random moments, and at steps."""
+    steps, (random_ones, at_steps) = some_kills("score", 3, 3, 0, 8, 13, 17, -1)
+    assert steps > 45
     assert (random_ones["kills"], at_steps["kills"]) == (3, 5)
-    for seen in (random_ones, at_steps):
-        assert {name for name, count in seen.items() if count} == {"kills"}, seen
+    for counts in (random_ones, at_steps):
+        assert {name for name, count in counts.items() if count} == {"kills"}, counts
 
 
 def test_a_finished_run_costs_no_pass(tmp_path: Path) -> None:
-    first = run(tmp_path / "run")
+    finished = run(tmp_path / "run")
     model = classifier()
     again = run(tmp_path / "run", model=model)
     assert model.passes == 0
-    assert again.scores.equals(first.scores)
-    assert again.record == first.record
+    assert again.scores.equals(finished.scores)
+    assert again.record == finished.record
 
 
-def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
-    first = classifier()
-    whole = run(tmp_path / "whole", model=first)
+def test_only_missing_shards_are_computed(tmp_path: Path) -> None:
+    examined = classifier()
+    complete = run(tmp_path / "whole", model=examined)
     run(tmp_path / "run")
     before = contents(tmp_path / "run")
     damaged = tmp_path / "run" / "scores-00001.parquet"
@@ -56,17 +56,17 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     damaged.write_bytes(content)
     model = classifier()
     again = run(tmp_path / "run", model=model)
-    assert again.scores.equals(whole.scores)
+    assert again.scores.equals(complete.scores)
     assert contents(tmp_path / "run") == before
-    account = whole.record.account
-    examination = first.passes - account.passes - account.check_passes
+    account = complete.record.account
+    examination = examined.passes - account.passes - account.check_passes
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     checks = manifest["shards"][1]["account"]["check_passes"]
     assert model.passes == examination + SHARD * 5 + checks
 
 
 def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None:
-    """So that the same line does its work once the mistake is mended."""
+    """The same command line then works once the mistake is mended."""
 
     def fails(*progress: int) -> None:
         raise RuntimeError("first shard")
@@ -78,7 +78,7 @@ def test_a_run_that_fails_in_its_first_shard_leaves_none(tmp_path: Path) -> None
 
 
 def test_the_clock_and_the_times_of_files_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock goes back by decades and ahead by a century between the parts of a run, and files come from either."""
+    """Between the parts of a run the clock jumps back by decades and ahead by a century; times of files do, too."""
     run(tmp_path / "whole")
     for year in (1971, 2126, 1980):
 
@@ -111,7 +111,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_resume_on_the_command_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_resumes_on_request_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = command_line(project, "--scores", "logit_margin")
     assert main(line) == 0
     assert main(line) == 7
@@ -121,7 +121,7 @@ def test_resume_on_the_command_line(project: Path, capsys: pytest.CaptureFixture
     assert "seed 0 there, 3 now" in capsys.readouterr().err
 
 
-def test_a_run_over_some_points_goes_on_with_these_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_over_chosen_points_resumes_with_these_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line, ids = command_line(project, "--scores", "logit_margin", "--resume"), project / "ids.txt"
     ids.write_text("3\n7\n11\n")
     assert main([*line, "--ids", str(ids)]) == 0
@@ -144,19 +144,19 @@ def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) 
             time.sleep(0.05)
         time.sleep(0.5)
         running.send_signal(number)
-        _, said = running.communicate(timeout=LIMIT)
+        _, errors = running.communicate(timeout=LIMIT)
         assert running.returncode == code
-    assert "--resume" in said
-    assert "Traceback" not in said
+    assert "--resume" in errors
+    assert "Traceback" not in errors
     assert not (project / "run" / LOCK).exists()
 
 
-def test_an_interrupted_text_of_python_ends_with_the_code_as_well(project: Path) -> None:
-    """Where the signal meets the text of an `exec`, as when a dataclass is made, Python would end by the signal."""
+def test_an_interrupt_inside_exec_ends_with_the_exit_code(project: Path) -> None:
+    """Python itself would end by the signal there, for instance while it makes a dataclass."""
     (project / "interrupted.py").write_text("def make():\n    exec('raise KeyboardInterrupt')\n")
     line = command_line(project, "--scores", "monte_carlo", "--quiet")
     line[1] = f"{project / 'interrupted.py'}:make"
     with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
-        _, said = running.communicate(timeout=LIMIT)
+        _, errors = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
-    assert "--resume" in said
+    assert "--resume" in errors

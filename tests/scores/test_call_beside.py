@@ -1,4 +1,4 @@
-"""Scores and searches that are called on points of several tensors, beside runs and beside networks of one tensor."""
+"""Calls of scores and searches on points of several tensors agree with runs and with networks of one tensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BESIDE = {"attention_mask": MASK, "shift": SHIFT}
 
 
 class Alone(nn.Module):
-    """A reader with the other tensors of one point inside."""
+    """A reader that holds the other tensors of one point."""
 
     def __init__(self, mask: Tensor, shift: Tensor) -> None:
         super().__init__()
@@ -50,53 +50,53 @@ def run() -> brittle.Table:
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.name)
 def test_a_call_gives_what_a_run_gives(run: brittle.Table, score: Score) -> None:
-    """More points than one batch holds, by tensors, by a mask of their own and by points."""
+    """For more points than a batch holds, by tensors, by a separate mask and by points."""
     column = run[score]
     mask = MASK.bool().numpy() if score.name == "laplacian" else "attention_mask"
-    for found in (
+    for result in (
         score(classifier(), X, extra_inputs=BESIDE, mask=mask),
         score(classifier(), points()),
     ):
         for name in ("value", "low", "high"):
-            assert getattr(found, name).tolist() == pytest.approx(
+            assert getattr(result, name).tolist() == pytest.approx(
                 getattr(column, name).tolist(), rel=1e-12, nan_ok=True
             )
-        assert found.passes.tolist() == column.passes.tolist()
+        assert result.passes.tolist() == column.passes.tolist()
 
 
-def test_a_search_gives_what_a_run_and_a_network_of_one_tensor_give(run: brittle.Table) -> None:
-    """With the other tensors of a point inside the network, whose every token exists, and its padding left out."""
-    found = brittle.nearest(classifier(), X, norm="l2", effort="fast", extra_inputs=BESIDE, mask="attention_mask")
+def test_a_search_gives_what_a_run_gives(run: brittle.Table) -> None:
+    """The padding stays as it is, and the prediction changes."""
+    nearest = brittle.nearest(classifier(), X, norm="l2", effort="fast", extra_inputs=BESIDE, mask="attention_mask")
     again = brittle.nearest(classifier(), points(), norm="l2", effort="fast")
-    assert torch.equal(found.points, again.points)
-    assert found.distance.tolist() == pytest.approx(run["input_margin"].value.tolist(), rel=1e-12)
-    assert torch.equal(found.points * (1 - MASK[:, :, None]), X * (1 - MASK[:, :, None]))
+    assert torch.equal(nearest.points, again.points)
+    assert nearest.distance.tolist() == pytest.approx(run["input_margin"].value.tolist(), rel=1e-12)
+    assert torch.equal(nearest.points * (1 - MASK[:, :, None]), X * (1 - MASK[:, :, None]))
     with torch.no_grad():
-        there = Reader()(found.points, **BESIDE)["logits"].argmax(dim=1)
-        here = Reader()(X, **BESIDE)["logits"].argmax(dim=1)
-    known = found.predicted >= 0
-    assert bool(known.any())
-    assert torch.equal(there[known], found.predicted[known])
-    assert bool((there != here)[known].all())
+        predicted_there = Reader()(nearest.points, **BESIDE)["logits"].argmax(dim=1)
+        predicted_here = Reader()(X, **BESIDE)["logits"].argmax(dim=1)
+    reached = nearest.predicted >= 0
+    assert bool(reached.any())
+    assert torch.equal(predicted_there[reached], nearest.predicted[reached])
+    assert bool((predicted_there != predicted_here)[reached].all())
 
 
 def test_other_tensors_inside_the_network_give_the_same() -> None:
-    """A linear score, counts and a search; the padding that the mask of the call leaves alone is cut off there."""
+    """For a linear score, counts and a search; that network gets no padding."""
     row = 1
-    tokens, own = int(MASK[row].sum()), slice(row, row + 1)
-    cut = brittle.Classifier(Alone(MASK[own, :tokens], SHIFT[own]).eval(), bounds=(-3, 3))
-    extra_inputs = {name: tensor[own] for name, tensor in BESIDE.items()}
+    tokens, point = int(MASK[row].sum()), slice(row, row + 1)
+    cut = brittle.Classifier(Alone(MASK[point, :tokens], SHIFT[point]).eval(), bounds=(-3, 3))
+    extra_inputs = {name: tensor[point] for name, tensor in BESIDE.items()}
     for score in (MonteCarlo(sigma=SIGMA, draws=20, limit=None), Taylor(sigma=SIGMA)):
-        whole = score(classifier(), X[own], extra_inputs=extra_inputs, mask="attention_mask")
-        assert float(whole.value) == pytest.approx(float(score(cut, X[own, :tokens]).value), rel=1e-9, abs=1e-12)
+        flips = score(classifier(), X[point], extra_inputs=extra_inputs, mask="attention_mask")
+        assert float(flips.value) == pytest.approx(float(score(cut, X[point, :tokens]).value), rel=1e-9, abs=1e-12)
     near = brittle.nearest(
-        classifier(), X[own], norm="l2", effort="fast", extra_inputs=extra_inputs, mask="attention_mask"
+        classifier(), X[point], norm="l2", effort="fast", extra_inputs=extra_inputs, mask="attention_mask"
     )
-    alone = brittle.nearest(cut, X[own, :tokens], norm="l2", effort="fast")
-    assert float(near.distance) == pytest.approx(float(alone.distance), rel=1e-5)  # searches round otherwise
+    alone = brittle.nearest(cut, X[point, :tokens], norm="l2", effort="fast")
+    assert float(near.distance) == pytest.approx(float(alone.distance), rel=1e-5)  # searches round differently
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_tensors_that_do_not_fit_are_refused() -> None:
     score = Taylor(sigma=SIGMA)
     for call in (score, brittle.nearest):
         with pytest.raises(DataError, match=r"shift \(extra_inputs=\) has shape"):

@@ -39,7 +39,7 @@ of_logits = pytest.mark.parametrize(
     [score for score in EXAMPLES if not any(need.uses_features for need in score.needs)],
     ids=lambda score: score.label,
 )
-"""Scores that read logits alone, so that a network without a linear head has them too."""
+"""Scores that read logits alone, so that they work on a network without a linear head."""
 
 
 def test_examples_hold_one_of_every_score() -> None:
@@ -47,35 +47,35 @@ def test_examples_hold_one_of_every_score() -> None:
 
 
 @everything
-def test_fields_intervals_and_passes_of_a_score_that_is_its_own_key(score: Score) -> None:
+def test_fields_interval_passes_and_identity_obey_the_laws(score: Score) -> None:
     classifier = small_classifier()
-    found = estimate(classifier, inputs(5), score)
-    check_fields(found, 5)
-    check_interval(found)
+    result = estimate(classifier, inputs(5), score)
+    check_fields(result, 5)
+    check_interval(result)
     if score.quantity == FLIP_PROBABILITY:
-        check_probability(found)
-    assert int(found.passes.sum()) == classifier.passes
+        check_probability(result)
+    assert int(result.passes.sum()) == classifier.passes
     check_identity(score)
 
 
 @pytest.mark.every_other
 @of_logits
 @pytest.mark.parametrize("scale", [0.0, 1e15])
-def test_any_scale_of_the_logits(score: Score, scale: float) -> None:
-    """Of two classes, for which some formulas have a form of their own."""
+def test_logits_of_any_scale_obey_the_laws(score: Score, scale: float) -> None:
+    """For two classes, where some formulas have a special form."""
     classifier = brittle.Classifier(Wrapped(lambda x, logits: logits * scale, classes=2))
-    found = estimate(classifier, inputs(4), score)
-    check_fields(found, 4)
-    check_interval(found)
+    result = estimate(classifier, inputs(4), score)
+    check_fields(result, 4)
+    check_interval(result)
     if scale == 0.0:
         bad = {int(Status.TIE), int(Status.ZERO_GRADIENT), int(Status.NO_VARIATION)}
-        assert set(found.status.tolist()) <= bad
+        assert set(result.status.tolist()) <= bad
 
 
 @pytest.mark.every_other
 @everything
-def test_alone_and_in_batches(score: Score) -> None:
-    searches = isinstance(score, InputMargin | FeatureDistance)  # `test_search.py` looks at more of them
+def test_a_score_is_the_same_alone_and_in_batches(score: Score) -> None:
+    searches = isinstance(score, InputMargin | FeatureDistance)  # `test_search.py` tests more of them
     check_alone(small_classifier(), inputs(3 if searches else 6), score, sizes=(1,) if searches else (1, 5))
     if not searches and not isinstance(score, RareEvent):
         double = brittle.Classifier(small_network(dtype=torch.float64), bounds=(0, 1))
@@ -85,16 +85,16 @@ def test_alone_and_in_batches(score: Score) -> None:
 @pytest.mark.every_other
 @everything
 def test_same_bytes_on_a_rerun_whatever_the_neighbours_hold(score: Score) -> None:
-    """But where points that are done leave the passes to the others, which then round as their number has it."""
+    """Except for scores whose finished points leave the passes to others, which then round by their number."""
     x, among_others = inputs(6), inputs(6)
     if not isinstance(score, InputMargin | FeatureDistance | RareEvent):
         among_others[1::2] = inputs(6, seed=9)[1::2]
-    found, again = (estimate(small_classifier(), points, score) for points in (x, among_others))
-    for one, other in ((found.value, again.value), (found.low, again.low), (found.high, again.high)):
-        assert one[::2].tolist() == pytest.approx(other[::2].tolist(), abs=0.0, rel=0.0, nan_ok=True)
+    run, rerun = (estimate(small_classifier(), points, score) for points in (x, among_others))
+    for values, rerun_values in ((run.value, rerun.value), (run.low, rerun.low), (run.high, rerun.high)):
+        assert values[::2].tolist() == pytest.approx(rerun_values[::2].tolist(), abs=0.0, rel=0.0, nan_ok=True)
 
 
-def test_passes_of_points_with_all_scores() -> None:
+def test_the_passes_of_points_add_up_over_all_scores() -> None:
     check_passes_of_points(small_classifier(), inputs(5), EXAMPLES)
 
 
@@ -112,31 +112,31 @@ def test_broken_logits_get_no_number(score: Score) -> None:
     ids=lambda score: score.label,
 )
 def test_nan_under_noise_is_no_agreement(score: Score) -> None:
-    found = estimate(brittle.Classifier(Wrapped(nan_under_noise)), inputs(3), score)
+    result = estimate(brittle.Classifier(Wrapped(nan_under_noise)), inputs(3), score)
     if getattr(score, "clip", False):
-        assert bool(found.value.isfinite().all())
+        assert bool(result.value.isfinite().all())
     else:
-        assert bool(found.value.isnan().all())
-        assert set(found.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
+        assert bool(result.value.isnan().all())
+        assert set(result.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
 
 
 @of_logits
-def test_tie_is_said(score: Score) -> None:
+def test_a_tie_has_a_status(score: Score) -> None:
     def tie(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         top = logits.amax(dim=1, keepdim=True)
         return torch.cat((top, top, logits[:, :2] - 5.0), dim=1)
 
-    found = estimate(brittle.Classifier(Wrapped(tie)), inputs(3), score)
-    assert set(found.status.tolist()) <= {int(Status.TIE), int(Status.ZERO_GRADIENT)}
+    result = estimate(brittle.Classifier(Wrapped(tie)), inputs(3), score)
+    assert set(result.status.tolist()) <= {int(Status.TIE), int(Status.ZERO_GRADIENT)}
     if score.quantity == FLIP_PROBABILITY:
-        assert bool((found.value >= 0.5)[found.value.isfinite()].all())
+        assert bool((result.value >= 0.5)[result.value.isfinite()].all())
     elif score.name.endswith("margin"):
-        assert found.value.tolist() == [0.0] * 3
+        assert result.value.tolist() == [0.0] * 3
 
 
 @pytest.mark.parametrize("sigma", [0.0, float("nan")])
 @pytest.mark.parametrize("name", [name for name, kind in CATALOGUE.items() if issubclass(kind, NoiseScore)])
-def test_sigma_out_of_range(name: str, sigma: float) -> None:
+def test_sigma_out_of_range_is_refused(name: str, sigma: float) -> None:
     with pytest.raises(ParameterError, match=str(sigma)):
         CATALOGUE[name](sigma=sigma)  # pyright: ignore[reportCallIssue] misuse is what is tested
 
@@ -145,7 +145,7 @@ def test_sigma_out_of_range(name: str, sigma: float) -> None:
 @pytest.mark.parametrize(
     "name", [name for name, kind in CATALOGUE.items() if "draws" in inspect.signature(kind).parameters]
 )
-def test_draws_out_of_range(name: str, draws: int) -> None:
+def test_draws_out_of_range_are_refused(name: str, draws: int) -> None:
     with pytest.raises(ParameterError, match=str(draws)):
         one_of(name, draws=draws)
 
@@ -155,14 +155,14 @@ def test_documentation_is_complete(kind: type[Score]) -> None:
     text = inspect.getdoc(kind) or ""
     for part in ("Validity:", "Source:"):
         assert part in text
-    attributes = "\n".join(one.__doc__ or "" for one in kind.__mro__)
+    attributes = "\n".join(ancestor.__doc__ or "" for ancestor in kind.__mro__)
     assert all(re.search(rf"^ +{name}: ", attributes, re.MULTILINE) for name in inspect.signature(kind).parameters)
     for fact in (kind.name, kind.title, kind.quantity, kind.cost, kind.reference):
         assert fact
 
 
 @everything
-def test_a_score_says_how_it_is_shown(score: Score) -> None:
+def test_a_score_has_the_attributes_of_a_report(score: Score) -> None:
     assert score.explanation.endswith(".")
     assert score.safer in ("higher", "lower", None)
     if score.quantity == FLIP_PROBABILITY:
@@ -174,13 +174,13 @@ def test_a_score_says_how_it_is_shown(score: Score) -> None:
 
 
 def test_no_two_scores_share_a_colour_or_a_preference() -> None:
-    places = [kind.colour for kind in CATALOGUE.values() if kind.colour is not None]
-    assert len(set(places)) == len(places)
+    colours = [kind.colour for kind in CATALOGUE.values() if kind.colour is not None]
+    assert len(set(colours)) == len(colours)
     preferences = {(score.name, score.preference) for score in EXAMPLES if score.preference is not None}
     assert len({preference for _, preference in preferences}) == len(preferences)
 
 
-def test_a_count_of_few_draws_speaks_late() -> None:
-    few, many = MonteCarlo(0.1, draws=198, limit=None), MonteCarlo(0.1, draws=200, limit=None)
-    others = [score.preference for score in EXAMPLES if score.preference is not None and score.name != "monte_carlo"]
-    assert many.preference < min(others) < few.preference < max(others)
+def test_a_count_of_few_draws_has_a_late_preference() -> None:
+    fewer, enough = MonteCarlo(0.1, draws=198, limit=None), MonteCarlo(0.1, draws=200, limit=None)
+    ranks = [score.preference for score in EXAMPLES if score.preference is not None and score.name != "monte_carlo"]
+    assert enough.preference < min(ranks) < fewer.preference < max(ranks)

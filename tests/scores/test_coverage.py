@@ -1,8 +1,8 @@
-"""Intervals of the sampled estimators hold the flip probability, on a network that is not linear and on odd margins.
+"""Intervals of the sampled estimators hold the flip probability, on a nonlinear network and on odd margins.
 
 500 replicates of one point (the same input under other ids) at 99% confidence, at the default number of draws and at
-few; the truth is the share of flips in a long run. 5 misses are expected of a correct interval at most; more than 17
-happen once in 2e5. An interval that is always [0, 1] fails on its width.
+few; the truth is the share of flips in a long run. A correct interval misses 5 times on average at most; more than 17
+misses happen once in 2e5. An interval that is always [0, 1] fails on its width.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGMA, REPLICATES, MOST_MISSES, LONG = 0.2, 500, 17, 20000
 
 @cache
 def flip_probability() -> float:
-    """That of the one point."""
+    """Return the flip probability of the point, from a long run."""
     long = MonteCarlo(SIGMA, draws=LONG, limit=None)
     return float(estimate(small_classifier(), inputs(1, seed=3), long, ["long run"], MANY_ROWS).value[0])
 
@@ -46,30 +46,30 @@ def flip_probability() -> float:
     ],
     ids=lambda value: value.label if isinstance(value, Score) else None,
 )
-def test_covers(score: Score, widest: float) -> None:
+def test_intervals_cover_the_share_of_a_long_run(score: Score, widest: float) -> None:
     truth = flip_probability()
     x = inputs(1, seed=3).expand(REPLICATES, -1, -1, -1)
-    found = estimate(small_classifier(), x, score, rows=MANY_ROWS)
-    missed = int(((found.low > truth) | (found.high < truth)).sum())
+    intervals = estimate(small_classifier(), x, score, rows=MANY_ROWS)
+    missed = int(((intervals.low > truth) | (intervals.high < truth)).sum())
     assert missed <= MOST_MISSES
-    assert float((found.high - found.low).mean()) < widest
+    assert float((intervals.high - intervals.low).mean()) < widest
     assert 0.02 < truth < 0.98
-    assert bool(torch.isfinite(found.value).all())
+    assert bool(torch.isfinite(intervals.value).all())
 
 
 @pytest.mark.parametrize("flip", [0.01, 0.06, 0.0999, 0.1001, 0.16, 0.4])
 @pytest.mark.parametrize("kind", [MonteCarlo, Shrinkage], ids=lambda kind: kind.name)
 def test_stopped_counts_cover_the_probability_of_a_line(kind: type[MonteCarlo | Shrinkage], flip: float) -> None:
-    """500 points at the same distance, most of them stopped at the look that shows something; to both ends."""
+    """500 points at the same distance, most of them stopped at the first decisive look; at both ends."""
     x = torch.full((REPLICATES, 1), float(stats.norm.isf(flip)), dtype=torch.float64)
     line = brittle.Classifier(lambda x: torch.cat((x, torch.zeros_like(x)), dim=1), bounds=None)
-    found = kind(1.0, draws=600)(line, x, seed=2)
-    assert int(((found.low > flip) | (found.high < flip)).sum()) <= MOST_MISSES
-    assert found.counted is not None
-    low, high = found.counted
+    intervals = kind(1.0, draws=600)(line, x, seed=2)
+    assert int(((intervals.low > flip) | (intervals.high < flip)).sum()) <= MOST_MISSES
+    assert intervals.counted is not None
+    low, high = intervals.counted
     assert int(((low > flip) | (high < flip)).sum()) <= MOST_MISSES
     assert float((high - low).mean()) < 0.5
-    assert float(found.value.mean()) == pytest.approx(flip, abs=0.02)
+    assert float(intervals.value.mean()) == pytest.approx(flip, abs=0.02)
 
 
 HARD = [case for case in cases() if case.competitors == 1 and 0.02 < case.flip < 0.11 and case.size < 50][::3]
@@ -77,14 +77,14 @@ HARD = [case for case in cases() if case.competitors == 1 and 0.02 < case.flip <
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("case", HARD, ids=lambda case: case.name)
-def test_covers_the_exact_probability(case: Case) -> None:
-    """1,000 replicates of each; of an interval that misses 0.5% on a side more than 15 miss once in 1e4."""
+def test_intervals_cover_the_exact_probability(case: Case) -> None:
+    """1,000 replicates each; an interval that misses 0.5% on a side misses more than 15 times once in 1e4."""
     counts: dict[Key, Counted] = {}
     count(case, 60, estimates(case, 60, 1000), {}, counts)
     assert not list(beyond(counts))
 
 
-def test_too_many_misses_are_told() -> None:
+def test_too_many_misses_are_reported() -> None:
     """An interval that always lies below the truth is named, with the case."""
     case = HARD[0]
     counts: dict[Key, Counted] = {}

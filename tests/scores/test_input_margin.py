@@ -1,4 +1,4 @@
-"""The input margin as a score: its bracket, its status, its passes, and what a run keeps of it."""
+"""The input margin as a score: its bracket, its status, its passes, and its counterexamples."""
 
 from __future__ import annotations
 
@@ -23,34 +23,32 @@ from brittle.scores import FeatureDistance, InputMargin, LogitMargin
 COUNT = 6
 
 
-def test_a_certificate_beyond_a_counterexample_certifies_nothing_at_that_point() -> None:
-    """Whatever a proof says, the low end is no number that a counterexample contradicts, and no other point changes."""
+def test_a_certificate_beyond_a_counterexample_is_refuted() -> None:
+    """The low end is 0 where a counterexample contradicts the proof, and no other point changes."""
     classifier, x = small_classifier(), inputs(4)
     score = InputMargin(effort="fast", certify=True)
     measured = {need: need(classifier, _clean(classifier, x)) for need in score.needs}
     distance = measured[score.needs[1]].distance
     radius = distance * torch.tensor([100.0, 0.5, 1.01, 0.0], dtype=torch.float64)
     measured[score.needs[2]] = CertifiedRadius(radius, torch.full((4,), 7))
-    found = score.estimate(measured, 0.99)
-    assert [Status(code) for code in found.status.tolist()] == [Status.REFUTED, Status.OK, Status.REFUTED, Status.OK]
-    assert found.low.tolist() == [0.0, radius[1].item(), 0.0, 0.0]
-    assert torch.equal(found.value, distance)
-    assert torch.equal(found.high, distance)
-    assert found.detail is not None
-    assert ["contradict each other" in str(one) for one in found.detail] == [True, False, True, False]
-    assert f"another prediction found {float(distance[0]):.6g} away" in str(found.detail[0])
-    assert all("6 of the passes for the certificate" in str(one) for one in found.detail)
+    margins = score.estimate(measured, 0.99)
+    assert [Status(code) for code in margins.status.tolist()] == [Status.REFUTED, Status.OK, Status.REFUTED, Status.OK]
+    assert margins.low.tolist() == [0.0, radius[1].item(), 0.0, 0.0]
+    assert torch.equal(margins.value, distance)
+    assert torch.equal(margins.high, distance)
+    assert margins.detail is not None
+    assert ["contradict each other" in str(text) for text in margins.detail] == [True, False, True, False]
+    assert f"another prediction found {float(distance[0]):.6g} away" in str(margins.detail[0])
+    assert all("6 of the passes for the certificate" in str(text) for text in margins.detail)
 
 
 @pytest.mark.usefixtures("nothing_drawn")
-def test_a_network_that_computes_otherwise_than_its_layers_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Rounding is looked at where uniform draws of a fixed seed lie; the coordinate is one that all of them lower."""
+def test_a_network_that_differs_from_its_layers_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rounding is tested at uniform draws of a fixed seed; all draws are small in the chosen coordinate."""
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack([torch.rand(8, 8, generator=generator, dtype=torch.float64).flatten() for _ in SHARES])
-    least, coordinate = drawn.amax(dim=0).min(dim=0)
-    assert least < 0.48
+    draws = torch.stack([torch.rand(8, 8, generator=generator, dtype=torch.float64).flatten() for _ in SHARES])
+    smallest, coordinate = draws.amax(dim=0).min(dim=0)
+    assert smallest < 0.48
     (tmp_path / "net.py").write_text(
         "from helpers.problems import ComputesOtherwise\n\n\ndef make():\n"
         f"    return ComputesOtherwise({int(coordinate)})\n"
@@ -65,42 +63,42 @@ def test_a_network_that_computes_otherwise_than_its_layers_is_told(
     assert set(column.rows["status"]) == {Status.REFUTED.slug}
     assert set(column.rows["low"]) == {0.0}
     assert bool((column.value < 0.1).all())
-    said = refuted_text(refuted_points(table.columns))
-    assert said.startswith("The certificates of 3 points are contradicted by what the attack found")
-    assert said in capsys.readouterr().err
+    message = refuted_text(refuted_points(table.columns))
+    assert message.startswith("The certificates of 3 points are contradicted by what the attack found")
+    assert message in capsys.readouterr().err
     assert main(["report", str(run)]) == 0
-    assert said in (run / "report.html").read_text(encoding="utf-8")
+    assert message in (run / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_missing_certificate_hides_nothing_graver() -> None:
+def test_a_missing_certificate_hides_no_graver_status() -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: logits.sin() * 4))
     x = inputs(6)
     scores = (InputMargin("linf", effort="fast", certify=certify) for certify in (False, True))
     plain, certified = (estimate(classifier, x, score) for score in scores)
     assert torch.equal(plain.value, certified.value)
     assert bool((certified.low == 0).all())
-    assert all("no lower bound goes through sin" in str(one) for one in certified.detail or ("",))
+    assert all("no lower bound goes through sin" in str(text) for text in certified.detail or ("",))
     ok = plain.status == int(Status.OK)
     assert torch.equal(certified.status, torch.where(ok, int(Status.NO_CERTIFICATE), plain.status))
 
 
 def test_nothing_found_is_infinite_and_no_distance_of_zero() -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: 1e-3 * logits + torch.tensor([5.0, 0, 0, 0])))
-    found = estimate(classifier, inputs(3), InputMargin(effort="fast"))
-    assert bool(found.value.isinf().all())
-    assert set(found.status.tolist()) == {int(Status.NOT_FOUND)}
-    assert bool((found.low == 0).all())
+    margins = estimate(classifier, inputs(3), InputMargin(effort="fast"))
+    assert bool(margins.value.isinf().all())
+    assert set(margins.status.tolist()) == {int(Status.NOT_FOUND)}
+    assert bool((margins.low == 0).all())
 
 
 def test_a_network_without_gradients_is_masked() -> None:
-    found = estimate(
+    margins = estimate(
         brittle.Classifier(Wrapped(lambda x, logits: logits.round())), inputs(4), InputMargin(effort="fast")
     )
-    assert set(found.status.tolist()) <= {int(Status.MASKED), int(Status.TIE)}
-    assert int(Status.MASKED) in found.status.tolist()
+    assert set(margins.status.tolist()) <= {int(Status.MASKED), int(Status.TIE)}
+    assert int(Status.MASKED) in margins.status.tolist()
 
 
-def test_features_are_looked_at_in_one_search() -> None:
+def test_margin_and_feature_distance_share_a_search() -> None:
     classifier, x = small_classifier(), inputs(COUNT)
     scores = [InputMargin(effort="fast"), FeatureDistance(effort="fast")]
     table = brittle.score(classifier, x, scores)
@@ -144,9 +142,9 @@ def test_options_that_change_nothing_are_refused(
 
 def test_a_smaller_proof_costs_less_and_holds() -> None:
     classifier, x = small_classifier(), inputs(3)
-    scores = [InputMargin(effort="fast", certify=True, proof=one) for one in PROOFS]
-    full, middle, fast = found = [estimate(classifier, x, score) for score in scores]
-    assert classifier.passes == sum(int(one.passes.sum()) for one in found)
+    scores = [InputMargin(effort="fast", certify=True, proof=proof) for proof in PROOFS]
+    full, middle, fast = margins = [estimate(classifier, x, score) for score in scores]
+    assert classifier.passes == sum(int(margin.passes.sum()) for margin in margins)
     assert bool((fast.low > 0).all() & (fast.low <= middle.low).all() & (fast.low <= full.low * (1 + 1e-2)).all())
     assert fast.passes.sum() < middle.passes.sum() < full.passes.sum()
     with pytest.raises(brittle.errors.ParameterError, match=r"proof 'fast' says how .* none is asked for; ask for one"):

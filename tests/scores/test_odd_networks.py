@@ -26,28 +26,28 @@ LONGEST = ("linear, 100 classes",)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in LONGEST else ()) for name in ZOO]
 )
-def test_refused_by_name_or_right(name: str) -> None:
+def test_an_odd_network_is_refused_by_name_or_right(name: str) -> None:
     verdict = hostile.examine(ZOO[name], PLAN)
-    assert verdict.lawful, verdict.said
+    assert verdict.lawful, verdict.summary
 
 
 def halves(x: torch.Tensor) -> torch.Tensor:
-    """Class 0 where the first number is positive."""
+    """Return logits of two classes: class 0 where the first number is positive."""
     return torch.stack((x[:, 0], -x[:, 0]), dim=1)
 
 
 def test_truth_of_a_half_space() -> None:
     """Beyond a plane at distance 0.1 lies `Phi(-0.1 / sigma)`; its 99.9% interval misses that once in 1,000 seeds."""
-    found = truth.alone(lambda: halves, torch.tensor([0.1, 0.0]), 0.1, 4000, 0)
-    low, high = found.interval()
+    flips = truth.alone(lambda: halves, torch.tensor([0.1, 0.0]), 0.1, 4000, 0)
+    low, high = flips.interval()
     assert low < float(ndtr(-1.0)) < high
     assert high - low < 0.05
-    assert (found.predicted, found.tied, found.lost) == (0, False, 0)
+    assert (flips.predicted, flips.tied, flips.lost) == (0, False, 0)
 
 
 def test_a_wrong_number_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that is another one for `brittle` than for the truth."""
+    """The truth runs another network than `brittle`."""
     monkeypatch.setitem(ZOO, "small perceptron", OddNetwork("small perceptron", "geometry", custom(
         lambda m, x: m.base(x).roll(1, 1))))  # fmt: skip
     verdict = hostile.examine(OddNetwork("small perceptron", "geometry", small, sigma=0.31), PLAN)
-    assert {each.kind for each in verdict.wrong} == {NUMBER, VOTES}
+    assert {disagreement.kind for disagreement in verdict.wrong} == {NUMBER, VOTES}

@@ -16,13 +16,13 @@ from brittle.scores.options import option, options_of
 @pytest.mark.parametrize("kind", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_field_can_be_set(kind: type[Score]) -> None:
     given_otherwise = {"sigma", "noise"} if issubclass(kind, NoiseScore) else set()
-    assert options_of(kind).keys() == {one.name for one in fields(kind) if one.init} - given_otherwise
+    assert options_of(kind).keys() == {field_.name for field_ in fields(kind) if field_.init} - given_otherwise
 
 
 def test_scores_that_share_an_option_take_the_same_kind_of_value() -> None:
     for name in ("draws", "norm", "effort"):
         takers = [options_of(kind)[name] for kind in CATALOGUE.values() if name in options_of(kind)]
-        assert len({(one.kind, one.choices) for one in takers if not one.alone}) == 1
+        assert len({(option_.kind, option_.choices) for option_ in takers if not option_.alone}) == 1
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Deep(LogitMargin):
     name: ClassVar[str] = "deep"
 
 
-def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_field_is_an_option_without_other_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue = {**CATALOGUE, "deep": Deep}
     monkeypatch.setattr("brittle.scores.choose.CATALOGUE", catalogue)
     monkeypatch.setattr("brittle.scores.outside.CATALOGUE", catalogue)
-    given = {"depth": 3, "way": "down", "share": 0.5}
+    options = {"depth": 3, "way": "down", "share": 0.5}
     settings = ["deep.near=no", "deep.alone=2"]
-    assert choose(["deep"], [], options=given, settings=settings) == [Deep(3, False, 2, "down", 0.5)]
+    assert choose(["deep"], [], options=options, settings=settings) == [Deep(3, False, 2, "down", 0.5)]
     assert choose(["deep"], []) == [Deep()]
     with pytest.raises(UsageError, match="'left'; there are up, down"):
         choose(["deep"], [], options={"way": "left"})
@@ -55,7 +55,7 @@ def test_a_new_field_is_an_option_with_nothing_to_add_elsewhere(monkeypatch: pyt
 
 
 def test_several_budgets_give_several_scores() -> None:
-    """Of all scores that draw, and of no other; the word for no limit gives each point exactly as many."""
+    """For all scores that draw, and no other; without a limit each point gets exactly as many draws."""
     budgets, kinds = (20, 60, 200), (MonteCarlo, Shrinkage)
     chosen = choose(["monte_carlo", "shrinkage", "logit_margin"], [0.1], options={"draws": budgets, "limit": "none"})
     assert chosen == [*(kind(0.1, draws=draws, limit=None) for kind in kinds for draws in budgets), LogitMargin()]
@@ -65,13 +65,13 @@ def test_several_budgets_give_several_scores() -> None:
 def test_a_rule_is_set_by_option_and_by_setting() -> None:
     assert choose(["shrinkage"], [0.1], options={"limit": 0.8}) == [Shrinkage(0.1, limit=0.8)]
     assert choose(["shrinkage"], [0.1], options={"precision": 0.2}) == [Shrinkage(0.1, limit=None, precision=0.2)]
-    both = choose(["shrinkage", "monte_carlo"], [0.1], settings=["monte_carlo.limit=0.5"])
-    assert both == [Shrinkage(0.1), MonteCarlo(0.1, limit=0.5)]
+    scores = choose(["shrinkage", "monte_carlo"], [0.1], settings=["monte_carlo.limit=0.5"])
+    assert scores == [Shrinkage(0.1), MonteCarlo(0.1, limit=0.5)]
     with pytest.raises(UsageError, match="--limit"):
         choose(["moments"], [0.1], options={"limit": 0.8})
 
 
-def test_a_type_that_is_not_there_at_run_time_is_no_option() -> None:
+def test_a_type_that_is_missing_at_run_time_is_no_option() -> None:
     @dataclass(frozen=True)
     class Odd(LogitMargin):
         other: Missing = None  # type: ignore[name-defined]  # noqa: F821

@@ -1,4 +1,4 @@
-"""Scores from outside the package: what they leave unsaid, or do wrong, is said in a sentence."""
+"""Scores from outside the package: missing attributes and wrong results are refused in a sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from brittle.scores.outside import check_kind
 
 
 def refuse(score: Score, fact: str) -> None:
-    """A call and a run refuse the score, and say the fact."""
+    """Check that a call and a run refuse the score, and name the fact."""
     for use in (
         lambda: score(small_classifier(), inputs(2)),
         lambda: brittle.score(small_classifier(), inputs(2), [score], skip_doctor=True),
@@ -40,7 +40,7 @@ def refuse(score: Score, fact: str) -> None:
         ({"serves": "class"}, "serves = 'class'"),
     ],
 )
-def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], fact: str) -> None:
+def test_a_wrong_attribute_of_a_score_is_named(changes: dict[str, object], fact: str) -> None:
     assert check_kind(said(), "here").name == "mine"
     with pytest.raises(ParameterError, match=f"here .*{re.escape(fact)}"):
         check_kind(said(**changes), "here")
@@ -51,7 +51,7 @@ def test_what_a_score_leaves_unsaid_is_named(changes: dict[str, object], fact: s
 
 
 @pytest.mark.parametrize("changes", [{"title": 3}, {"safer": "up"}, {"colour": "red"}, {"model": 3}])
-def test_what_a_run_cannot_record_of_a_score_is_refused(changes: dict[str, object]) -> None:
+def test_attributes_that_a_run_cannot_record_are_refused(changes: dict[str, object]) -> None:
     (name,) = changes
     with pytest.raises(ParameterError, match=f"mine.*{name}"):
         brittle.score(small_classifier(), inputs(2), [said(**changes)()])
@@ -70,7 +70,7 @@ def test_two_classes_of_one_name_are_refused() -> None:
         brittle.score(small_classifier(), inputs(2), [said()(), said(title="another")()])
 
 
-def test_a_field_that_no_table_tells_is_refused() -> None:
+def test_a_field_that_no_table_holds_is_refused() -> None:
     @dataclass(frozen=True)
     class Weighted(said()):  # type: ignore[misc]
         weights: tuple[float, ...] = (1.0,)
@@ -97,7 +97,7 @@ def test_noise_with_a_field_of_the_score_is_refused() -> None:
 
 
 @pytest.mark.parametrize("noise", ["uniform", brittle.noise.Gaussian, 0.1, lambda x, generator: x])
-def test_what_is_no_noise_is_refused(noise: Any) -> None:
+def test_anything_but_noise_is_refused(noise: Any) -> None:
     with pytest.raises(ParameterError, match=re.escape(f"{noise!r:.20}")):
         MonteCarlo(noise=noise, limit=None)
 
@@ -120,13 +120,13 @@ HALF, WHOLE = numbers(0.5, 0.5), torch.tensor([0, 0])
         (Estimate(HALF + 1, HALF, HALF + 1, WHOLE, WHOLE), "expected a flip probability within [0, 1]"),
     ],
 )
-def test_an_estimate_that_is_none_is_refused(returned: object, sentence: str) -> None:
+def test_a_malformed_estimate_is_refused(returned: object, sentence: str) -> None:
     refuse(said(quantity="flip_probability", estimate=lambda self, measured, confidence: returned)(), sentence)
 
 
 @dataclass(frozen=True)
 class Wrong(Measurement):
-    """A measurement whose results are none."""
+    """A measurement with malformed results."""
 
     how: str
 
@@ -150,11 +150,11 @@ class Wrong(Measurement):
         ({"needs": (Wrong("few"),)}, "Wrong.measure failed: ValueError"),
     ],
 )
-def test_a_failure_outside_is_named(changes: dict[str, object], sentence: str) -> None:
+def test_a_failure_outside_the_package_is_named(changes: dict[str, object], sentence: str) -> None:
     refuse(said(**changes)(), sentence)
 
 
-def test_passes_that_were_not_spent_are_refused() -> None:
+def test_passes_that_never_ran_are_refused() -> None:
     fine = Estimate(HALF, HALF, HALF, WHOLE, WHOLE)
     kind = said(needs=(Wrong("dear"),), estimate=lambda self, measured, confidence: fine)
     with pytest.raises(ParameterError, match="Wrong state 10 passes, and the classifier counted 0"):
@@ -172,8 +172,8 @@ class Undefined(OnePassScore):
     serves = "all"
     explanation = "A formula that fails."
 
-    def value(self, found: OnePass) -> torch.Tensor:
-        return found.top[0] * torch.nan
+    def value(self, one_pass: OnePass) -> torch.Tensor:
+        return one_pass.top[0] * torch.nan
 
 
 def test_a_formula_that_gives_nan_at_finite_logits_is_refused() -> None:

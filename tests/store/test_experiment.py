@@ -31,7 +31,7 @@ CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "scores": lambda: {"scores": [Moments(0.2, draws=4)]},
     "model.state_sha256": lambda: {"model": brittle.Classifier(small_network(seed=1), bounds=(0, 1))},
     "model.std": lambda: {"model": classifier(std=0.5)},
-    "data.sha256": lambda: {"first": 1},
+    "data.sha256": lambda: {"data_seed": 1},
     "part": lambda: {"part": (1, 2)},
 }
 

@@ -1,4 +1,4 @@
-"""How near the nearest inputs are: against attacks of others on equal passes, and against proofs by others.
+"""Distances of the nearest inputs, against attacks of others on equal passes, and against proofs by others.
 
     python research/benchmarks/nearest train DATA OUT
     python research/benchmarks/nearest run DATA ROWS NETWORKS...
@@ -11,8 +11,8 @@ attacks were tuned on none of those whose name begins with `aside`. Each folder 
 network: `model.pt2` and `meta.json` with its `dataset`, and where verdicts were published `verdicts.csv` with
 `centres.npy`.
 
-`run` writes a Parquet file for each network, norm, effort and attack, a row for each image, and leaves out what is
-there: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after
+`run` writes a Parquet file for each network, norm, effort and attack, with a row for each image, and skips files that
+exist: it can be stopped, and two can run side by side on other networks (`--network`). `--again` searches anew after
 the library changed. A rival gets as many passes for each image as the library's search took on average, forward and
 backward. Every input is judged alone, by the exported program. `table` reads the files. The attacks of Foolbox run
 where it is installed and `--method` names them. `exact` trains perceptrons small enough that a mixed-integer program
@@ -38,7 +38,7 @@ EXCESS = ("within 0.1%", "within 1%", "median excess", "worst excess")
 
 
 def main() -> None:
-    """One of the five commands."""
+    """Run one of the five commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -47,9 +47,9 @@ def main() -> None:
     add_table(commands.add_parser("table", help="print the tables"))
     add_verdicts(commands.add_parser("verdicts", help="compare with published verdicts"))
     add_exact(commands.add_parser("exact", help="compare with exact distances"))
-    said = parser.parse_args()
-    torch.set_num_threads(said.threads)
-    COMMANDS[said.command](said)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    COMMANDS[arguments.command](arguments)
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -88,38 +88,38 @@ def add_exact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="that the solver may take for a class of a point")
 
 
-def run_all(said: argparse.Namespace) -> None:
-    """Every unit that is asked for."""
-    said.rows.mkdir(parents=True, exist_ok=True)
+def run_all(arguments: argparse.Namespace) -> None:
+    """Run every requested unit."""
+    arguments.rows.mkdir(parents=True, exist_ok=True)
     absent = () if nearest_foolbox.installed() else tuple(nearest_foolbox.ATTACKS)
-    if set(absent) & set(said.method or ()):
+    if set(absent) & set(arguments.method or ()):
         print("foolbox is not installed (pip install foolbox): its attacks are left out")
-    for subject in subjects(said.networks, said.data, said.points, said.network):
-        for norm in said.norm:
-            for effort in said.effort:
-                for method in said.method or USUAL[effort]:
+    for subject in subjects(arguments.networks, arguments.data, arguments.points, arguments.network):
+        for norm in arguments.norm:
+            for effort in arguments.effort:
+                for method in arguments.method or USUAL[effort]:
                     if norm in KNOWN[method] and method not in absent:
-                        run(subject, norm, effort, method, said.rows, said.again)
+                        run(subject, norm, effort, method, arguments.rows, arguments.again)
 
 
-def print_tables(said: argparse.Namespace) -> None:
-    """Each network, all networks together, each attack; and the figure."""
-    rows = read_rows(said.rows)
+def print_tables(arguments: argparse.Namespace) -> None:
+    """Print tables of each network, all networks, and each attack; and save the figure."""
+    rows = read_rows(arguments.rows)
     table = summary(rows)
     print(
         *(markdown(part, SHARES) for part in (against_rivals(table), table, overall(table), by_method(rows))),
         sep="\n\n",
     )
-    if said.figure:
-        figure(rows).save(said.figure, format="svg")
+    if arguments.figure:
+        figure(rows).save(arguments.figure, format="svg")
 
 
 COMMANDS = {
-    "train": lambda said: train_all(said.data, said.out, said.only),
+    "train": lambda arguments: train_all(arguments.data, arguments.out, arguments.only),
     "run": run_all,
     "table": print_tables,
-    "verdicts": lambda said: print(markdown(verdicts(said.networks, said.network), SHARES)),
-    "exact": lambda said: print(markdown(exact(said.network, said.points, said.seconds), EXCESS)),
+    "verdicts": lambda arguments: print(markdown(verdicts(arguments.networks, arguments.network), SHARES)),
+    "exact": lambda arguments: print(markdown(exact(arguments.network, arguments.points, arguments.seconds), EXCESS)),
 }
 
 

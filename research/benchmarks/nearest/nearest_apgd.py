@@ -23,14 +23,14 @@ from torch import Tensor
 
 STEPS = {"shortest": 10, "longest": 100}
 ROUNDING = 1e-3
-"""An iterate on the edge of its ball is not outside it."""
+"""Share of the radius by which an iterate on the edge of its ball may be outside."""
 
 CUTS = 8
-"""Forward passes at the end, which halve the way from the image to what was found."""
+"""Forward passes at the end, which halve the distance from the image to the nearest input found."""
 
 
 def apgd(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """Bisection of the radius of each image; at each radius APGD on the cross-entropy, then on the DLR loss.
+    """Bisect the radius of each image; at each radius run APGD on the cross-entropy, then on the DLR loss.
 
     The radius begins at twice that of the linearised boundary and doubles until something is found. A run has a
     twentieth of all steps, at least 10 and at most 100.
@@ -46,13 +46,13 @@ def apgd(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) ->
             run(network, x, labels, loss, radius, norm, steps, best)
         failed = best.distance > radius * (1 + ROUNDING)
         lower = torch.where(failed, torch.maximum(lower, radius), lower)
-        known = best.distance.isfinite()
-        radius = torch.where(known, (lower.minimum(best.distance) + best.distance) / 2, 2 * radius)
+        has_point = best.distance.isfinite()
+        radius = torch.where(has_point, (lower.minimum(best.distance) + best.distance) / 2, 2 * radius)
     return cut(network, x, labels, best).points
 
 
 def dlr(labels: Tensor) -> Loss:
-    """The difference of logits ratio, section 4 of the paper: `-(z_y - max_other z) / (z_1 - z_3)`, sorted."""
+    """Return the difference of logits ratio, section 4 of the paper: `-(z_y - max_other z) / (z_1 - z_3)`, sorted."""
 
     def loss(logits: Tensor) -> Tensor:
         ranked = logits.sort(dim=1, descending=True).values
@@ -65,7 +65,7 @@ def dlr(labels: Tensor) -> Loss:
 def run(
     network: Network, x: Tensor, labels: Tensor, loss: Loss, radius: Tensor, norm: str, steps: int, best: Nearest
 ) -> None:
-    """APGD (Croce and Hein, ICML 2020, algorithm 1) in the ball of each image; `best` sees every iterate."""
+    """Run APGD (Croce and Hein, ICML 2020, algorithm 1) in the ball of each image; `best` gets every iterate."""
 
     def look(points: Tensor) -> tuple[Tensor, Tensor]:
         values, gradient, logits = slope(loss, network, points)
@@ -105,12 +105,12 @@ def run(
 
 
 def uphill(gradient: Tensor, norm: str) -> Tensor:
-    """The steepest step of length one."""
+    """Return the steepest step of length one."""
     return gradient.sign() if norm == "linf" else gradient / tall(length(gradient, 2).clamp_min(TINY), gradient)
 
 
 def checkpoints(steps: int) -> set[int]:
-    """Where the step size is looked at: `p_0 = 0`, `p_1 = 0.22`, `p_{j+1} = p_j + max(p_j - p_{j-1} - 0.03, 0.06)`."""
+    """Return steps that check the step size: `p_0 = 0`, `p_1 = 0.22`, `p_j+1 = p_j + max(p_j - p_j-1 - 0.03, 0.06)`."""
     shares = [0.0, 0.22]
     while shares[-1] < 1:
         shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))
@@ -118,7 +118,7 @@ def checkpoints(steps: int) -> set[int]:
 
 
 def cut(network: Network, x: Tensor, labels: Tensor, best: Nearest) -> Nearest:
-    """Halve the way from the image to what was found, as long as it is classified otherwise."""
+    """Halve the distance from the image to the nearest input, as long as the class is another."""
     end, low, high = best.points, torch.zeros(len(x)), torch.ones(len(x))
     for _ in range(CUTS):
         middle = (low + high) / 2

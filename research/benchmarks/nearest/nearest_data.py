@@ -14,11 +14,11 @@ from torch import Tensor
 
 HEADER = 4
 FOR_TRAINING = {"fashion": 600, "digits": 1000}
-"""Images of the small data sets, shuffled the same way each time, that are for training; the others are for tests."""
+"""Number of training images of the small data sets, after the same shuffle each time; the others are for tests."""
 
 
 def read(data: Path, name: str, part: str, count: int) -> tuple[Tensor, Tensor]:
-    """The first `count` images `[count, C, H, W]` of `part` (`train` or `test`) and their labels `[count]`."""
+    """Read the first `count` images `[count, C, H, W]` of `part` (`train` or `test`) and their labels `[count]`."""
     images, labels = READERS[name](data, part, count)
     return torch.from_numpy(images[:count].copy()).float() / 255, torch.from_numpy(labels[:count].astype(np.int64))
 
@@ -49,18 +49,18 @@ def read_digits(data: Path, part: str, count: int) -> tuple[np.ndarray, np.ndarr
 
 
 def shuffled(name: str, images: np.ndarray, labels: np.ndarray, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Either part of the images and their labels."""
-    order, first = np.random.default_rng(0).permutation(len(images)), FOR_TRAINING[name]
-    kept = order[:first] if part == "train" else order[first:]
-    return images[kept], labels[kept]
+    """Return either part of the images and their labels."""
+    order, cut = np.random.default_rng(0).permutation(len(images)), FOR_TRAINING[name]
+    chosen = order[:cut] if part == "train" else order[cut:]
+    return images[chosen], labels[chosen]
 
 
 READERS = {"mnist": read_mnist, "cifar10": read_cifar10, "fashion": read_fashion, "digits": read_digits}
-"""Each data set."""
+"""Readers of the data sets, by name."""
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An IDX file of bytes: four bytes of which the last is the number of sizes, the sizes, the values."""
+    """Read an IDX file of bytes: four bytes, the last being the number of sizes, then the sizes and the values."""
     raw = gzip.decompress(path.read_bytes())
     start = HEADER * (1 + raw[3])
     sizes = np.frombuffer(raw[HEADER:start], ">u4").astype(int)

@@ -1,4 +1,4 @@
-"""How near the search comes to the exact distance, on networks of rectifiers that are small enough to know it.
+"""Excess of the search over the exact distance, on networks of rectifiers small enough to compute it.
 
 The nearest input with another class is the solution of a mixed-integer linear program (Tjeng, Xiao and Tedrake,
 Evaluating robustness of neural networks with mixed integer programming, ICLR 2019, section 4), which HiGHS solves. It
@@ -25,19 +25,19 @@ import brittle
 
 Array = NDArray[np.float64]
 Layer = tuple[Array, Array]
-"""Weight `[m, n]` and bias `[m]` of a linear layer; rectifiers stand between two of them."""
+"""Weight `[m, n]` and bias `[m]` of a linear layer; rectifiers are between two layers."""
 
 ROOM = 1e-6
-"""What is looked for lies within this share beyond what the search found; the solver's tolerance is of that order."""
+"""Share beyond the search's distance in which the solver searches; its tolerance is of that order."""
 
 NEAR = 0.01
-"""A distance within this share of the exact one counts as near."""
+"""Largest relative excess of a distance that counts as near."""
 
 CLOSE = 0.001
 
 
 def rectifiers(*hidden: int) -> Callable[[], nn.Module]:
-    """A perceptron of 64 inputs and ten classes."""
+    """Return a maker of a perceptron of 64 inputs and ten classes."""
 
     def make() -> nn.Module:
         widths = (64, *hidden)
@@ -55,11 +55,11 @@ NETWORKS = {
     "12-12-12": Recipe("digits", rectifiers(12, 12, 12), 1000, 100),
     "12-12-12, adversarial": Recipe("digits", rectifiers(12, 12, 12), 1000, 100, radius=0.1),
 }
-"""Hidden widths, and how they are trained; the place of a name is its seed."""
+"""Makers and training of networks by hidden widths; the place of a name is its seed."""
 
 
 def exact(names: list[str], points: int, seconds: float) -> pd.DataFrame:
-    """A row for each network and effort: how far beyond the exact distance the search ends, in Linf."""
+    """Return a row for each network and effort: the excess of the search over the exact distance, in Linf."""
     lines = []
     for name in names:
         lines += _lines(name, points, seconds)
@@ -74,8 +74,8 @@ def _lines(name: str, points: int, seconds: float) -> list[dict[str, object]]:
     nearest = results[EFFORTS[-1]]
     layers = layers_of(network)
     truths = [
-        exact_distance(layers, point, float(radius), int(other), seconds)
-        for point, radius, other in zip(x.double().numpy(), nearest.distance, nearest.predicted, strict=True)
+        exact_distance(layers, point, float(radius), int(winner), seconds)
+        for point, radius, winner in zip(x.double().numpy(), nearest.distance, nearest.predicted, strict=True)
     ]
     solved = time.perf_counter() - start
     proved = np.array([truth.proved for truth in truths])
@@ -99,7 +99,7 @@ def _lines(name: str, points: int, seconds: float) -> list[dict[str, object]]:
 
 
 def trained(name: str, points: int) -> tuple[nn.Module, Tensor]:
-    """The network, and the first test digits that it gets right, `[points, 64]`, pixels in [0, 1]."""
+    """Train a network, and return it with its first correct test digits, `[points, 64]`, pixels in [0, 1]."""
     from sklearn.datasets import load_digits
 
     recipe = NETWORKS[name]
@@ -112,51 +112,51 @@ def trained(name: str, points: int) -> tuple[nn.Module, Tensor]:
 
 
 def layers_of(network: nn.Module) -> list[Layer]:
-    """The linear layers of a perceptron of rectifiers."""
+    """Return the linear layers of a perceptron of rectifiers."""
     linear = [part for part in network.modules() if isinstance(part, nn.Linear)]
     return [(part.weight.detach().double().numpy(), part.bias.detach().double().numpy()) for part in linear]
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The exact distance, where `proved`: the solver ended in time."""
+    """The exact distance where `proved`, that is, where the solver ended in time."""
 
     distance: float
     proved: bool
 
 
-def exact_distance(layers: list[Layer], x: Array, radius: float, first: int, seconds: float = 60.0) -> Truth:
-    """The Linf distance of the nearest input in [0, 1] where another class has at least the logit of the own.
+def exact_distance(layers: list[Layer], x: Array, radius: float, winner: int, seconds: float = 60.0) -> Truth:
+    """Return the Linf distance of the nearest input in [0, 1] where another class has at least the predicted logit.
 
     Args:
-        layers: of the network.
+        layers: layers of the network.
         x: the point, `[n]`.
-        radius: a distance at which class `first` wins, and the next classes have to be nearer.
-        seconds: that the solver may take for each class.
+        radius: a distance at which class `winner` wins; the other classes have to be nearer.
+        seconds: limit of the solver for each class.
     """
-    own = int(np.argmax(logits(layers, x)))
-    others = [first, *(j for j in range(len(layers[-1][1])) if j not in (own, first))]
+    predicted = int(np.argmax(logits(layers, x)))
+    rivals = [winner, *(j for j in range(len(layers[-1][1])) if j not in (predicted, winner))]
     proved = True
-    for number, other in enumerate(others):
-        distance, ended = _nearest_of(layers, x, own, other, radius * (1 + ROOM), seconds)
+    for number, rival_class in enumerate(rivals):
+        distance, ended = _nearest_of(layers, x, predicted, rival_class, radius * (1 + ROOM), seconds)
         if number == 0 and distance is None and ended:
-            raise ValueError(f"class {first} does not win within {radius} of the point")
+            raise ValueError(f"class {winner} does not win within {radius} of the point")
         proved &= ended
         radius = radius if distance is None else min(radius, distance)
     return Truth(radius, proved)
 
 
 def logits(layers: list[Layer], x: Array) -> Array:
-    """What the network says, in double precision."""
+    """Return the logits of the network in double precision."""
     for weight, bias in layers[:-1]:
         x = np.maximum(weight @ x + bias, 0)
     return layers[-1][0] @ x + layers[-1][1]
 
 
 def _nearest_of(
-    layers: list[Layer], x: Array, own: int, other: int, radius: float, seconds: float
+    layers: list[Layer], x: Array, predicted: int, rival_class: int, radius: float, seconds: float
 ) -> tuple[float | None, bool]:
-    """The distance at which `other` has the logit of `own`, None where that is beyond `radius`; and whether it is sure.
+    """Return the distance at which two logits are equal, None beyond `radius`, and whether the solver ended.
 
     Variables: the distance `t`, the input, then for each hidden layer the rectified values and a binary for each unit,
     1 where it is active. Bounds of the values before rectifiers come from intervals around the ball of `radius`.
@@ -167,17 +167,17 @@ def _nearest_of(
     program.rows([(place, np.eye(len(x))), (slice(0, 1), -np.ones((len(x), 1)))], -np.inf, x)
     program.rows([(place, np.eye(len(x))), (slice(0, 1), np.ones((len(x), 1)))], x, np.inf)
     for weight, bias in layers[:-1]:
-        least, most = _interval(weight, bias, low, high)
-        low, high = np.maximum(least, 0), np.maximum(most, 0)
+        lowest, highest = _interval(weight, bias, low, high)
+        low, high = np.maximum(lowest, 0), np.maximum(highest, 0)
         after, unit = program.variables(low, high), np.eye(len(bias))
-        active = program.variables((least >= 0).astype(float), (most > 0).astype(float), whole=True)
-        below, above = np.minimum(least, 0), high
+        active = program.variables((lowest >= 0).astype(float), (highest > 0).astype(float), integral=True)
+        below, above = np.minimum(lowest, 0), high
         program.rows([(after, unit), (place, -weight)], bias, np.inf)
         program.rows([(after, unit), (place, -weight), (active, -np.diag(below))], -np.inf, bias - below)
         program.rows([(after, unit), (active, -np.diag(above))], -np.inf, 0.0)
         place = after
     weight, bias = layers[-1]
-    lead, offset = (weight[other] - weight[own])[None], (bias[other] - bias[own])[None]
+    lead, offset = (weight[rival_class] - weight[predicted])[None], (bias[rival_class] - bias[predicted])[None]
     if _interval(lead, offset, low, high)[1][0] < 0:
         return None, True
     program.rows([(place, lead)], -offset, np.inf)
@@ -185,7 +185,7 @@ def _nearest_of(
 
 
 def _interval(weight: Array, bias: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """The least and the most that a linear layer can be between `low` and `high`."""
+    """Return the lowest and the highest values of a linear layer between `low` and `high`."""
     up, down = np.maximum(weight, 0), np.minimum(weight, 0)
     return up @ low + down @ high + bias, up @ high + down @ low + bias
 
@@ -197,21 +197,21 @@ class _Program:
         self.low, self.high, self.whole = [low], [high], [np.zeros(len(low))]
         self.parts: list[tuple[list[tuple[slice, Array]], Array, Array]] = []
 
-    def variables(self, low: Array, high: Array, whole: bool = False) -> slice:
-        """A block of new variables between bounds."""
+    def variables(self, low: Array, high: Array, integral: bool = False) -> slice:
+        """Add a block of new variables between bounds."""
         start = sum(len(block) for block in self.low)
         self.low.append(low)
         self.high.append(high)
-        self.whole.append(np.full(len(low), float(whole)))
+        self.whole.append(np.full(len(low), float(integral)))
         return slice(start, start + len(low))
 
     def rows(self, terms: list[tuple[slice, Array]], low: Array | float, high: Array | float) -> None:
-        """`low <= sum of matrix times block <= high`, one row for each row of the matrices."""
+        """Add `low <= sum of matrix times block <= high`, one row for each row of the matrices."""
         size = len(terms[0][1])
         self.parts.append((terms, np.broadcast_to(low, size), np.broadcast_to(high, size)))
 
     def least_first(self, seconds: float) -> tuple[float | None, bool]:
-        """The least value of the first variable, None where there is no solution; and whether the solver ended."""
+        """Return the smallest value of the first variable, None without a solution, and whether the solver ended."""
         width = sum(len(block) for block in self.low)
         matrix = np.zeros((sum(len(low) for _, low, _ in self.parts), width))
         start = 0
@@ -223,11 +223,11 @@ class _Program:
             np.concatenate(several)
             for several in ([low for _, low, _ in self.parts], [high for *_, high in self.parts])
         ]
-        found = milp(
+        solution = milp(
             np.eye(1, width)[0],
             integrality=np.concatenate(self.whole),
             bounds=Bounds(np.concatenate(self.low), np.concatenate(self.high)),  # pyright: ignore[reportArgumentType]
             constraints=[LinearConstraint(matrix, *ends)],  # pyright: ignore[reportArgumentType]
             options={"time_limit": seconds, "mip_rel_gap": 1e-6},
         )
-        return (float(found.fun) if found.x is not None else None), found.status in (0, 2)
+        return (float(solution.fun) if solution.x is not None else None), solution.status in (0, 2)

@@ -16,7 +16,7 @@ ATTACKS = {"foolbox_fmn": {"linf": "LInfFMNAttack"}, "foolbox_ddn": {"l2": "DDNA
 
 
 class Wrapped(nn.Module):
-    """A function as the module that Foolbox wants."""
+    """A function as the module that Foolbox needs."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -27,17 +27,17 @@ class Wrapped(nn.Module):
 
 
 def installed() -> bool:
-    """Whether Foolbox can be imported."""
+    """Return whether Foolbox can be imported."""
     return importlib.util.find_spec("foolbox") is not None
 
 
 def rival(name: str) -> Rival:
-    """One of `ATTACKS`, with the parameters that Foolbox sets."""
+    """Return one of `ATTACKS`, with the parameters that Foolbox sets."""
 
     def attack(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
         foolbox: Any = importlib.import_module("foolbox")
         model = foolbox.PyTorchModel(Wrapped(network).eval(), bounds=(0, 1), device=torch.device("cpu"))
-        made = getattr(foolbox.attacks, ATTACKS[name][norm])(steps=math.ceil(passes / 2))
-        return made.run(model, x, foolbox.Misclassification(labels)).detach()
+        foolbox_attack = getattr(foolbox.attacks, ATTACKS[name][norm])(steps=math.ceil(passes / 2))
+        return foolbox_attack.run(model, x, foolbox.Misclassification(labels)).detach()
 
     return attack

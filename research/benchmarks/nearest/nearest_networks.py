@@ -1,4 +1,4 @@
-"""Networks that the attacks were not made on, trained from fixed seeds in a few minutes."""
+"""Networks without part in the making of the attacks, trained from fixed seeds in a few minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PGD_STEPS = 7
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is made and trained; `radius` is that of the Linf ball of adversarial training."""
+    """Maker and training of a network; `radius` is that of the Linf ball of adversarial training."""
 
     dataset: str
     make: Callable[[], nn.Module]
@@ -64,13 +64,13 @@ class Transformer(nn.Module):
 
 
 def perceptron(*widths: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
-    """Layers of `widths`, the first that of the input, and ten classes."""
+    """Return layers of `widths`, the first that of the input, and ten classes."""
     layers = [part for wide, out in itertools.pairwise(widths) for part in (nn.Linear(wide, out), activation())]
     return nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], 10))
 
 
 def small_cnn() -> nn.Sequential:
-    """Two convolutions, a maximum over places, two dense layers; for MNIST."""
+    """Return two convolutions, a maximum over places, two dense layers; for MNIST."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 5, 2, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(32 * 49, 100), nn.ReLU(), nn.Linear(100, 10),
@@ -78,7 +78,7 @@ def small_cnn() -> nn.Sequential:
 
 
 def normed_cnn() -> nn.Sequential:
-    """Three convolutions with batch normalisation; for CIFAR-10."""
+    """Return three convolutions with batch normalisation; for CIFAR-10."""
     widths = [3, 24, 48, 64]
     blocks = [
         part
@@ -89,7 +89,7 @@ def normed_cnn() -> nn.Sequential:
 
 
 def tiny_cnn(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
-    """Two convolutions with strides and a dense layer, for MNIST and what has its size."""
+    """Return two convolutions with strides and a dense layer, for MNIST and images of its size."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 5, 2, 2), activation(), nn.Conv2d(8, 16, 5, 2, 2), activation(), nn.Flatten(),
         nn.Linear(16 * 49, 10),
@@ -97,7 +97,7 @@ def tiny_cnn(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
 
 
 def pooled_cnn(channels: int, side: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
-    """Two convolutions, each with a maximum over places, and two dense layers."""
+    """Return two convolutions, each with a maximum over places, and two dense layers."""
     return nn.Sequential(
         nn.Conv2d(channels, 12, 3, 1, 1), activation(), nn.MaxPool2d(2),
         nn.Conv2d(12, 24, 3, 1, 1), activation(), nn.MaxPool2d(2), nn.Flatten(),
@@ -129,11 +129,11 @@ RECIPES = {
     "aside_fashion_cnn_prelu": Recipe("fashion", lambda: tiny_cnn(nn.PReLU), 600, 40),
     "aside_cifar10_cnn_silu": Recipe("cifar10", lambda: pooled_cnn(3, 32, nn.SiLU), 10_000, 5),
 }
-"""Name, and how it is made; the place of a name is its seed. No attack was tuned on those that are set `aside`."""
+"""Recipes by name; the place of a name is its seed. No attack was tuned on those that are set `aside`."""
 
 
 def train_all(data: Path, out: Path, names: list[str]) -> None:
-    """Train, save as `model.pt2` with `meta.json` in a folder of its own, and print the accuracy on test images."""
+    """Train, save as `model.pt2` with `meta.json` in a folder each, and print the accuracy on test images."""
     for name in names:
         recipe, start = RECIPES[name], time.perf_counter()
         torch.manual_seed(list(RECIPES).index(name))
@@ -146,7 +146,7 @@ def train_all(data: Path, out: Path, names: list[str]) -> None:
 
 
 def train(recipe: Recipe, x: Tensor, y: Tensor) -> nn.Module:
-    """Cross-entropy by Adam with a rate that falls to zero; on adversarial examples where there is a radius."""
+    """Train on cross-entropy by Adam with a rate that falls to zero, on adversarial examples if there is a radius."""
     network = recipe.make().train()
     steps = recipe.rounds * len(x.split(BATCH))
     optimiser = torch.optim.Adam(network.parameters(), 2e-3)
@@ -154,16 +154,16 @@ def train(recipe: Recipe, x: Tensor, y: Tensor) -> nn.Module:
     for number in range(recipe.rounds):
         radius = recipe.radius * min(1.0, (number + 1) / (recipe.rounds - 1))  # grows, or training may not begin
         for rows in torch.randperm(len(x)).split(BATCH):
-            seen = ascend(network, x[rows], y[rows], radius) if radius else x[rows]
+            inputs = ascend(network, x[rows], y[rows], radius) if radius else x[rows]
             optimiser.zero_grad()
-            nn.functional.cross_entropy(network(seen), y[rows]).backward()
+            nn.functional.cross_entropy(network(inputs), y[rows]).backward()
             optimiser.step()
             schedule.step()
     return network.eval()
 
 
 def ascend(network: nn.Module, x: Tensor, y: Tensor, radius: float) -> Tensor:
-    """Projected gradient ascent on the loss in the Linf ball, from a random start (Madry et al., ICLR 2018)."""
+    """Ascend the loss by projected gradients in the Linf ball, from a random start (Madry et al., ICLR 2018)."""
     moved = (x + radius * (2 * torch.rand_like(x) - 1)).clamp(0, 1)
     for _ in range(PGD_STEPS):
         moved.requires_grad_(True)

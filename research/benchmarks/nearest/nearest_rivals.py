@@ -1,8 +1,8 @@
 """Minimal-norm attacks of others, written from their papers; they share no code with the library's.
 
 Each takes a network, images in [0, 1] `[B, *shape]`, their predicted classes `[B]`, a norm (`linf`, `l2`, `l1` or `l0`)
-and a budget of passes for each image, forward and backward counted alike, and gives `[B, *shape]`: the nearest input
-that it saw classified otherwise, or the image itself.
+and a budget of passes for each image, forward and backward counted alike, and returns `[B, *shape]`: the nearest input
+of another class on its path, or the image itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Nearest:
         self.distance = torch.full((len(self.x),), math.inf)
 
     def keep(self, points: Tensor, flipped: Tensor) -> Tensor:
-        """Take over what is flipped and nearer; the distance of all `points`, `[B]`."""
+        """Keep flipped points that are nearer; return the distance of all `points`, `[B]`."""
         distance = length(points - self.x, ORDER[self.norm])
         nearer = flipped & (distance < self.distance)
         self.points = torch.where(tall(nearer, self.x), points, self.points)
@@ -44,22 +44,22 @@ class Nearest:
 
 
 def length(x: Tensor, order: float) -> Tensor:
-    """The norm of each row, `[B]`."""
+    """Return the norm of each row, `[B]`."""
     return torch.linalg.vector_norm(x.flatten(1), order, dim=1)
 
 
 def tall(values: Tensor, like: Tensor) -> Tensor:
-    """`[B]` as `[B, 1, ...]` with as many axes as `like`."""
+    """Return `[B]` as `[B, 1, ...]` with as many axes as `like`."""
     return values.view(-1, *[1] * (like.dim() - 1))
 
 
 def cosine(start: float, end: float, step: int, steps: int) -> float:
-    """From `start` to `end` along half a cosine."""
+    """Return a number from `start` to `end` along half a cosine."""
     return end + (start - end) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def slope(loss: Loss, network: Network, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss of each image `[B]`, its gradient, and the logits `[B, C]`: a pass forward and one backward."""
+    """Return the loss of each image `[B]`, its gradient, and the logits `[B, C]`: a pass forward and one backward."""
     points = points.detach().requires_grad_(True)
     logits = network(points)
     values = loss(logits)
@@ -68,7 +68,7 @@ def slope(loss: Loss, network: Network, points: Tensor) -> tuple[Tensor, Tensor,
 
 
 def margin(labels: Tensor, targets: Tensor | None = None) -> Loss:
-    """The logit of the label less that of the target, or of the greatest other."""
+    """Return the logit of the label less that of the target, or of the greatest other."""
 
     def loss(logits: Tensor) -> Tensor:
         rival = logits.scatter(1, labels[:, None], -math.inf).amax(dim=1) if targets is None else at(logits, targets)
@@ -78,42 +78,42 @@ def margin(labels: Tensor, targets: Tensor | None = None) -> Loss:
 
 
 def cross_entropy(labels: Tensor) -> Loss:
-    """The loss of training, to be raised."""
+    """Return the loss of training, to be raised."""
     return lambda logits: torch.nn.functional.cross_entropy(logits, labels, reduction="none")
 
 
 def at(logits: Tensor, classes: Tensor) -> Tensor:
-    """One logit of each row."""
+    """Return one logit of each row."""
     return logits.gather(1, classes[:, None])[:, 0]
 
 
 def fmn(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int, rate: float = 1.0) -> Tensor:
-    """Fast minimum-norm attack (Pintor et al., NeurIPS 2021, algorithm 1), untargeted, in one run."""
+    """Run the fast minimum-norm attack (Pintor et al., NeurIPS 2021, algorithm 1), untargeted, once."""
     return fmn_run(network, x, labels, None, norm, math.ceil(passes / 2), rate).points
 
 
 def fmn_wide(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """The same with steps that begin ten times as long."""
+    """Run the same with steps that begin ten times as long."""
     return fmn(network, x, labels, norm, passes, rate=10.0)
 
 
 def fmn_targets(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """The same towards each of the classes with the greatest other logits, a hundred steps or more for each."""
+    """Run the same towards each of the classes with the greatest other logits, a hundred steps or more for each."""
     with torch.no_grad():
         order = network(x).scatter(1, labels[:, None], -math.inf).argsort(dim=1, descending=True)
     steps = math.ceil(passes / 2)
     runs = min(max(1, steps // 100), order.shape[1] - 1)
     best = Nearest(x, norm)
     for number in range(runs):
-        found = fmn_run(network, x, labels, order[:, number], norm, math.ceil(steps / runs), 1.0)
-        best.keep(found.points, found.distance.isfinite())
+        nearest = fmn_run(network, x, labels, order[:, number], norm, math.ceil(steps / runs), 1.0)
+        best.keep(nearest.points, nearest.distance.isfinite())
     return best.points
 
 
 def fmn_run(
     network: Network, x: Tensor, labels: Tensor, targets: Tensor | None, norm: str, steps: int, rate: float
 ) -> Nearest:
-    """Radius and perturbation in turn: the radius to the linearised boundary, then by a share that falls.
+    """Change radius and perturbation in turn: the radius to the linearised boundary, then by a share that falls.
 
     Until something is found the radius grows by that share at least. The paper takes the linearised boundary alone,
     which in the box [0, 1] can be neared for ever without being crossed: on MNIST in L2 most runs then find nothing.
@@ -144,7 +144,7 @@ def fmn_run(
 
 
 def into_ball(delta: Tensor, epsilon: Tensor, norm: str) -> Tensor:
-    """The nearest perturbation of at most `epsilon`."""
+    """Return the nearest perturbation of at most `epsilon`."""
     radius = tall(epsilon, delta)
     if norm == "linf":
         return torch.minimum(torch.maximum(delta, -radius), radius)
@@ -157,7 +157,7 @@ def into_ball(delta: Tensor, epsilon: Tensor, norm: str) -> Tensor:
 
 
 def into_l1_ball(delta: Tensor, epsilon: Tensor) -> Tensor:
-    """Soft thresholding at the level, found by halving, at which the sum of the sizes is `epsilon`, `[B, n]`."""
+    """Soft-threshold at the level, found by bisection, at which the sum of the sizes is `epsilon`, `[B, n]`."""
     sizes = delta.abs()
     lower, upper = torch.zeros(len(delta), 1), sizes.amax(dim=1, keepdim=True)
     for _ in range(40):
@@ -169,7 +169,7 @@ def into_l1_ball(delta: Tensor, epsilon: Tensor) -> Tensor:
 
 
 def sigma_zero(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """Sigma-zero (Cina et al., ICLR 2025, algorithm 1) with its parameters and Adam: L0 only."""
+    """Run sigma-zero (Cina et al., ICLR 2025, algorithm 1) with its parameters and Adam: L0 only."""
     if norm != "l0":
         raise ValueError(f"sigma-zero knows l0 only; found {norm!r}")
     best, steps = Nearest(x, norm), math.ceil(passes / 2)
@@ -196,7 +196,7 @@ def sigma_zero(network: Network, x: Tensor, labels: Tensor, norm: str, passes: i
 
 
 def ddn(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> Tensor:
-    """Decoupled direction and norm (Rony et al., CVPR 2019, algorithm 1): L2 only, without rounding of pixels."""
+    """Run decoupled direction and norm (Rony et al., CVPR 2019, algorithm 1): L2 only, without rounding of pixels."""
     if norm != "l2":
         raise ValueError(f"DDN knows l2 only; found {norm!r}")
     best, delta = Nearest(x, norm), torch.zeros_like(x)
@@ -208,8 +208,8 @@ def ddn(network: Network, x: Tensor, labels: Tensor, norm: str, passes: int) -> 
         best.keep(x + delta, flipped)
         size = length(gradient, 2)
         # where the loss is zero to the last digit there is no direction: a random one, as the authors take
-        other = torch.randn(x.shape, generator=torch.Generator().manual_seed(step))
-        gradient = torch.where(tall(size > 0, x), gradient, other)
+        random = torch.randn(x.shape, generator=torch.Generator().manual_seed(step))
+        gradient = torch.where(tall(size > 0, x), gradient, random)
         delta = delta + cosine(1.0, 0.01, step, steps) * gradient / tall(length(gradient, 2).clamp_min(TINY), x)
         epsilon = torch.minimum(epsilon * torch.where(flipped, 0.95, 1.05), widest)
         delta = delta * tall(epsilon / length(delta, 2).clamp_min(TINY), x)

@@ -1,4 +1,4 @@
-"""What the rows say: Markdown tables, and a figure."""
+"""Markdown tables of the rows, and a figure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from nearest_rows import EFFORTS, OURS, RIVALS
 
 NEARER = 0.01
 MANY = 0.02
-"""A network is counted where one rival is nearer for more points than this."""
+"""Share of points: a network counts where one rival is nearer at more."""
 
 ROUNDING = 1e-4
-"""`thorough` counts as farther than `standard` beyond this share."""
+"""Share beyond which `thorough` counts as farther than `standard`."""
 
 KEYS = ["network", "norm", "effort", "method"]
 
 Groups = dict[tuple[str, ...], Any]
-"""The rows of each network, norm, effort and method, in the order of the points."""
+"""Rows of each network, norm, effort and method, in the order of the points."""
 
 
 def read_rows(out: Path) -> pd.DataFrame:
-    """All rows that were kept, with the nearest distance known by any of them, `known`."""
+    """Read all stored rows, with the smallest distance of any of them as `known`."""
     frame = pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
     counts: Any = frame.groupby(KEYS).size()
     for (network, norm), several in counts.groupby(level=["network", "norm"]):
@@ -37,58 +37,58 @@ def read_rows(out: Path) -> pd.DataFrame:
     return frame.assign(known=frame.groupby(["network", "norm", "point"])["distance"].transform("min"))
 
 
-def optimality(distance: np.ndarray, known: np.ndarray) -> float:
-    """The area above the curve of robust accuracy against epsilon, as a share of that of the nearest known inputs.
+def optimality(distance: np.ndarray, nearest: np.ndarray) -> float:
+    """Return the area above the curve of robust accuracy against epsilon, as a share of that of the nearest inputs.
 
-    Both areas end at the greatest known distance `e`, where the best curve reaches zero:
-    `mean(e - min(d, e)) / mean(e - known)`, which is 1 exactly where every distance is the nearest known.
+    Both areas end at the greatest distance `e` in `nearest`, where the best curve reaches zero:
+    `mean(e - min(d, e)) / mean(e - nearest)`, which is 1 exactly where every distance is the nearest.
     """
-    end = known.max()
-    best = (end - known).mean()
-    return float((end - np.minimum(distance, end)).mean() / best) if best > 0 else float(np.mean(distance <= known))
+    end = nearest.max()
+    best = (end - nearest).mean()
+    return float((end - np.minimum(distance, end)).mean() / best) if best > 0 else float(np.mean(distance <= nearest))
 
 
 def share_nearer(rival: np.ndarray, ours: np.ndarray) -> float:
-    """The share of points where the rival is nearer by more than `NEARER`."""
+    """Return the share of points where the rival is nearer by more than `NEARER`."""
     return float(np.mean(rival < ours * (1 - NEARER)))
 
 
 def grouped(frame: pd.DataFrame) -> Groups:
-    """The rows by network, norm, effort and method, sorted by norm and effort."""
+    """Group the rows by network, norm, effort and method, sorted by norm and effort."""
     groups: Any = frame.sort_values("point").groupby(KEYS)
     return dict(sorted(groups, key=lambda item: (item[0][1], EFFORTS.index(item[0][2]), item[0][0])))
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row for each network, norm and effort of ours."""
+    """Return a row for each network, norm and effort of ours."""
     groups = grouped(frame)
     return pd.DataFrame([line(groups, *key[:3]) for key in groups if key[3] == OURS])
 
 
 def line(groups: Groups, network: str, norm: str, effort: str) -> dict[str, object]:
-    """How our search did against every rival on equal passes, and against the nearest known."""
+    """Compare our search with every rival on equal passes, and with the nearest distance of all."""
     ours = groups[network, norm, effort, OURS]
-    found, known = distances(ours), ours["known"].to_numpy()
+    our_distance, nearest = distances(ours), ours["known"].to_numpy()
     keys = {name: (network, norm, effort, name) for name in RIVALS}
     rivals = {name: distances(groups[key]) for name, key in keys.items() if key in groups}
-    nearer = {name: share_nearer(distance, found) for name, distance in rivals.items()}
+    nearer = {name: share_nearer(distance, our_distance) for name, distance in rivals.items()}
     worst = max(nearer, key=lambda name: nearer[name], default="")
-    together = np.min([np.full(len(found), np.inf), *rivals.values()], axis=0)
+    together = np.min([np.full(len(our_distance), np.inf), *rivals.values()], axis=0)
     return {
         "network": network,
         "norm": norm,
         "effort": effort,
-        "points": len(found),
+        "points": len(our_distance),
         "passes": float(ours["passes"].mean()),
-        "mean distance": float(found.mean()),
+        "mean distance": float(our_distance.mean()),
         "rival nearer": nearer.get(worst, np.nan),
         "which": worst if nearer.get(worst) else "",
-        "any rival nearer": share_nearer(together, found),
-        "farthest from rivals": float((found / together).max()) if rivals else np.nan,
-        "optimality": optimality(found, known),
-        "known / found": float(np.mean(known / found)),
-        "within 1%": float(np.mean(known >= found * (1 - NEARER))),
-        "worst": float((found / known).max() - 1),
+        "any rival nearer": share_nearer(together, our_distance),
+        "farthest from rivals": float((our_distance / together).max()) if rivals else np.nan,
+        "optimality": optimality(our_distance, nearest),
+        "known / found": float(np.mean(nearest / our_distance)),
+        "within 1%": float(np.mean(nearest >= our_distance * (1 - NEARER))),
+        "worst": float((our_distance / nearest).max() - 1),
         "farther than standard": farther(groups, network, norm, effort),
         "masked": int(ours["masked"].sum()),
         "seconds": seconds_of(groups, (network, norm, effort, OURS)),
@@ -97,13 +97,23 @@ def line(groups: Groups, network: str, norm: str, effort: str) -> dict[str, obje
 
 
 def against_rivals(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a `summary` what tells how the search does against rivals on equal passes, with the seconds of each."""
-    told = ["network", "norm", "effort", "points", "passes", "rival nearer", "which", "farthest from rivals", "seconds"]
-    return pd.DataFrame(table[[*told, *(name for name in table.columns if name.startswith("seconds of "))]])
+    """Return the columns of a `summary` that compare rivals on equal passes, with the seconds of each."""
+    columns = [
+        "network",
+        "norm",
+        "effort",
+        "points",
+        "passes",
+        "rival nearer",
+        "which",
+        "farthest from rivals",
+        "seconds",
+    ]
+    return pd.DataFrame(table[[*columns, *(name for name in table.columns if name.startswith("seconds of "))]])
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
-    """One row for each norm and effort, over the networks of a `summary`."""
+    """Return a row for each norm and effort, over the networks of a `summary`."""
     groups: Any = table.groupby(["norm", "effort"], sort=False)
     lines = []
     for (norm, effort), rows in groups:
@@ -131,17 +141,17 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def seconds_of(groups: Groups, key: tuple[str, ...]) -> float:
-    """Of the processor, for all points together."""
+    """Return the seconds of the processor for all points together."""
     return float(groups[key]["seconds"].iloc[0])
 
 
 def distances(rows: Any) -> np.ndarray:
-    """Of every point."""
+    """Return the distance of every point."""
     return rows["distance"].to_numpy()
 
 
 def farther(groups: Groups, network: str, norm: str, effort: str) -> str:
-    """At how many points `thorough` ends farther away than `standard`."""
+    """Count the points where `thorough` ends farther away than `standard`."""
     standard = groups.get((network, norm, "standard", OURS))
     if effort != "thorough" or standard is None:
         return ""
@@ -149,7 +159,7 @@ def farther(groups: Groups, network: str, norm: str, effort: str) -> str:
 
 
 def by_method(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over the networks on which a method ran at an effort, best first."""
+    """Return means over the networks on which a method ran at an effort, best first."""
     cases: dict[tuple[str, str, str], list[Any]] = {}
     for (_, norm, effort, method), rows in grouped(frame).items():
         cases.setdefault((norm, effort, method), []).append(rows)
@@ -173,12 +183,12 @@ def by_method(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_of(cases: Sequence[Any], value: Any) -> float:
-    """The mean of a number of each case."""
+    """Return the mean of a number over the cases."""
     return float(np.mean([value(rows) for rows in cases]))
 
 
 def markdown(frame: pd.DataFrame, shares: Sequence[str]) -> str:
-    """A table of Markdown; the columns `shares` in percent."""
+    """Return a table of Markdown, with the columns `shares` in percent."""
     names = list(frame.columns)
     lines = [names, ["---"] * len(names)]
     lines += [[cell(value, name in shares) for name, value in zip(names, row, strict=True)] for row in frame.to_numpy()]
@@ -186,7 +196,7 @@ def markdown(frame: pd.DataFrame, shares: Sequence[str]) -> str:
 
 
 def cell(value: object, share: bool) -> str:
-    """Numbers to four digits."""
+    """Format a number to four digits."""
     if not isinstance(value, float):
         return str(value)
     if np.isnan(value):
@@ -197,7 +207,7 @@ def cell(value: object, share: bool) -> str:
 
 
 def figure(frame: pd.DataFrame) -> alt.FacetChart:
-    """Optimality against passes, one panel a norm."""
+    """Draw optimality against passes, one panel per norm."""
     lines = (
         alt.Chart(by_method(frame))
         .mark_line(point=True)

@@ -1,4 +1,4 @@
-"""Several labels, regression, tables, sound and texts: networks trained on real data, and how far estimators are off.
+"""Several labels, regression, tables, sound and texts: networks trained on real data, and errors of the estimators.
 
     python research/benchmarks/tasks --data FOLDER --out FOLDER [--only scene diabetes census sound texts]
         [--reference 20000]
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from task_data import Split, census, diabetes, scene, spoken_digits
-from task_errors import Draw, Kept, Setting, errors, line, reference
+from task_errors import Draw, Holds, Setting, errors, line, reference
 from task_networks import (
     for_census,
     for_diabetes,
@@ -51,8 +51,8 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the command line says."""
+class Request:
+    """Options of the command line."""
 
     data: Path
     out: Path
@@ -63,63 +63,63 @@ class Given:
 
 
 def scores(noise: Noise | Transform) -> dict[str, Score]:
-    """The estimators that serve this noise; `moments` needs symmetric noise."""
-    found: dict[str, Score] = {
+    """Return the estimators for this noise; `moments` needs symmetric noise."""
+    applicable: dict[str, Score] = {
         "monte_carlo": MonteCarlo(noise=noise, draws=DRAWS, limit=None),
         "shrinkage": Shrinkage(noise=noise, draws=DRAWS, limit=None),
     }
     if isinstance(noise, Transform | Swap | TokenDropout):
-        return found
-    return found | {"moments": Moments(noise=noise, draws=DRAWS)}
+        return applicable
+    return applicable | {"moments": Moments(noise=noise, draws=DRAWS)}
 
 
 def normal(scale: float | Tensor) -> Draw:
-    """Normal noise of these standard deviations."""
+    """Return normal noise of these standard deviations."""
     return lambda point, count, generator: point + scale * torch.randn(count, *point.shape, generator=generator)
 
 
 def white(level: float) -> Draw:
-    """Normal noise at a signal-to-noise ratio in decibels."""
+    """Return normal noise at a signal-to-noise ratio in decibels."""
     return lambda point, count, generator: normal(float(point.norm()) / math.sqrt(point.numel()) * 10 ** (-level / 20))(
         point, count, generator
     )
 
 
 def swapped(rows: Tensor) -> Draw:
-    """Every value with probability `SHARE` from a random row."""
+    """Return noise that takes every value with probability `SHARE` from a random row."""
 
     def draw(point: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        other = torch.randint(len(rows), (count, len(point)), generator=generator)
+        donors = torch.randint(len(rows), (count, len(point)), generator=generator)
         chosen = torch.rand(count, len(point), generator=generator) < SHARE
-        return torch.where(chosen, rows.gather(0, other), point)
+        return torch.where(chosen, rows.gather(0, donors), point)
 
     return draw
 
 
-def same_class(copies: Tensor, own: Tensor) -> Tensor:
-    """The same greatest logit."""
-    return copies.argmax(1) == own.argmax(1)
+def same_class(copies: Tensor, at_point: Tensor) -> Tensor:
+    """Return whether the greatest logit is the same."""
+    return copies.argmax(1) == at_point.argmax(1)
 
 
-def same_labels(copies: Tensor, own: Tensor) -> Tensor:
-    """The same signs."""
-    return ((copies > 0) == (own > 0)).all(1)
+def same_labels(copies: Tensor, at_point: Tensor) -> Tensor:
+    """Return whether all signs are the same."""
+    return ((copies > 0) == (at_point > 0)).all(1)
 
 
-def same_label(place: int) -> Kept:
-    """The same sign of one number."""
-    return lambda copies, own: (copies[:, place] > 0) == (own[:, place] > 0)
+def same_label(place: int) -> Holds:
+    """Return whether the sign of one number is the same."""
+    return lambda copies, at_point: (copies[:, place] > 0) == (at_point[:, place] > 0)
 
 
-def near(copies: Tensor, own: Tensor) -> Tensor:
-    """A number within the tolerance."""
-    return ((copies - own).abs() < TOLERANCE).all(1)
+def near(copies: Tensor, at_point: Tensor) -> Tensor:
+    """Return whether numbers are within the tolerance."""
+    return ((copies - at_point).abs() < TOLERANCE).all(1)
 
 
 def range_of(split: Split) -> tuple[float, float]:
-    """Whole numbers that all inputs lie between."""
-    both = (split.x, split.test_x)
-    return float(math.floor(min(map(np.min, both)))), float(math.ceil(max(map(np.max, both))))
+    """Return whole numbers that enclose all inputs."""
+    parts = (split.x, split.test_x)
+    return float(math.floor(min(map(np.min, parts)))), float(math.ceil(max(map(np.max, parts))))
 
 
 def say(model: Path, data: Path, split: Split, *options: str) -> None:
@@ -130,48 +130,48 @@ def say(model: Path, data: Path, split: Split, *options: str) -> None:
     print(f"brittle score {model} {data} --bounds {low:.10g} {high:.10g} {' '.join(options)} --out {run}")
 
 
-def scene_settings(given: Given) -> Iterator[Setting]:
-    """Six labels."""
-    split = scene(given.data)
+def scene_settings(request: Request) -> Iterator[Setting]:
+    """Return settings with six labels."""
+    split = scene(request.data)
     network = train(for_scene, split, several, rounds=30)
-    model, data = given.out / "scene.pt2", given.out / "scene.npz"
+    model, data = request.out / "scene.pt2", request.out / "scene.npz"
     save(network, split, model)
     save_points(split, data)
     with torch.no_grad():
-        right = (network(torch.from_numpy(split.test_x)) > 0).numpy() == split.test_y
-    print(f"scene: all labels right on {right.all(1).mean():.1%}, each on {right.mean():.1%}")
-    x, noise = torch.from_numpy(split.test_x[: given.points]), Gaussian(SIGMA)
-    one = [(f"multilabel:{place}", same_label(place)) for place in range(split.y.shape[1])]
-    for decision, kept in [("multilabel", same_labels), *one]:
+        correct = (network(torch.from_numpy(split.test_x)) > 0).numpy() == split.test_y
+    print(f"scene: all labels right on {correct.all(1).mean():.1%}, each on {correct.mean():.1%}")
+    x, noise = torch.from_numpy(split.test_x[: request.points]), Gaussian(SIGMA)
+    single_labels = [(f"multilabel:{place}", same_label(place)) for place in range(split.y.shape[1])]
+    for decision, holds in [("multilabel", same_labels), *single_labels]:
         say(model, data, split, "--decision", decision, "--sigma", f"{SIGMA:g}")
         classifier = brittle.Classifier(network, decision=decision, bounds=range_of(split))
-        yield Setting(f"scene, {decision}", network, classifier, x, normal(SIGMA), kept, scores(noise))
+        yield Setting(f"scene, {decision}", network, classifier, x, normal(SIGMA), holds, scores(noise))
 
 
-def diabetes_settings(given: Given) -> Iterator[Setting]:
-    """A number within a tolerance."""
+def diabetes_settings(request: Request) -> Iterator[Setting]:
+    """Return the setting of a number within a tolerance."""
     split = diabetes()
     network = train(for_diabetes, split, number, rounds=60)
-    model, data = given.out / "diabetes.pt2", given.out / "diabetes.npz"
+    model, data = request.out / "diabetes.pt2", request.out / "diabetes.npz"
     save(network, split, model)
     save_points(split, data)
     with torch.no_grad():
-        left = (network(torch.from_numpy(split.test_x))[:, 0].numpy() - split.test_y).var() / split.test_y.var()
-    print(f"diabetes: R squared {1 - left:.2f}")
+        residual = (network(torch.from_numpy(split.test_x))[:, 0].numpy() - split.test_y).var() / split.test_y.var()
+    print(f"diabetes: R squared {1 - residual:.2f}")
     decision = f"within:{TOLERANCE:g}"
     say(model, data, split, "--decision", decision, "--sigma", f"{SIGMA:g}")
     classifier = brittle.Classifier(network, decision=decision, bounds=range_of(split))
-    x = torch.from_numpy(split.test_x[: given.points])
+    x = torch.from_numpy(split.test_x[: request.points])
     yield Setting(f"diabetes, {decision}", network, classifier, x, normal(SIGMA), near, scores(Gaussian(SIGMA)))
 
 
-def census_settings(given: Given) -> Iterator[Setting]:
-    """A network and gradient-boosted trees on one table."""
-    split = census(given.data)
+def census_settings(request: Request) -> Iterator[Setting]:
+    """Return settings of a network and gradient-boosted trees on one table."""
+    split = census(request.data)
     network, boosted = train(for_census, split, nn.functional.cross_entropy, rounds=5), trees(split)
-    data = given.out / "census.csv"
-    save(network, split, given.out / "census.pt2")
-    save_trees(boosted, given.out)
+    data = request.out / "census.csv"
+    save(network, split, request.out / "census.pt2")
+    save_trees(boosted, request.out)
     save_points(split, data)
     points, names = open_points(data), [name for name, _ in split.categories]
     table = torch.from_numpy(split.test_x)
@@ -187,32 +187,32 @@ def census_settings(given: Given) -> Iterator[Setting]:
         return torch.from_numpy(np.eye(2)[boosted.predict(x.numpy())])
 
     models: tuple[tuple[str, Path, Any, Callable[[Tensor], Tensor]], ...] = (
-        ("network", given.out / "census.pt2", network, network),
-        ("trees", given.out / "trees.py:make", boosted, by_trees),
+        ("network", request.out / "census.pt2", network, network),
+        ("trees", request.out / "trees.py:make", boosted, by_trees),
     )
     for name, path, model, outputs in models:
-        right = outputs(table).argmax(1).numpy() == split.test_y
-        print(f"census, {name}: {right.mean():.1%} right")
+        correct = outputs(table).argmax(1).numpy() == split.test_y
+        print(f"census, {name}: {correct.mean():.1%} right")
         for kind, noise, draw, options in noises:
             say(path, data, split, "--noise", kind, *options)
             classifier = brittle.Classifier(model, bounds=range_of(split))
             yield Setting(
-                f"census, {name}, {kind}", outputs, classifier, table[: given.points], draw, same_class, scores(noise)
+                f"census, {name}, {kind}", outputs, classifier, table[: request.points], draw, same_class, scores(noise)
             )
 
 
-def sound_settings(given: Given) -> Iterator[Setting]:
-    """Spoken digits under white noise."""
-    split = spoken_digits(given.data)
+def sound_settings(request: Request) -> Iterator[Setting]:
+    """Return settings of spoken digits under white noise."""
+    split = spoken_digits(request.data)
     network = train(for_sound, split, nn.functional.cross_entropy, rounds=30)
-    model, data = given.out / "sound.pt2", given.out / "sound.npz"
+    model, data = request.out / "sound.pt2", request.out / "sound.npz"
     save(network, split, model)
     save_points(split, data)
     with torch.no_grad():
-        right = network(torch.from_numpy(split.test_x)).argmax(1).numpy() == split.test_y
-    print(f"spoken digits: {right.mean():.1%} right")
+        correct = network(torch.from_numpy(split.test_x)).argmax(1).numpy() == split.test_y
+    print(f"spoken digits: {correct.mean():.1%} right")
     # the first rows are all of one digit
-    x = torch.from_numpy(split.test_x[:: max(1, len(split.test_x) // given.points)][: given.points])
+    x = torch.from_numpy(split.test_x[:: max(1, len(split.test_x) // request.points)][: request.points])
     for level in (20, 10):
         say(model, data, split, "--noise", f"decibels:{level}")
         classifier = brittle.Classifier(network, bounds=range_of(split))
@@ -221,17 +221,17 @@ def sound_settings(given: Given) -> Iterator[Setting]:
 
 
 def inner(move: Draw) -> Draw:
-    """Noise on the tokens between the marks of the beginning and the end of a text."""
+    """Return noise on the tokens between the marks of the beginning and the end of a text."""
 
     def draw(point: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        first, last = (mark.expand(count, 1, -1) for mark in (point[:1], point[-1:]))
-        return torch.cat((first, move(point[1:-1], count, generator), last), dim=1)
+        beginning, end = (mark.expand(count, 1, -1) for mark in (point[:1], point[-1:]))
+        return torch.cat((beginning, move(point[1:-1], count, generator), end), dim=1)
 
     return draw
 
 
 def dropped(rows: Tensor) -> Draw:
-    """Every token with probability `DROPPED` replaced by a random one of `rows`, `[R, E]`."""
+    """Return noise that replaces every token with probability `DROPPED` by a random one of `rows`, `[R, E]`."""
 
     def draw(point: Tensor, count: int, generator: torch.Generator) -> Tensor:
         chosen = torch.rand(count, len(point), generator=generator) < DROPPED
@@ -241,20 +241,20 @@ def dropped(rows: Tensor) -> Draw:
 
 
 def relative(level: float) -> Draw:
-    """Normal noise of so many root mean squares of the point."""
+    """Return normal noise of so many root mean squares of the point."""
     return lambda point, count, generator: normal(level * float(point.double().square().mean().sqrt()))(
         point, count, generator
     )
 
 
-def texts_settings(given: Given) -> Iterator[Setting]:
-    """Sentences from film reviews."""
-    data = reviews(given.data)
+def texts_settings(request: Request) -> Iterator[Setting]:
+    """Return settings of sentences from film reviews."""
+    data = reviews(request.data)
     network, tokenizer = for_texts(data, rounds=ROUNDS)
-    path = save_texts(network, tokenizer, data, given.out / "bert")
+    path = save_texts(network, tokenizer, data, request.out / "bert")
     print(f"film reviews: {share_right(network, tokenizer, data):.1%} right")
-    texts = data.test_texts[: given.points]
-    points = text_points(texts, data.test_labels[: given.points], tokenizer=tokenizer, model=network)
+    texts = data.test_texts[: request.points]
+    points = text_points(texts, data.test_labels[: request.points], tokenizer=tokenizer, model=network)
     vocabulary = network.get_input_embeddings().weight.detach()
     share = f"{DROPPED:g}"
     noises = (
@@ -265,8 +265,8 @@ def texts_settings(given: Given) -> Iterator[Setting]:
     )
     alone_each = [alone(network, tokenizer, text) for text in texts]
     for kind, noise, move in noises:
-        run = given.out / f"run-bert-{kind.replace(':', '-')}"
-        print(f"brittle score {given.out / 'bert'} {path} --noise {kind} --out {run}")
+        run = request.out / f"run-bert-{kind.replace(':', '-')}"
+        print(f"brittle score {request.out / 'bert'} {path} --noise {kind} --out {run}")
         yield Setting(
             f"film reviews, {kind}",
             lambda rows: network(inputs_embeds=rows).logits,
@@ -279,7 +279,7 @@ def texts_settings(given: Given) -> Iterator[Setting]:
         )
 
 
-TASKS: dict[str, Callable[[Given], Iterator[Setting]]] = {
+TASKS: dict[str, Callable[[Request], Iterator[Setting]]] = {
     "scene": scene_settings, "diabetes": diabetes_settings, "census": census_settings, "sound": sound_settings,
     "texts": texts_settings,
 }  # fmt: skip
@@ -295,16 +295,18 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--replicates", type=int, default=REPLICATES)
     parser.add_argument("--only-train", action="store_true")
-    said = parser.parse_args()
-    given = Given(said.data, said.out, said.reference, said.points, said.replicates, said.only_train)
-    given.out.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    request = Request(
+        arguments.data, arguments.out, arguments.reference, arguments.points, arguments.replicates, arguments.only_train
+    )
+    request.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    for name in said.only:
-        for setting in TASKS[name](given):
-            if not given.train_only:
-                truth = reference(setting, given.reference)
-                found = errors(setting, truth, given.reference, given.replicates)
-                print(line(setting.name, truth, found), flush=True)
+    for name in arguments.only:
+        for setting in TASKS[name](request):
+            if not request.train_only:
+                truth = reference(setting, request.reference)
+                estimator_errors = errors(setting, truth, request.reference, request.replicates)
+                print(line(setting.name, truth, estimator_errors), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ class Split:
     Attributes:
         x: inputs to train on, `[N, ...]`, and `test_x` to test on.
         y: classes `[N]`, labels `[N, L]` or numbers `[N]`, and `test_y`.
-        names: of the labels or of the columns, where they have any.
-        categories: the columns that hold categories, each by the number of its values.
+        names: names of the labels or of the columns, if any.
+        categories: columns of categories, with their number of values.
     """
 
     x: np.ndarray
@@ -36,7 +36,7 @@ class Split:
 
 
 def read_arff(path: Path) -> tuple[list[str], np.ndarray]:
-    """Names of the attributes and the rows of a gzipped ARFF file of numbers alone.
+    """Read names of the attributes and the rows of a gzipped ARFF file of numbers alone.
 
     Raises:
         ValueError: a row is no list of numbers, one for each attribute.
@@ -58,7 +58,7 @@ def read_arff(path: Path) -> tuple[list[str], np.ndarray]:
 
 
 def scene(folder: Path, labels: int = 6) -> Split:
-    """Several labels at once: 294 features of colour, between 0 and 1, the last columns are the labels."""
+    """Read data with several labels: 294 features of colour, between 0 and 1, the last columns are the labels."""
     names, train = read_arff(folder / "scene" / "scene-train.arff.gz")
     _, test = read_arff(folder / "scene" / "scene-test.arff.gz")
     cut = len(names) - labels
@@ -69,7 +69,7 @@ def scene(folder: Path, labels: int = 6) -> Split:
 
 
 def census(folder: Path, test: int = 1000) -> Split:
-    """A table of numbers and categories; these become whole numbers, in the order of their names."""
+    """Read a table of numbers and categories; these become whole numbers, in the order of their names."""
     with (folder / "census" / "census.csv").open(encoding="utf-8", newline="") as lines:
         header, *rows = list(csv.reader(lines))
     columns, categories = [], []
@@ -87,18 +87,20 @@ def census(folder: Path, test: int = 1000) -> Split:
 
 
 def diabetes(test: int = 142) -> Split:
-    """Regression: the data set of scikit-learn, inputs and number with a mean of 0 and a deviation of 1."""
+    """Return scikit-learn's data set for regression, inputs and number with mean 0 and deviation 1."""
     from sklearn.datasets import load_diabetes
 
-    found: Any = load_diabetes(scaled=False)
-    order = np.random.default_rng(0).permutation(len(found.target))
-    both = np.column_stack((found.data, found.target))[order]
-    both = ((both - both[test:].mean(0)) / both[test:].std(0)).astype(np.float32)
-    return Split(both[test:, :-1], both[test:, -1], both[:test, :-1], both[:test, -1], tuple(found.feature_names))
+    diabetes_set: Any = load_diabetes(scaled=False)
+    order = np.random.default_rng(0).permutation(len(diabetes_set.target))
+    rows = np.column_stack((diabetes_set.data, diabetes_set.target))[order]
+    rows = ((rows - rows[test:].mean(0)) / rows[test:].std(0)).astype(np.float32)
+    return Split(
+        rows[test:, :-1], rows[test:, -1], rows[:test, :-1], rows[:test, -1], tuple(diabetes_set.feature_names)
+    )
 
 
 def decode_wave(content: bytes, length: int = SOUND) -> np.ndarray:
-    """A mono recording of 16 bits, between -1 and 1, cut or padded with zeros to `length`.
+    """Decode a mono recording of 16 bits, between -1 and 1, cut or padded with zeros to `length`.
 
     Raises:
         ValueError: it has other channels, or another width.
@@ -111,7 +113,7 @@ def decode_wave(content: bytes, length: int = SOUND) -> np.ndarray:
 
 
 def spoken_digits(folder: Path) -> Split:
-    """Sound: recordings `[N, 1, SOUND]` of ten spoken digits."""
+    """Read recordings `[N, 1, SOUND]` of ten spoken digits."""
     from pyarrow import parquet
 
     parts: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Estimators on one task beside plain counting over draws of its own, without code of the package."""
+"""Errors of estimators on one task, against plain counting over separate draws without code of the package."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CONFIDENCE = 0.99
 BLOCK = 1000
 
 Draw = Callable[[Tensor, int, torch.Generator], Tensor]
-"""So many noisy copies of one point, `[count, ...]`."""
+"""Function that draws noisy copies of one point, `[count, ...]`."""
 
-Kept = Callable[[Tensor, Tensor], Tensor]
-"""Whether the outputs for copies, `[count, C]`, still say what that for the point says, `[1, C]`."""
+Holds = Callable[[Tensor, Tensor], Tensor]
+"""Function of outputs at copies, `[count, C]`, and at the point, `[1, C]`: whether the decision holds."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Setting:
     """A model, noise and a decision, each once for the package and once without it.
 
     Attributes:
-        name: of the task.
-        outputs: what the model returns for rows of inputs.
-        classifier: the same for the package.
-        points: inputs, `[N, ...]`, or one for each point where they differ in length.
+        name: name of the task.
+        outputs: outputs of the model for rows of inputs.
+        classifier: the same model for the package.
+        points: inputs, `[N, ...]`, or a sequence of inputs of different lengths.
         draw: noisy copies.
-        kept: the decision.
+        holds: the decision.
         scores: estimators, by names.
-        scored: the points for the package, where they are more than their inputs; else None.
+        scored: points for the package, where they have more than inputs; else None.
     """
 
     name: str
@@ -46,24 +46,24 @@ class Setting:
     classifier: brittle.Classifier
     points: Tensor | Sequence[Tensor]
     draw: Draw
-    kept: Kept
+    holds: Holds
     scores: dict[str, Score]
     scored: Points | None = None
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far an estimator is off.
+    """Errors of an estimator.
 
     Attributes:
-        score: its name.
-        error: root mean square error of the flip probability, less what the reference's own error adds.
-        passes: in the mean.
-        missed: intervals that do not hold the reference, of `intervals`.
-        clear: those of them that lie beside the reference's own 99.9% interval.
+        score: name of the score.
+        error: root mean square error of the flip probability, without that of the reference.
+        passes: mean passes.
+        missed: number of intervals, of `intervals`, without the reference.
+        clear: number of these outside the reference's own 99.9% interval.
         chance: probability that as many or more miss where each misses with 1%.
         off: mean signed error.
-        without: estimates without a number, which are left out.
+        without: number of estimates without a value, which are left out.
     """
 
     score: str
@@ -79,41 +79,43 @@ class Errors:
 
 @torch.no_grad()
 def reference(setting: Setting, draws: int) -> Tensor:
-    """Flip probability of every point by plain counting, `[N]`, float64."""
+    """Return the flip probability of every point by plain counting, `[N]`, float64."""
     generator, flips = torch.Generator().manual_seed(2026), []
     for point in setting.points:
-        own, lost = setting.outputs(point[None]), 0
+        at_point, lost = setting.outputs(point[None]), 0
         for start in range(0, draws, BLOCK):
             copies = setting.draw(point, min(BLOCK, draws - start), generator)
-            lost += int((~setting.kept(setting.outputs(copies), own)).sum())
+            lost += int((~setting.holds(setting.outputs(copies), at_point)).sum())
         flips.append(lost / draws)
     return torch.tensor(flips, dtype=torch.float64)
 
 
 def errors(setting: Setting, truth: Tensor, draws: int, replicates: int) -> list[Errors]:
-    """Every estimator with so many seeds; `draws` are those of the reference."""
+    """Return the errors of every estimator over seeds; `draws` are those of the reference."""
     rows: dict[str, list[np.ndarray]] = {name: [] for name in setting.scores}
     points: Any = setting.points if setting.scored is None else setting.scored
     for seed in range(replicates):
-        found = brittle.score(
+        table = brittle.score(
             setting.classifier, points, list(setting.scores.values()), seed=seed, confidence=CONFIDENCE,
             progress=False, skip_doctor=True,
         )  # fmt: skip
         for name, score in setting.scores.items():
-            own = found[score]
-            rows[name].append(np.stack([np.asarray(own.value), np.asarray(own.low), np.asarray(own.high), own.passes]))
+            column = table[score]
+            rows[name].append(
+                np.stack([np.asarray(column.value), np.asarray(column.low), np.asarray(column.high), column.passes])
+            )
     return [_errors(name, np.stack(of, axis=1), truth.numpy(), draws) for name, of in rows.items()]
 
 
-def _errors(name: str, found: np.ndarray, truth: np.ndarray, draws: int) -> Errors:
-    value, low, high, passes = found
-    own = float((truth * (1 - truth)).mean()) / (draws - 1)
-    error = math.sqrt(max(float(np.nanmean(np.square(value - truth))) - own, 0.0))
+def _errors(name: str, estimates: np.ndarray, truth: np.ndarray, draws: int) -> Errors:
+    value, low, high, passes = estimates
+    reference_error = float((truth * (1 - truth)).mean()) / (draws - 1)
+    error = math.sqrt(max(float(np.nanmean(np.square(value - truth))) - reference_error, 0.0))
     missed = int(((truth < low) | (truth > high)).sum())
     flips = np.rint(truth * draws)
-    least = np.nan_to_num(stats.beta.ppf(5e-4, flips, draws - flips + 1), nan=0.0)
-    most = np.nan_to_num(stats.beta.ppf(1 - 5e-4, flips + 1, draws - flips), nan=1.0)
-    clear = int(((most < low) | (least > high)).sum())
+    lowest = np.nan_to_num(stats.beta.ppf(5e-4, flips, draws - flips + 1), nan=0.0)
+    highest = np.nan_to_num(stats.beta.ppf(1 - 5e-4, flips + 1, draws - flips), nan=1.0)
+    clear = int(((highest < low) | (lowest > high)).sum())
     chance = float(stats.binom.sf(missed - 1, value.size, 1 - CONFIDENCE))
     without = int(np.isnan(value).sum())
     return Errors(
@@ -121,18 +123,18 @@ def _errors(name: str, found: np.ndarray, truth: np.ndarray, draws: int) -> Erro
     )
 
 
-def line(name: str, truth: Tensor, found: Sequence[Errors]) -> str:
-    """The figures of one setting: errors as shares of that of `monte_carlo` with as many copies."""
-    counting = next(one for one in found if one.score == "monte_carlo")
+def line(name: str, truth: Tensor, estimator_errors: Sequence[Errors]) -> str:
+    """Format the figures of one setting: errors as shares of that of `monte_carlo` with as many copies."""
+    counting = next(row for row in estimator_errors if row.score == "monte_carlo")
     one_copy = counting.error * math.sqrt(counting.passes - 1)
-    said = [f"{name}: {float(truth.mean()):.3f} of the copies flip"]
-    for one in found:
-        beside = f"{one.missed} of {one.intervals} intervals miss, {one.clear} clearly"
-        share = one.error * math.sqrt(one.passes - 1) / one_copy if one_copy else math.nan
-        said.append(
-            f"  {one.score:<12} error {one.error:.4f}, {share:.2f} of counting's; {one.passes:.0f} passes; "
-            f"{beside} (as many by chance: {one.chance:.2g}); off by {one.off:+.4f}"
-            + f"; {one.without} without a number"
-            * bool(one.without)
+    lines = [f"{name}: {float(truth.mean()):.3f} of the copies flip"]
+    for row in estimator_errors:
+        beside = f"{row.missed} of {row.intervals} intervals miss, {row.clear} clearly"
+        share = row.error * math.sqrt(row.passes - 1) / one_copy if one_copy else math.nan
+        lines.append(
+            f"  {row.score:<12} error {row.error:.4f}, {share:.2f} of counting's; {row.passes:.0f} passes; "
+            f"{beside} (as many by chance: {row.chance:.2g}); off by {row.off:+.4f}"
+            + f"; {row.without} without a number"
+            * bool(row.without)
         )
-    return "\n".join(said)
+    return "\n".join(lines)

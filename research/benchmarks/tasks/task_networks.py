@@ -39,7 +39,7 @@ class Columns(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers that come out."""
+        """Return the number of outputs."""
         return sum(max(1, size) for size in self.sizes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -68,47 +68,47 @@ class Waveform(nn.Module):
 
 
 def perceptron(inputs: int, outputs: int, width: int = 64) -> nn.Sequential:
-    """Two dense layers of `width`."""
+    """Return two dense layers of `width`."""
     return nn.Sequential(
         nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
     )
 
 
 def for_scene(split: Split) -> nn.Module:
-    """One number for each label."""
+    """Return a network with one number for each label."""
     return perceptron(split.x.shape[1], split.y.shape[1])
 
 
 def for_diabetes(split: Split) -> nn.Module:
-    """One number."""
+    """Return a network with one number."""
     return perceptron(split.x.shape[1], 1, width=16)
 
 
 def for_census(split: Split) -> nn.Module:
-    """Two classes."""
+    """Return a network with two classes."""
     columns = Columns(split)
     return nn.Sequential(columns, perceptron(columns.width, 2))
 
 
 def for_sound(split: Split) -> nn.Module:
-    """Ten classes."""
+    """Return a network with ten classes."""
     return Waveform(int(split.y.max()) + 1)
 
 
 def several(outputs: Tensor, y: Tensor) -> Tensor:
-    """Loss of several labels."""
+    """Return the loss of several labels."""
     return nn.functional.binary_cross_entropy_with_logits(outputs, y.float())
 
 
 def number(outputs: Tensor, y: Tensor) -> Tensor:
-    """Loss of a number."""
+    """Return the loss of a number."""
     return nn.functional.mse_loss(outputs[:, 0], y)
 
 
 def train(
     make: Callable[[Split], nn.Module], split: Split, loss: Callable[[Tensor, Tensor], Tensor], rounds: int
 ) -> nn.Module:
-    """A network trained for so many rounds over the data, with seed 0."""
+    """Train a network for so many rounds over the data, with seed 0."""
     torch.manual_seed(0)
     network = make(split).train()
     x, y = torch.from_numpy(split.x), torch.from_numpy(split.y)
@@ -122,7 +122,7 @@ def train(
 
 
 def trees(split: Split) -> Any:
-    """Gradient-boosted trees, with seed 0."""
+    """Fit gradient-boosted trees, with seed 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     places: Any = [split.names.index(name) for name, _ in split.categories]
@@ -139,7 +139,7 @@ def save(network: nn.Module, split: Split, path: Path) -> None:
 
 
 def save_trees(model: Any, folder: Path) -> None:
-    """A file of skops, and the function that loads it."""
+    """Write a file of skops, and the function that loads it."""
     import skops.io
 
     skops.io.dump(model, folder / "census-trees.skops")
@@ -147,7 +147,7 @@ def save_trees(model: Any, folder: Path) -> None:
 
 
 def save_points(split: Split, path: Path) -> None:
-    """The points to test on, as `.npz` or as a table with the column `label`."""
+    """Write the test points, as `.npz` or as a table with the column `label`."""
     if path.suffix == ".npz":
         names: dict[str, Any] = {} if split.test_y.ndim == 1 else {"class_names": np.array(split.names)}
         np.savez_compressed(path, x=split.test_x, y=split.test_y, **names)

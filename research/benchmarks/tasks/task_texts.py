@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 LENGTH = 48
-"""Most tokens of a text, with the marks of its beginning and its end."""
+"""Largest number of tokens of a text, with the marks of its beginning and its end."""
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = 8000
@@ -21,7 +21,7 @@ WORDS = 8000
 
 @dataclass(frozen=True)
 class Reviews:
-    """Sentences with their classes, 0 negative and 1 positive; and the file of those to test on."""
+    """Sentences with their classes, 0 negative and 1 positive, and the file of the test sentences."""
 
     texts: list[str]
     labels: Tensor
@@ -31,7 +31,7 @@ class Reviews:
 
 
 def reviews(folder: Path) -> Reviews:
-    """Sentences from film reviews (Pang and Lee, ACL 2005), in lower case with spaces between their words."""
+    """Read sentences from film reviews (Pang and Lee, ACL 2005), in lower case with spaces between their words."""
     from pyarrow import parquet
 
     parts = [
@@ -43,7 +43,7 @@ def reviews(folder: Path) -> Reviews:
 
 
 def tokenizer_of(texts: list[str]) -> Any:
-    """One token for each of the most frequent words."""
+    """Return a tokenizer with one token for each of the most frequent words."""
     tokenizers, transformers = map(import_module, ("tokenizers", "transformers"))
 
     count = Counter(word for text in texts for word in text.split())
@@ -59,7 +59,7 @@ def tokenizer_of(texts: list[str]) -> Any:
 
 
 def bert(words: int) -> Any:
-    """Two layers of width 64."""
+    """Return a network with two layers of width 64."""
     transformers = import_module("transformers")
     config = transformers.BertConfig(
         vocab_size=words, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
@@ -70,7 +70,7 @@ def bert(words: int) -> Any:
 
 
 def for_texts(data: Reviews, rounds: int, seed: int = 0) -> tuple[Any, Any]:
-    """The network, in evaluation mode, and its tokenizer."""
+    """Train the network, and return it in evaluation mode with its tokenizer."""
     torch.manual_seed(seed)
     tokenizer = tokenizer_of(data.texts)
     network: Any = bert(len(tokenizer))
@@ -80,22 +80,22 @@ def for_texts(data: Reviews, rounds: int, seed: int = 0) -> tuple[Any, Any]:
     for _ in range(rounds):
         for part in torch.randperm(len(data.labels)).split(64):
             optimiser.zero_grad()
-            own = {name: rows[name][part] for name in ("input_ids", "attention_mask")}
-            network(**own, labels=data.labels[part]).loss.backward()
+            batch = {name: rows[name][part] for name in ("input_ids", "attention_mask")}
+            network(**batch, labels=data.labels[part]).loss.backward()
             optimiser.step()
     return network.eval(), tokenizer
 
 
 @torch.no_grad()
 def share_right(network: Any, tokenizer: Any, data: Reviews) -> float:
-    """Of the texts to test on."""
+    """Return the share of test texts with a correct prediction."""
     rows = tokenizer(data.test_texts, padding=True, truncation=True, return_tensors="pt")
     logits = network(input_ids=rows["input_ids"], attention_mask=rows["attention_mask"]).logits
     return float((logits.argmax(1) == data.test_labels).double().mean())
 
 
 def save_texts(network: Any, tokenizer: Any, data: Reviews, folder: Path) -> Path:
-    """A folder of Hugging Face, and beside it the texts to test on, whose path is given back."""
+    """Write a folder of Hugging Face and the file of test texts next to it, and return the file's path."""
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     path = folder.with_name("reviews.parquet")
@@ -105,6 +105,6 @@ def save_texts(network: Any, tokenizer: Any, data: Reviews, folder: Path) -> Pat
 
 @torch.no_grad()
 def alone(network: Any, tokenizer: Any, text: str) -> Tensor:
-    """The embeddings of one text, `[T, E]`, without padding; the first and the last are its marks."""
+    """Return the embeddings of one text, `[T, E]`, without padding; the first and the last are its marks."""
     ids = torch.tensor(tokenizer(text, truncation=True)["input_ids"])
     return network.get_input_embeddings().weight[ids].detach()

@@ -1,4 +1,4 @@
-"""Which constants the bounds of the propositions need, from the curvatures that were measured."""
+"""Constants that the bounds of the propositions need, from the measured curvatures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from studies.counting import exact_interval
 from studies.ranks import spearman
 
 FEWEST = 5
-"""Points that tell below which nothing is said of a network."""
+"""Smallest number of informative points for a statement on a network."""
 
 SUFFIXES = {TAYLOR: "", MMSE_: "_mmse"}
-"""Of the bounds of each estimator."""
+"""Suffixes of the bounds of each estimator."""
 
 
 def needed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Which `k` the bounds need over the points that tell: a row for each of `taylor` and `mmse`, by `estimator`.
+    """Return the `k` that the bounds need over informative points: a row for `taylor` and one for `mmse`.
 
     The frame has the columns of `bounds`, the two estimates, `flips` and `draws`. A point tells where the exact
     interval of the count does not hold the estimate. `product_range` and `sum_range` are the decades between the 10%
@@ -36,10 +36,10 @@ def _needed(frame: pd.DataFrame, estimator: str) -> dict[str, float]:
     result: dict[str, float] = {"points": int(tells.sum()), "margins": int(frame["margins"].to_numpy().max(initial=0))}
     for name in ("product", "sum"):
         bound = frame[f"{name}{SUFFIXES[estimator]}"].to_numpy()[tells]
-        asked = np.log10(error) - bound
-        result[f"{name}_zero"] = float(np.isposinf(asked).mean()) if len(asked) else np.nan
-        asked = asked[np.isfinite(asked)]
-        ends = np.quantile(asked, [0.1, 0.5, 0.9]) if len(asked) >= FEWEST else np.full(3, np.nan)
+        exponents = np.log10(error) - bound
+        result[f"{name}_zero"] = float(np.isposinf(exponents).mean()) if len(exponents) else np.nan
+        exponents = exponents[np.isfinite(exponents)]
+        ends = np.quantile(exponents, [0.1, 0.5, 0.9]) if len(exponents) >= FEWEST else np.full(3, np.nan)
         result |= {f"{name}_middle": ends[1], f"{name}_range": ends[2] - ends[0]}
         result[f"{name}_rank"] = spearman(error, bound) if len(error) >= FEWEST else np.nan
     return result

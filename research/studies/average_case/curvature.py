@@ -19,7 +19,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 ITERATIONS, COPIES = 4, 6
-"""Of the power iteration, and noisy copies over which a curvature is averaged."""
+"""Steps of the power iteration, and number of noisy copies over which a curvature is averaged."""
 
 NODES = 4000
 """Equally likely values of a chi-square variable that an expectation is taken over."""
@@ -36,9 +36,9 @@ def counterexample(dimension: int) -> dict[str, float]:
     other `d - 2` directions and `r = SHIFT`, and so independent; the second is negative between its two roots in `z_2`.
     """
     quantiles = (np.arange(NODES) + 0.5) / NODES
-    rest = stats.chi2.ppf(quantiles, dimension - 2)
+    remainder = stats.chi2.ppf(quantiles, dimension - 2)
     bend, scale = SHIFT / dimension, math.sqrt(dimension)
-    level = SECOND + bend * rest
+    level = SECOND + bend * remainder
     inside = np.maximum(1 - 4 * bend * level, 0)
     low, high = (-1 - np.sqrt(inside)) / (2 * bend), (-1 + np.sqrt(inside)) / (2 * bend)
     above = 1 - (stats.norm.cdf(high) - stats.norm.cdf(low))
@@ -51,21 +51,21 @@ def counterexample(dimension: int) -> dict[str, float]:
     }
 
 
-def margins(network: nn.Module, points: Tensor, own: Tensor, others: Tensor) -> Tensor:
+def margins(network: nn.Module, points: Tensor, predicted: Tensor, competitors: Tensor) -> Tensor:
     """`g = f_t - f_i`, `[B]`."""
     logits = network(points)
-    return logits.gather(1, own[:, None])[:, 0] - logits.gather(1, others[:, None])[:, 0]
+    return logits.gather(1, predicted[:, None])[:, 0] - logits.gather(1, competitors[:, None])[:, 0]
 
 
-def slopes(network: nn.Module, points: Tensor, own: Tensor, others: Tensor) -> Tensor:
+def slopes(network: nn.Module, points: Tensor, predicted: Tensor, competitors: Tensor) -> Tensor:
     """Gradients of the margins, flat."""
     points = points.clone().requires_grad_()
-    return torch.autograd.grad(margins(network, points, own, others).sum(), points)[0].flatten(1)
+    return torch.autograd.grad(margins(network, points, predicted, competitors).sum(), points)[0].flatten(1)
 
 
 @dataclass(frozen=True)
 class Curvatures:
-    """Of each margin, `[B, C - 1]` each.
+    """Curvatures of each margin, `[B, C - 1]` each.
 
     Attributes:
         largest: curvature over the noise, the largest by size, with its sign.
@@ -79,52 +79,52 @@ class Curvatures:
 
 
 def curvatures(network: nn.Module, x: Tensor, sigma: float, seed: int) -> Curvatures:
-    """How much each margin bends over the noise.
+    """Estimate the curvature of each margin over the noise.
 
     Curvatures are half the eigenvalues of the Hessian averaged over noisy copies, as `x^T A x` has the Hessian `2 A`,
     from differences of gradients a step of sigma apart: the largest by power iteration, the same copies at every step,
     the mean by one random direction for each copy (Hutchinson's estimator of the trace).
     """
     with torch.no_grad():
-        own = network(x).argmax(1)
+        predicted = network(x).argmax(1)
         classes = network(x[:1]).shape[1]
-    others = torch.arange(classes).expand(len(x), -1)[torch.arange(classes) != own[:, None]]
-    flat, mine = x.repeat_interleave(classes - 1, 0), own.repeat_interleave(classes - 1)
+    competitors = torch.arange(classes).expand(len(x), -1)[torch.arange(classes) != predicted[:, None]]
+    flat, mine = x.repeat_interleave(classes - 1, 0), predicted.repeat_interleave(classes - 1)
     generator = torch.Generator().manual_seed(seed)
     noise = [sigma * torch.randn(flat.shape, generator=generator) for _ in range(COPIES)]
-    way = torch.randn(flat.shape, generator=generator)
+    direction = torch.randn(flat.shape, generator=generator)
 
-    def turned(point: Tensor, way: Tensor) -> Tensor:
-        """The Hessian times a direction of length 1, flat."""
-        ahead, back = (slopes(network, point + step * way, mine, others) for step in (sigma, -sigma))
+    def turned(point: Tensor, axis: Tensor) -> Tensor:
+        """Return the Hessian times a direction of length 1, flat."""
+        ahead, back = (slopes(network, point + step * axis, mine, competitors) for step in (sigma, -sigma))
         return (ahead - back) / (2 * sigma)
 
     largest = torch.zeros(len(flat))
     for _ in range(ITERATIONS):
-        way = way / way.flatten(1).norm(dim=1).clamp_min(1e-30).view(-1, *[1] * (x.ndim - 1))
-        found = torch.stack([turned(flat + e, way) for e in noise]).mean(0)
-        along = (found * way.flatten(1)).sum(1)
-        largest, way = found.norm(dim=1).copysign(along) / 2, found.view(flat.shape)
+        direction = direction / direction.flatten(1).norm(dim=1).clamp_min(1e-30).view(-1, *[1] * (x.ndim - 1))
+        products = torch.stack([turned(flat + e, direction) for e in noise]).mean(0)
+        along = (products * direction.flatten(1)).sum(1)
+        largest, direction = products.norm(dim=1).copysign(along) / 2, products.view(flat.shape)
     mean = torch.zeros(len(flat))
     for e in noise:
         signs = torch.randint(0, 2, flat.shape, generator=generator) * 2.0 - 1
-        way = signs / math.sqrt(flat[0].numel())
-        mean += (turned(flat + e, way) * way.flatten(1)).sum(1) / (2 * COPIES)
-    length = slopes(network, flat, mine, others).norm(dim=1)
-    return Curvatures(*(one.view(len(x), -1) for one in (largest, mean, length)))
+        direction = signs / math.sqrt(flat[0].numel())
+        mean += (turned(flat + e, direction) * direction.flatten(1)).sum(1) / (2 * COPIES)
+    length = slopes(network, flat, mine, competitors).norm(dim=1)
+    return Curvatures(*(numbers.view(len(x), -1) for numbers in (largest, mean, length)))
 
 
 def bounds(network: nn.Module, x: Tensor, sigma: float, seed: int) -> pd.DataFrame:
-    """The bounds of each point without their `k`, as logarithms to base ten.
+    """Return the bounds of each point without their `k`, as logarithms to base ten.
 
     `product` and `sum` are those of proposition 1 and of the sum in its place, `product_mmse` and `sum_mmse` the same
     with the curvatures of proposition 2; `margins` is the number of the other classes. Minus infinity stands where they
     are zero, as a product is of which one margin does not bend at all.
     """
-    found = curvatures(network, x, sigma, seed)
+    bent = curvatures(network, x, sigma, seed)
     scale = sigma * math.sqrt(x[0].numel())  # the papers' s, whose noise has the variance s^2 / d
-    columns = {"margins": np.full(len(x), found.length.shape[1])}
-    for suffix, curvature in (("", found.largest), ("_mmse", found.largest - found.mean)):
-        each = scale * curvature.double().abs() / found.length.double()
-        columns |= {f"product{suffix}": each.log10().sum(1).numpy(), f"sum{suffix}": each.sum(1).log10().numpy()}
+    columns = {"margins": np.full(len(x), bent.length.shape[1])}
+    for suffix, curvature in (("", bent.largest), ("_mmse", bent.largest - bent.mean)):
+        shifts = scale * curvature.double().abs() / bent.length.double()
+        columns |= {f"product{suffix}": shifts.log10().sum(1).numpy(), f"sum{suffix}": shifts.sum(1).log10().numpy()}
     return pd.DataFrame(columns)

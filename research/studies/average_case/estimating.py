@@ -1,4 +1,4 @@
-"""What the library says of points: the papers' estimators at every sigma, and many points at one."""
+"""The library's estimates: the papers' estimators at every sigma, and many points at one."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ TAYLOR, TAYLOR_MVS, TAYLOR_SCALED = "taylor", "taylor_mvs", "taylor_mvs, scaled"
 MMSE_, MMSE_MVS, SOFTMAX = "mmse", "mmse_mvs", "softmax"
 
 SHARE = 0.9
-"""Mean `p_robust` that the sigma of what is asked about single points is chosen for."""
+"""Mean `p_robust` at the sigma for questions about single points."""
 
 ORDER = (MMSE_, MMSE_MVS, TAYLOR, TAYLOR_MVS, SOFTMAX)
 """The papers' estimators, in the order of their figures."""
 
 
 def entrants(sigma: float, budgets: Sequence[int]) -> dict[tuple[str, int], Score]:
-    """The papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form."""
-    found: dict[tuple[str, int], Score] = {
+    """Return the papers' estimators at one sigma by name and draws, 0 for none; MMSE in the papers' own form."""
+    scores_by_key: dict[tuple[str, int], Score] = {
         (TAYLOR, 0): Taylor(sigma),
         (TAYLOR_MVS, 0): TaylorMVS(sigma),
         (TAYLOR_SCALED, 0): TaylorMVS(sigma, factor=SCALE),
         (SOFTMAX, 0): Softmax(),
     }
     for draws in budgets:
-        found[MMSE_, draws] = MMSE(sigma, draws=draws, antithetic=False, form="linear")
-        found[MMSE_MVS, draws] = MMSEMVS(sigma, draws=draws, antithetic=False)
-    return found
+        scores_by_key[MMSE_, draws] = MMSE(sigma, draws=draws, antithetic=False, form="linear")
+        scores_by_key[MMSE_MVS, draws] = MMSEMVS(sigma, draws=draws, antithetic=False)
+    return scores_by_key
 
 
 def estimates(
     network: nn.Module, x: Tensor, sigmas: Sequence[float], budgets: Sequence[int], seed: int
 ) -> pd.DataFrame:
     """`p_robust` of every point: rows `sigma`, `estimator`, `draws`, `point`, `p_robust`, `passes`."""
-    asked = {(sigma, *key): score for sigma in sigmas for key, score in entrants(sigma, budgets).items()}
+    scores_by_setting = {(sigma, *key): score for sigma in sigmas for key, score in entrants(sigma, budgets).items()}
     classifier = brittle.Classifier(network, bounds=(0, 1))
-    table = brittle.score(classifier, x, [*dict.fromkeys(asked.values())], seed=seed, most_failures=None)
+    table = brittle.score(classifier, x, [*dict.fromkeys(scores_by_setting.values())], seed=seed, most_failures=None)
     parts = []
-    for (sigma, estimator, draws), score in asked.items():
+    for (sigma, estimator, draws), score in scores_by_setting.items():
         column = table[score]
-        own = {"sigma": sigma, "estimator": estimator, "draws": draws, "point": np.arange(len(x))}
+        keys = {"sigma": sigma, "estimator": estimator, "draws": draws, "point": np.arange(len(x))}
         numbers = {"p_robust": column.p_robust.to_numpy(np.float64), "passes": column.rows["passes"].to_numpy()}
-        parts.append(pd.DataFrame(own | numbers))
+        parts.append(pd.DataFrame(keys | numbers))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -63,7 +63,7 @@ COUNTED, NORMAL = "counted", "moments"
 def score_many(
     network: nn.Module, x: Tensor, y: Tensor, sigma: float, draws: dict[str, int], seed: int
 ) -> tuple[brittle.Table, dict[str, Score]]:
-    """The run over many points, and its scores by name: counted, normal margins, the papers' MMSE, softmax."""
+    """Return the run over many points, and its scores by name: counted, normal margins, the papers' MMSE, softmax."""
     scores: dict[str, Score] = {
         COUNTED: MonteCarlo(sigma, draws=draws[COUNTED], limit=None),
         NORMAL: Moments(sigma, draws=draws[NORMAL]),
@@ -77,33 +77,33 @@ def score_many(
 
 def points_of(table: brittle.Table, scores: dict[str, Score]) -> pd.DataFrame:
     """`label`, `predicted` and `p_robust` of each score, a row for each point."""
-    found = table.points.select(["label", "predicted"]).to_pandas()
-    return found.assign(**{name: table[score].p_robust.to_numpy(np.float64) for name, score in scores.items()})
+    columns = table.points.select(["label", "predicted"]).to_pandas()
+    return columns.assign(**{name: table[score].p_robust.to_numpy(np.float64) for name, score in scores.items()})
 
 
 def classes_of(table: brittle.Table, scores: dict[str, Score]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The means of each class, and one row with the test, by the library's analysis of class bias on counts.
+    """Return the means of each class, and one row with the test, by the library's analysis of class bias on counts.
 
     The second table holds `p_value`, corrected for the number of classes, the `spread` of the class means, and how
     many classes may be the least robust.
     """
-    found = class_bias(table, table[scores[COUNTED]])
-    assert found is not None
+    bias = class_bias(table, table[scores[COUNTED]])
+    assert bias is not None
     points: Frame = points_of(table, scores)
     means = points.groupby("label")[[MMSE_, NORMAL]].mean()
-    classes = found.classes[["class", "points", "mean", "low", "high"]].join(means, on="class")
-    spread = float(np.ptp(found.classes["mean"].to_numpy()))
-    row = {"p_value": found.p_value, "differ": found.differ, "spread": spread, "least": len(found.least),
-           "classes": len(classes), "confidence": found.confidence}  # fmt: skip
+    classes = bias.classes[["class", "points", "mean", "low", "high"]].join(means, on="class")
+    spread = float(np.ptp(bias.classes["mean"].to_numpy()))
+    row = {"p_value": bias.p_value, "differ": bias.differ, "spread": spread, "least": len(bias.least_robust),
+           "classes": len(classes), "confidence": bias.confidence}  # fmt: skip
     return classes, pd.DataFrame([row])
 
 
 def accuracy(network: nn.Module, x: Tensor, y: Tensor) -> float:
-    """The share that is predicted right."""
+    """Return the share of correct predictions."""
     with torch.no_grad():
         return float((network(x).argmax(1) == y).double().mean())
 
 
-def nearest_sigma(sigmas: NDArray[np.float64], kept: NDArray[np.float64], share: float) -> float:
-    """The sigma whose mean `p_robust` is nearest to `share`; the smaller one where two are as near."""
-    return float(sigmas[np.argmin(np.abs(kept - share))])
+def nearest_sigma(sigmas: NDArray[np.float64], holding: NDArray[np.float64], share: float) -> float:
+    """Return the sigma whose mean `p_robust` is nearest to `share`; the smaller one where two are as near."""
+    return float(sigmas[np.argmin(np.abs(holding - share))])

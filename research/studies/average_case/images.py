@@ -1,4 +1,4 @@
-"""Are the most robust images told from the most vulnerable ones by the image alone? And what do they look like?"""
+"""Classifiers that distinguish the most robust images from the most vulnerable ones, and pictures of both."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from studies.tables import Frame
 SIDES = ("least", "most")
 
 READERS = ("linear", "cnn")
-"""Classifiers of images that are tried."""
+"""Kinds of classifiers of images."""
 
 FOLDS = 4
 STEPS, RATE, DECAY = 100, 5e-3, 1e-2
 
 
 def sides(table: brittle.Table, score: Score, count: int) -> Frame:
-    """The `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`.
+    """Return the `count` most and least robust points of each class by a score: `row`, `class`, `side`, `rank`.
 
     The most robust are those whose flip probability is surely small: ordered by the upper end of its interval. A class
     with fewer than `2 * count` points is split in halves, so that no point is on both sides.
@@ -39,15 +39,15 @@ def sides(table: brittle.Table, score: Score, count: int) -> Frame:
     points = points.join(class_of(table)[1].rename("class"), on="point").join(column.high.rename("end"), on="point")
     parts = []
     for _, group in points.groupby("class"):
-        least = group.head(min(count, (len(group) + 1) // 2))
-        others = group.iloc[len(least) :][::-1].sort_values("end", kind="stable", na_position="last")
-        for side, chosen in (("least", least), ("most", others.head(min(count, len(group) // 2)))):
+        lowest = group.head(min(count, (len(group) + 1) // 2))
+        highest = group.iloc[len(lowest) :][::-1].sort_values("end", kind="stable", na_position="last")
+        for side, chosen in (("least", lowest), ("most", highest.head(min(count, len(group) // 2)))):
             parts.append(chosen.assign(side=side, rank=np.arange(1, len(chosen) + 1)))
     return pd.concat(parts, ignore_index=True)[["row", "class", "side", "rank"]]
 
 
 def reader(kind: str, shape: torch.Size) -> nn.Module:
-    """A classifier of two kinds of images of this shape."""
+    """Return a classifier of two kinds of images of this shape."""
     if kind == READERS[0]:
         return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), 1))
     body = nn.Sequential(
@@ -58,7 +58,7 @@ def reader(kind: str, shape: torch.Size) -> nn.Module:
 
 
 def told_apart(kind: str, x: Tensor, y: Tensor, seed: int) -> float:
-    """The accuracy on images that were not trained on: each is in one of the folds, with both sides in equal shares.
+    """Return the accuracy on held-out images: each is in one of the folds, with both sides in equal shares.
 
     Args:
         kind: one of `READERS`.
@@ -66,7 +66,7 @@ def told_apart(kind: str, x: Tensor, y: Tensor, seed: int) -> float:
         y: 1 for the most robust, 0 for the least robust, `[B]`.
         seed: of the folds, and of the weights at the start.
     """
-    right, folds = 0, torch.zeros(len(y), dtype=torch.int64)
+    correct, folds = 0, torch.zeros(len(y), dtype=torch.int64)
     for side in (0, 1):
         rows = (y == side).nonzero()[:, 0]
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + side))
@@ -79,8 +79,8 @@ def told_apart(kind: str, x: Tensor, y: Tensor, seed: int) -> float:
         middle, spread = x[~held].mean(0), x[~held].std()
         fit(network, (x[~held] - middle) / spread, y[~held])
         with torch.no_grad():
-            right += int(((network((x[held] - middle) / spread)[:, 0] > 0) == (y[held] == 1)).sum())
-    return right / len(y)
+            correct += int(((network((x[held] - middle) / spread)[:, 0] > 0) == (y[held] == 1)).sum())
+    return correct / len(y)
 
 
 def fit(network: nn.Module, x: Tensor, y: Tensor) -> None:
@@ -93,29 +93,29 @@ def fit(network: nn.Module, x: Tensor, y: Tensor) -> None:
 
 
 def separability(x: Tensor, chosen: dict[str, Frame], seed: int) -> pd.DataFrame:
-    """How well each classifier tells the sides apart: rows `by`, `reader`, `images`, `accuracy`."""
+    """Return how well each classifier separates the sides: rows `by`, `reader`, `images`, `accuracy`."""
     rows = []
     for by, frame in chosen.items():
-        places, most = torch.tensor(frame["row"].to_numpy()), torch.tensor((frame["side"] == SIDES[1]).to_numpy())
+        places, is_robust = torch.tensor(frame["row"].to_numpy()), torch.tensor((frame["side"] == SIDES[1]).to_numpy())
         for kind in READERS:
-            share = told_apart(kind, x[places], most.long(), seed)
+            share = told_apart(kind, x[places], is_robust.long(), seed)
             rows.append({"by": by, "reader": kind, "images": len(frame), "accuracy": share})
     return pd.DataFrame(rows)
 
 
 def small_pictures(x: Tensor, chosen: dict[str, Frame], value: Callable[[str, int], float]) -> pd.DataFrame:
-    """The first of each class and side, the smaller of a PNG and a JPEG: `by`, `side`, `class`, `value`, `picture`."""
+    """Return the first of each class and side, as a PNG or JPEG: `by`, `side`, `class`, `value`, `picture`."""
     rows = []
     for by, frame in chosen.items():
-        for one in frame[frame["rank"] == 1].to_dict("records"):
-            levels = (255 * x[one["row"]]).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0).numpy()
-            own = {"by": by, "side": one["side"], "class": one["class"], "value": value(by, one["row"])}
-            rows.append({**own, "picture": encoded(levels)})
+        for example in frame[frame["rank"] == 1].to_dict("records"):
+            levels = (255 * x[example["row"]]).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0).numpy()
+            facts = {"by": by, "side": example["side"], "class": example["class"], "value": value(by, example["row"])}
+            rows.append({**facts, "picture": encoded(levels)})
     return pd.DataFrame(rows)
 
 
 def encoded(levels: NDArray[np.uint8]) -> bytes:
-    """An image of `[H, W, 1]` or `[H, W, 3]` levels in a file."""
+    """Return an image of `[H, W, 1]` or `[H, W, 3]` levels in a file."""
     image, files = Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels), []
     for kind, options in (("PNG", {"optimize": True}), ("JPEG", {"quality": 85})):
         stream = io.BytesIO()

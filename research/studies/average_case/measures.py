@@ -1,4 +1,4 @@
-"""What the study of average-case robustness measures, how much of it, in which steps."""
+"""Measurements of the study of average-case robustness, their size and their steps."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from studies.study import Setting, Step, Steps, Tables
 from studies.tables import RUNTIMES, as_table
 
 GLOBAL = "without network"
-"""The step that needs none."""
+"""Name of the step without a network."""
 
 SIGMAS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-"""Noise that is looked at, the same for every data set; pixels lie in [0, 1]."""
+"""Sigmas, the same for every data set; pixels lie in [0, 1]."""
 
 DIMENSIONS = (1, 2, 3, 5, 9)
-"""Of the random problems."""
+"""Dimensions of the random problems."""
 
 SPACES = (10, 100, 1000, 10000)
 """Dimensions of the counterexample to proposition 1."""
@@ -48,26 +48,26 @@ SPACES = (10, 100, 1000, 10000)
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Size of the measurements.
 
     Attributes:
         points: test points of a network whose flips are counted.
-        reference: noisy copies by which they are counted.
+        reference: number of noisy copies of the count.
         budgets: draws of MMSE.
-        many: test points of what is asked about points, classes and images.
-        counted: their noisy copies for counting.
+        sample: number of test points for questions about points, classes and images.
+        counted: number of their noisy copies for counting.
         normal: for `Moments`.
         draws: for MMSE.
         printed: points and draws of MMSE with as many as the UAI paper takes.
-        timed: rounds and copies that are timed.
-        bent: points whose curvature is looked at.
+        timed: rounds and copies of the timings.
+        bent: number of points with curvatures.
         problems: random problems of each kind and dimension.
     """
 
     points: int
     reference: int
     budgets: tuple[int, ...]
-    many: int
+    sample: int
     counted: int
     normal: int
     draws: int
@@ -85,7 +85,7 @@ SIZES = {
 
 
 def alone(setting: Setting) -> Iterable[Step]:
-    """The sigmoid on random problems, and the counterexample; run times on networks with random weights."""
+    """Return the sigmoid on random problems, and the counterexample; run times on networks with random weights."""
     size, code = SIZES[setting.size], code_digest(__name__)
     identity = {"seed": setting.seed, "problems": size.problems, "code": code}
     yield Step(GLOBAL, identity, partial(without_network, size.problems, setting.seed))
@@ -94,33 +94,33 @@ def alone(setting: Setting) -> Iterable[Step]:
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth, the estimates, and what is asked about points."""
+    """Return the truth, the estimates, and what is asked about points."""
     size = SIZES[setting.size]
-    one = OneNetwork(network, setting, size)
-    truth = (yield one.step("truth", one.truth, about=one.about))["truth"].to_pandas()
-    kept = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
-    sigma = nearest_sigma(kept.index.to_numpy(), kept.to_numpy(), SHARE)
-    yield one.step("estimates", one.estimates)
-    yield one.step("printed", partial(one.printed, sigma), sigma=sigma)
-    yield one.step("many", partial(one.many, sigma), sigma=sigma)
-    yield one.step("curvature", partial(one.curvature, sigma), sigma=sigma)
+    measuring = OneNetwork(network, setting, size)
+    truth = (yield measuring.step("truth", measuring.truth, about=measuring.about))["truth"].to_pandas()
+    holding = 1 - truth.groupby("sigma")["flips"].mean() / size.reference
+    sigma = nearest_sigma(holding.index.to_numpy(), holding.to_numpy(), SHARE)
+    yield measuring.step("estimates", measuring.estimates)
+    yield measuring.step("printed", partial(measuring.printed, sigma), sigma=sigma)
+    yield measuring.step("many", partial(measuring.many, sigma), sigma=sigma)
+    yield measuring.step("curvature", partial(measuring.curvature, sigma), sigma=sigma)
 
 
 def without_network(problems: int, seed: int) -> Tables:
-    """The sigmoid on random problems, and the counterexample."""
-    found = [random_problems(dimension, kind, problems, seed) for kind in KINDS for dimension in DIMENSIONS]
+    """Return the sigmoid on random problems, and the counterexample."""
+    problem_frames = [random_problems(dimension, kind, problems, seed) for kind in KINDS for dimension in DIMENSIONS]
     return {
-        "problems": as_table(pd.concat(found, ignore_index=True)),
+        "problems": as_table(pd.concat(problem_frames, ignore_index=True)),
         "counterexample": as_table(pd.DataFrame([counterexample(dimension) for dimension in SPACES])),
     }
 
 
 class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
+    """Measurements of a network."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What `meta.json` says of its training."""
+        """Return the facts of its training in `meta.json`."""
         meta = self.network.meta()
         return {
             "architecture": meta.get("architecture") or "other",
@@ -129,36 +129,36 @@ class OneNetwork(Measuring[Size]):
         }
 
     def truth(self) -> Tables:
-        """What the network is, its accuracy, and the flips of each point at each sigma."""
+        """Return facts of the network, its accuracy, and the flips of each point at each sigma."""
         model, (x, _) = self.load(), self.points(self.size.points)
         row = {
             "network": self.network.name,
             "dataset": self.network.dataset,
             **self.about,
-            "accuracy": accuracy(model, *self.points(self.size.many)),
+            "accuracy": accuracy(model, *self.points(self.size.sample)),
         }
         parts = []
         for place, sigma in enumerate(SIGMAS):
             flips = count_flips(model, x, sigma, self.size.reference, self.setting.seed + 2 + place)
-            own = {"sigma": sigma, "point": range(len(x)), "flips": flips.numpy(), "draws": self.size.reference}
-            parts.append(pd.DataFrame(own))
+            columns = {"sigma": sigma, "point": range(len(x)), "flips": flips.numpy(), "draws": self.size.reference}
+            parts.append(pd.DataFrame(columns))
         return {"network": pa.Table.from_pylist([row]), "truth": as_table(pd.concat(parts, ignore_index=True))}
 
     def estimates(self) -> Tables:
-        """The papers' estimators at each sigma, and the sigmoid beside the integral at the margins that they see."""
+        """Run the papers' estimators at each sigma, and the sigmoid and the integral at their margins."""
         model, (x, _) = self.load(), self.points(self.size.points)
-        found = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
-        return {"estimates": as_table(found), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
+        frame = estimates(model, x, SIGMAS, self.size.budgets, self.setting.seed)
+        return {"estimates": as_table(frame), "sigmoid": as_table(at_the_margins(model, x, SIGMAS))}
 
     def printed(self, sigma: float) -> Tables:
-        """Some points with the draws of the UAI paper, beside the few that are said to be enough."""
+        """Estimate some points with the draws of the UAI paper, and with the few that it calls enough."""
         count, draws = self.size.printed
-        found = estimates(self.load(), self.points(count)[0], (sigma,), (PAPER_DRAWS, draws), self.setting.seed)
-        return {"printed": as_table(found)}
+        frame = estimates(self.load(), self.points(count)[0], (sigma,), (PAPER_DRAWS, draws), self.setting.seed)
+        return {"printed": as_table(frame)}
 
     def many(self, sigma: float) -> Tables:
         """Many points: their scores, their classes, and their most and least robust images."""
-        model, (x, y) = self.load(), self.points(self.size.many)
+        model, (x, y) = self.load(), self.points(self.size.sample)
         draws = {COUNTED: self.size.counted, NORMAL: self.size.normal, MMSE_: self.size.draws}
         table, scores = score_many(model, x, y, sigma, draws, self.setting.seed)
         classes, bias = classes_of(table, scores)
@@ -173,6 +173,6 @@ class OneNetwork(Measuring[Size]):
         }
 
     def curvature(self, sigma: float) -> Tables:
-        """What the bounds of the propositions say of each point, without their constant."""
+        """Return the bounds of the propositions at each point, without their constant."""
         x, _ = self.points(self.size.bent)
         return {"curvature": as_table(bounds(self.load(), x, sigma, self.setting.seed).assign(sigma=sigma))}

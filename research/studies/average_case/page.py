@@ -1,4 +1,4 @@
-"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
+"""Content of the study's page besides its verdicts, with all numbers of ours from the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {
     "curvature": "the bounds' constant",
     "counterexample": "to the first bound",
 }
-"""What each table holds."""
+"""Content of each table."""
 
 FIGURES = {
     "errors": "error by sigma",
@@ -40,13 +40,13 @@ FIGURES = {
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
-    """The values of the template's names."""
+    """Return the values of the template's names."""
     results = Results(tables)
-    first = results.networks.iloc[0]
+    example = results.networks.iloc[0]
     data = in_words(map(data_name, results.networks["dataset"]))
     error, copies, passes = enough(results)
     shown = sorted(set(results.frames["images"]["dataset"]))
-    figures = FIGURES | {f"images_{one}": "examples" for one in shown}
+    figures = FIGURES | {f"images_{dataset}": "examples" for dataset in shown}
     return {
         "question": (
             "`p_robust` is the probability that a network keeps its prediction under normal noise of standard "
@@ -80,26 +80,26 @@ def content(tables: Tables) -> Mapping[str, Any]:
                 ("data", "MNIST, FashionMNIST, CIFAR-10, CIFAR-100", data),
                 ("networks", "linear, CNN, ResNet-18", f"{len(results.networks)}: linear, CNN, a narrow ResNet-18, "
                  f"and others"),
-                ("points", "1,000 (workshop)", f"{int(first['points'])} for the truth, {int(first['many'])} for "
+                ("points", "1,000 (workshop)", f"{int(example['points'])} for the truth, {int(example['many'])} for "
                  f"classes and softmax"),
-                ("copies of the truth", "10,000", f"{int(first['reference']):,}"),
+                ("copies of the truth", "10,000", f"{int(example['reference']):,}"),
                 ("draws of MMSE", "500 (UAI), 1,000 (workshop)", f"up to {results.budgets[-1]}; "
-                 f"{results.printed_draws} on {int(first['printed_points'])} points at one sigma"),
+                 f"{results.printed_draws} on {int(example['printed_points'])} points at one sigma"),
                 ("run times", "50 points, 10,000 copies", f"medians of {TIMED[0]} rounds, {TIMED[1]} copies scaled up"),
             ],
         ),
-        "files": {f"average_case/{one}.csv": said for one, said in FILES.items()}
-        | {f"../images/studies/average_case_{one}.svg": said for one, said in figures.items()},
+        "files": {f"average_case/{name}.csv": caption for name, caption in FILES.items()}
+        | {f"../images/studies/average_case_{name}.svg": caption for name, caption in figures.items()},
     }  # fmt: skip
 
 
 def own_share(results: Results) -> float:
-    """The share of the copies that hold at each network's own sigma, in the mean over networks."""
+    """Return the share of the copies that hold at each network's own sigma, in the mean over networks."""
     return float(results.at_own_sigma("robustness")["mean"].mean())
 
 
 def answer(results: Results) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     error, copies, passes = enough(results)
     return (
         f"MMSE is near to the truth and Taylor only at small noise, but for as small an error as MMSE's "
@@ -108,7 +108,7 @@ def answer(results: Results) -> str:
 
 
 def headlines(tables: Tables) -> list[Headline]:
-    """What the front page says."""
+    """Return the headlines of the front page."""
     results = Results(tables)
     _, copies, passes = enough(results)
     large, little = (ratios(results, name) for name in (PAPERS, SMALL))
@@ -122,8 +122,8 @@ def headlines(tables: Tables) -> list[Headline]:
     }
     off = results.frames["sigmoid"].groupby("sigma")[["sigmoid", "scaled"]].mean().loc[results.telling]
     printed = {
-        said: Row(off[form], f"{decimals(off[form].min(), 3)} to {decimals(off[form].max(), 3)}")
-        for form, said in (("sigmoid", "sigmoid as printed"), ("scaled", "sigmoid with the factor"))
+        words: Row(off[form], f"{decimals(off[form].min(), 3)} to {decimals(off[form].max(), 3)}")
+        for form, words in (("sigmoid", "sigmoid as printed"), ("scaled", "sigmoid with the factor"))
     }
     return [
         Headline(

@@ -49,16 +49,16 @@ ERROR = alt.Y("error:Q", title="mean error of p_robust")
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     results = Results(tables)
     charts = {"errors": errors(results), "robustness": robustness(results), "sigmoid": sigmoid(results.frames["pairs"]),
               "counting": counting(results), "classes": classes(results), "times": times(results)}  # fmt: skip
     if results.families():
         charts["regularised"] = regularised(results)
-    found = {f"{NAME}_{name}": svg(chart) for name, chart in charts.items()}
+    svg_by_name = {f"{NAME}_{name}": svg(chart) for name, chart in charts.items()}
     for dataset, frame in results.frames["images"].groupby("dataset"):
-        found[f"{NAME}_images_{dataset}"] = image_rows(frame)
-    return found
+        svg_by_name[f"{NAME}_images_{dataset}"] = image_rows(frame)
+    return svg_by_name
 
 
 def errors(results: Results) -> alt.FacetChart:
@@ -75,7 +75,7 @@ def regularised(results: Results) -> alt.FacetChart:
     columns = pd.concat(parts)
     columns = columns.assign(
         panel=columns["dataset"].map(data_name) + " " + columns["architecture"] + ", " + columns["estimator"],
-        strength=[f"{one:g}" for one in columns["strength"]],
+        strength=[f"{strength:g}" for strength in columns["strength"]],
     )[["panel", "sigma", "strength", "error"]]
     strengths = sorted(set(columns["strength"]), key=float)
     return by_sigma(columns, "panel", coloured("strength", strengths, "strength of the regularisation"), ERROR)
@@ -105,10 +105,12 @@ def sigmoid(frame: Frame) -> Chart:
 def counting(results: Results) -> Chart:
     """Figures 4, 10 and 11: error of counting, MMSE and Taylor by passes, at the sigma of each network."""
     counted = means(results.frames["counting"], ["copies"], ["error"]).rename(columns={"copies": "passes"})
-    own = results.at_own_sigma("errors")
+    at_sigma = results.at_own_sigma("errors")
     parts = [counted.assign(estimator="counting")]
     for name in (MMSE_, TAYLOR):
-        parts.append(means(own[own["estimator"] == name], ["draws"], ["error", "passes"]).assign(estimator=name))
+        parts.append(
+            means(at_sigma[at_sigma["estimator"] == name], ["draws"], ["error", "passes"]).assign(estimator=name)
+        )
     columns = pd.concat(parts)[["passes", "error", "estimator"]]
     return by_passes(columns, ["counting", MMSE_, TAYLOR]).properties(width=330, height=230)
 
@@ -116,8 +118,8 @@ def counting(results: Results) -> Chart:
 def classes(results: Results) -> alt.FacetChart:
     """Figures 4, 8 and 16: class means of each network, counted."""
     frame = results.frames["classes"]
-    labels = [str(int(one)) for one in sorted(set(frame["class"]))]
-    columns = named(frame.assign(label=[str(int(one)) for one in frame["class"]]))[["dataset", "label", "mean"]]
+    labels = [str(int(number)) for number in sorted(set(frame["class"]))]
+    columns = named(frame.assign(label=[str(int(number)) for number in frame["class"]]))[["dataset", "label", "mean"]]
     points = alt.Chart(columns).mark_point(filled=False).encode(
         x=alt.X("label:N", title="class", sort=labels, axis=alt.Axis(labelAngle=0)),
         y=alt.Y("mean:Q", scale=alt.Scale(zero=False), title="mean p_robust"),
@@ -139,8 +141,8 @@ def times(results: Results) -> alt.FacetChart:
     x = logarithmic(x, [*columns["ratio"], *columns["paper"]])
     y = alt.Y("architecture:N", title=None, sort=[*columns["architecture"].unique()])
     points = alt.Chart(columns).mark_point(filled=False).encode(x=x, y=y, **coloured("code", [*CODES.values()]))
-    both = alt.layer(dashed(alt.Chart(columns), x="paper:Q"), points, data=columns)
-    return panels(both, "panel", [*names], 320, 60)
+    layers = alt.layer(dashed(alt.Chart(columns), x="paper:Q"), points, data=columns)
+    return panels(layers, "panel", [*names], 320, 60)
 
 
 CELL, GAP, LINE = 34, 6, 16
@@ -156,18 +158,18 @@ ROWS = {(NORMAL, SIDES[1]): "most robust", (NORMAL, SIDES[0]): "least robust", (
 def image_rows(frame: Frame) -> str:
     """Figures 3 and 9: the first image of each class and side, with `p_robust` or softmax below."""
     labels = sorted(set(frame["class"]))
-    found = {(one["by"], one["side"], one["class"]): one for one in frame.to_dict("records")}
+    examples = {(example["by"], example["side"], example["class"]): example for example in frame.to_dict("records")}
     parts, height = [], CELL + 2 * LINE + GAP
     for row, (key, title) in enumerate(ROWS.items()):
         top = row * height + LINE
         parts.append(f'<text x="{GAP}" y="{top - 4}" fill="{MUTED}">{escape(title)}</text>')
         for column, label in enumerate(labels):
-            if one := found.get((*key, label)):
-                left = GAP + column * (CELL + GAP)
-                kind = "png" if one["picture"].startswith(b"\x89PNG") else "jpeg"
-                data = f"data:image/{kind};base64,{base64.b64encode(one['picture']).decode()}"
-                parts.append(f'<image x="{left}" y="{top}" width="{CELL}" height="{CELL}" href="{data}"/>')
-                parts.append(f'<text x="{left}" y="{top + CELL + LINE - 4}" fill="{INK}">{one["value"]:.2f}</text>')
+            if example := examples.get((*key, label)):
+                x = GAP + column * (CELL + GAP)
+                kind = "png" if example["picture"].startswith(b"\x89PNG") else "jpeg"
+                data = f"data:image/{kind};base64,{base64.b64encode(example['picture']).decode()}"
+                parts.append(f'<image x="{x}" y="{top}" width="{CELL}" height="{CELL}" href="{data}"/>')
+                parts.append(f'<text x="{x}" y="{top + CELL + LINE - 4}" fill="{INK}">{example["value"]:.2f}</text>')
     size = f"{GAP + max(len(labels), FEWEST) * (CELL + GAP)} {len(ROWS) * height}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size.split()[0]}" viewBox="0 0 {size}" font-family="{FONT}" '

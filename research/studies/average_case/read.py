@@ -1,4 +1,4 @@
-"""The results as the findings and the page read them: frames, and means over networks."""
+"""The results as frames, and means over networks, for the findings and the page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from studies.study import Tables
 from studies.tables import RUNTIMES, Frame, frames_of
 
 SEED = 0
-"""Of the bootstrap over networks."""
+"""Seed of the bootstrap over networks."""
 
 FLIPPING = 0.001
-"""Mean flip probability above which a sigma says something of estimators; below it all of them are right."""
+"""Mean flip probability above which a sigma distinguishes estimators; below it all are right."""
 
 PLAIN, REGULARISED, LINEAR = "plain", "gradnorm", "linear"
-"""Ways of training, and an architecture."""
+"""Kinds of training, and an architecture."""
 
 
 class Results:
-    """What a run found.
+    """Results of a run.
 
     Attributes:
         frames: every table as a frame.
@@ -39,31 +39,31 @@ class Results:
         self.networks: Frame = self.frames["networks"]
         errors = self.frames["errors"]
         self.sigmas: list[float] = sorted(set(errors["sigma"]))
-        kept = self.frames["robustness"].groupby("sigma")["mean"].mean()
-        self.telling: list[float] = [sigma for sigma in self.sigmas if kept[sigma] < 1 - FLIPPING]
+        holding = self.frames["robustness"].groupby("sigma")["mean"].mean()
+        self.telling: list[float] = [sigma for sigma in self.sigmas if holding[sigma] < 1 - FLIPPING]
         self.budgets: list[int] = sorted(set(errors[errors["estimator"] == MMSE_]["draws"]))
         self.printed_draws = int(self.frames["printed"]["draws"].max())
 
     def errors(self, estimator: str, draws: int | None = None) -> Frame:
-        """The errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
+        """Return the errors of an estimator, a row for each network and sigma; MMSE with the most draws unless said."""
         frame = self.frames["errors"]
         sampled = estimator in (MMSE_, MMSE_MVS)
-        asked = (self.budgets[-1] if sampled else 0) if draws is None else draws
-        return frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]
+        budget = (self.budgets[-1] if sampled else 0) if draws is None else draws
+        return frame[(frame["estimator"] == estimator) & (frame["draws"] == budget)]
 
     def by_sigma(self, estimator: str, draws: int | None = None) -> Frame:
         """Means over networks of `error`, `bias`, `floor` and `kept`, a row for each sigma, with intervals."""
         return means(self.errors(estimator, draws), ["sigma"], ["error", "bias", "floor", "kept"])
 
     def telling_error(self, estimator: str, draws: int | None = None) -> Frame:
-        """The mean error over networks at each sigma that tells."""
+        """Return the mean error over networks at each sigma that tells."""
         return self.by_sigma(estimator, draws).set_index("sigma")["error"][self.telling]
 
     def printed(self, estimator: str, draws: int | None = None) -> float:
-        """The mean error over networks of the table `printed`; MMSE with the draws of the paper unless said."""
+        """Return the mean error over networks of the table `printed`; MMSE with the draws of the paper unless said."""
         frame, sampled = self.frames["printed"], estimator in (MMSE_, MMSE_MVS)
-        asked = (self.printed_draws if sampled else 0) if draws is None else draws
-        return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == asked)]["error"].mean())
+        budget = (self.printed_draws if sampled else 0) if draws is None else draws
+        return float(frame[(frame["estimator"] == estimator) & (frame["draws"] == budget)]["error"].mean())
 
     def times_as_long(self, method: str, code: str = LIBRARY) -> Frame:
         """As the function of this name."""
@@ -77,12 +77,12 @@ class Results:
     @property
     def least_error(self) -> float:
         """The smallest mean error that the count can show: one copy of one point."""
-        first = self.networks.iloc[0]
-        return 1 / (first["points"] * first["reference"])
+        example = self.networks.iloc[0]
+        return 1 / (example["points"] * example["reference"])
 
     def parts(self) -> dict[str, Results]:
-        """The same of each data set alone."""
-        return {one: Results(_of(self.tables, one)) for one in sorted(set(self.networks["dataset"]))}
+        """Return the same of each data set alone."""
+        return {dataset: Results(_of(self.tables, dataset)) for dataset in sorted(set(self.networks["dataset"]))}
 
     def at_own_sigma(self, table: str) -> Frame:
         """Rows of a table at the sigma that was chosen for each network."""
@@ -91,7 +91,7 @@ class Results:
         return frame[frame["sigma"] == frame["network"].map(chosen)]
 
     def families(self) -> list[Frame]:
-        """The networks of one data set and architecture, of gradient-norm regularisation and plain, by strength."""
+        """Return networks with gradient-norm regularisation and plain ones, by data, architecture and strength."""
         looked = self.networks[self.networks["way"].isin([PLAIN, REGULARISED])]
         groups = [group.sort_values("strength") for _, group in looked.groupby(["dataset", "architecture"], sort=True)]
         return [group for group in groups if {PLAIN, REGULARISED} <= set(group["way"])]
@@ -115,7 +115,7 @@ def whole(frame: Frame, names: list[str]) -> Frame:
 
 
 def _of(tables: Tables, dataset: str) -> Tables:
-    """The rows of a data set; tables that know of none as they are."""
+    """Return the rows of a data set; tables that know of none as they are."""
     return {
         name: table.filter(pc.field("dataset") == dataset) if "dataset" in table.column_names else table
         for name, table in tables.items()

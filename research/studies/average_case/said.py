@@ -1,4 +1,4 @@
-"""What the papers say of their estimators, beside what is found; `said_points` holds what they say of points.
+"""Claims of the papers on their estimators, with findings; `said_points` has their claims on points.
 
 Figures of the papers stand in the claims; every other number is read from the results.
 """
@@ -31,22 +31,22 @@ STRONG = 0.9
 """Pearson's correlation from which two quantities are strongly correlated."""
 
 MACHINES = 2.0
-"""How many times as large as another a ratio of run times may be on another machine, and still agree."""
+"""Factor by which a ratio of run times may differ on another machine and still agree."""
 
 CODES = {LIBRARY: "the library's code", PRINTED: "the formulas as printed"}
-"""Whose code is timed."""
+"""Origins of the timed code."""
 
 FLOORS = 2.0
-"""Times the error of the count itself, below which an estimator is as exact as can be seen."""
+"""Multiple of the count's own error below which an estimator's error cannot be seen."""
 
 
 def findings(tables: Tables) -> list[Finding]:
-    """Every finding, from the results."""
+    """Return every finding, from the results."""
     results = Results(tables)
     parts = results.parts()
     return [
-        *(order(one, on) for on, one in parts.items()), smaller(results), linear(results),
-        *(regularised(one, on) for on, one in parts.items() if one.families()), sigmoid(results), scaled(results),
+        *(order(part, on) for on, part in parts.items()), smaller(results), linear(results),
+        *(regularised(part, on) for on, part in parts.items() if part.families()), sigmoid(results), scaled(results),
         counting(results), few_draws(results), as_near(results), *(times(results, code) for code in CODES),
         small(results), *of_points(results, parts), product(results),
     ]  # fmt: skip
@@ -54,17 +54,25 @@ def findings(tables: Tables) -> list[Finding]:
 
 def order(results: Results, on: str) -> Finding:
     """Figure 2a."""
-    found = {name: results.telling_error(name).to_numpy() for name in ORDER}
-    tangent = np.array([found[TAYLOR], found[TAYLOR_MVS]])
-    sampled = np.maximum(found[MMSE_], found[MMSE_MVS])
-    own = {name: results.printed(name) for name in ORDER}
-    tangents, drawn = (own[TAYLOR], own[TAYLOR_MVS]), max(own[MMSE_], own[MMSE_MVS])
+    errors_by_name = {name: results.telling_error(name).to_numpy() for name in ORDER}
+    tangent = np.array([errors_by_name[TAYLOR], errors_by_name[TAYLOR_MVS]])
+    sampled = np.maximum(errors_by_name[MMSE_], errors_by_name[MMSE_MVS])
+    printed_errors = {name: results.printed(name) for name in ORDER}
+    tangents, drawn = (
+        (printed_errors[TAYLOR], printed_errors[TAYLOR_MVS]),
+        max(printed_errors[MMSE_], printed_errors[MMSE_MVS]),
+    )
     holds = [*(sampled < tangent.min(axis=0)), *(tangent.min(axis=0) <= CLOSELY * sampled)]
-    holds += [*(tangent.max(axis=0) < found[SOFTMAX]), drawn < min(tangents), max(tangents) < own[SOFTMAX]]
+    holds += [
+        *(tangent.max(axis=0) < errors_by_name[SOFTMAX]),
+        drawn < min(tangents),
+        max(tangents) < printed_errors[SOFTMAX],
+    ]
     return Finding(
         "MMSE and its sigmoid form are the best estimators, Taylor's follow closely, softmax trails (mean errors)",
         "UAI 4.1, figure 2a",
-        f"MMSE {decimals(own[MMSE_], 3)}, Taylor {decimals(own[TAYLOR], 3)}, softmax {decimals(own[SOFTMAX], 3)}",
+        f"MMSE {decimals(printed_errors[MMSE_], 3)}, Taylor {decimals(printed_errors[TAYLOR], 3)}, softmax "
+        f"{decimals(printed_errors[SOFTMAX], 3)}",
         judged([*map(bool, holds)]),
         on=data_name(on),
     )
@@ -89,11 +97,11 @@ def smaller(results: Results) -> Finding:
 
 def linear(results: Results) -> Finding:
     """Linear networks; what MMSE's own draws add is scaled to the number of the paper, as the root of the number."""
-    holds, most = [], results.budgets[-1]
+    holds, budget = [], results.budgets[-1]
     for name in (TAYLOR, MMSE_):
         rows = results.errors(name).pipe(lambda rows: rows[rows["architecture"] == LINEAR])
-        own = np.maximum(rows["error"] ** 2 - rows["floor"] ** 2, 0)  # without what the count is off by
-        errors = np.sqrt(own * (most / PRINTED_DRAWS if name == MMSE_ else 1) + rows["floor"] ** 2)
+        squares = np.maximum(rows["error"] ** 2 - rows["floor"] ** 2, 0)  # without what the count is off by
+        errors = np.sqrt(squares * (budget / PRINTED_DRAWS if name == MMSE_ else 1) + rows["floor"] ** 2)
         holds += [*(errors <= FLOORS * rows["floor"] + results.least_error)]
     return Finding(
         "for linear models Taylor and MMSE are accurate at every sigma",
@@ -123,11 +131,11 @@ def regularised(results: Results, on: str) -> Finding:
 
 def sigmoid(results: Results) -> Finding:
     """Figures 3, 10 and 15."""
-    own, problems = results.frames["sigmoid"], results.frames["problems"]
-    rows = own.groupby("sigma")[["sigmoid", "sigmoid_pearson"]].mean().loc[results.telling]
-    some = problems[problems["kind"] == "differences"]
-    near = [*(rows["sigmoid"] <= CLOSE), *(some["sigmoid"] <= CLOSE)]
-    strong = [*(rows["sigmoid_pearson"].dropna() >= STRONG), *(some["sigmoid_pearson"] >= STRONG)]
+    networks, problems = results.frames["sigmoid"], results.frames["problems"]
+    rows = networks.groupby("sigma")[["sigmoid", "sigmoid_pearson"]].mean().loc[results.telling]
+    differences = problems[problems["kind"] == "differences"]
+    near = [*(rows["sigmoid"] <= CLOSE), *(differences["sigmoid"] <= CLOSE)]
+    strong = [*(rows["sigmoid_pearson"].dropna() >= STRONG), *(differences["sigmoid_pearson"] >= STRONG)]
     return Finding(
         "the multivariate sigmoid is strongly correlated with the normal integral, with a low error",
         "UAI 4.1, figure 10; workshop, figures 3, 15",
@@ -146,33 +154,33 @@ def nearer(results: Results) -> tuple[str, str]:
 
 
 def scaled(results: Results) -> Finding:
-    """The factor."""
-    least, most = nearer(results)
+    """Judge the factor."""
+    lowest, highest = nearer(results)
     return Finding(
         "does the factor 1.702 of one dimension belong in the multivariate sigmoid?",
         "",
-        f"yes: with it the sigmoid is {least} to {most} times nearer to the integral",
+        f"yes: with it the sigmoid is {lowest} to {highest} times nearer to the integral",
         Agreement.UNSAID,
     )
 
 
 def enough(results: Results) -> tuple[float, int, float]:
-    """The error of MMSE with the most draws, the fewest copies that are off by less, and its passes; NaN for none."""
+    """Return MMSE's error with the most draws, the fewest copies with a smaller one, and its passes; NaN for none."""
     rows = results.frames["counting"].groupby("copies")["error"].mean()
-    own = results.at_own_sigma("errors").query("estimator == @MMSE_ and draws == @results.budgets[-1]")
-    mmse = float(own["error"].mean())
+    at_sigma = results.at_own_sigma("errors").query("estimator == @MMSE_ and draws == @results.budgets[-1]")
+    mmse = float(at_sigma["error"].mean())
     copies = [int(copies) for copies, error in rows.items() if error <= mmse]
-    return mmse, copies[0] if copies else 0, float(own["passes"].mean())
+    return mmse, copies[0] if copies else 0, float(at_sigma["passes"].mean())
 
 
 def counting(results: Results) -> Finding:
     """Figures 4 and 10 of the workshop paper."""
     _, copies, passes = enough(results)
-    found = f"{copies} copies" if copies else "more copies than were counted"
+    counted = f"{copies} copies" if copies else "more copies than were counted"
     return Finding(
         "counting takes about 10,000 copies a point to converge",
         "workshop 4.2, figures 4, 10; UAI 3.1, 4.2",
-        f"{found} are nearer to the truth than MMSE with {results.budgets[-1]} draws, which takes "
+        f"{counted} are nearer to the truth than MMSE with {results.budgets[-1]} draws, which takes "
         f"{decimals(passes, 0)} passes",
         judged([copies >= PAPER_COPIES]),
     )
@@ -180,18 +188,18 @@ def counting(results: Results) -> Finding:
 
 def few_draws(results: Results) -> Finding:
     """Figure 11."""
-    few, most = results.printed(MMSE_, PAPER_DRAWS), results.printed(MMSE_)
+    with_few, with_most = results.printed(MMSE_, PAPER_DRAWS), results.printed(MMSE_)
     return Finding(
         "MMSE has converged with about 5 draws",
         "UAI 3, 4.1, 4.2; workshop 4.1, figure 11",
-        f"with {PAPER_DRAWS} draws it has {decimals(few / most, 1)} times the error that it has with "
+        f"with {PAPER_DRAWS} draws it has {decimals(with_few / with_most, 1)} times the error that it has with "
         f"{results.printed_draws}",
-        judged([few / most <= CONVERGED]),
+        judged([with_few / with_most <= CONVERGED]),
     )
 
 
 def as_near(results: Results) -> Finding:
-    """Copies with the same error."""
+    """Judge the number of copies with the same error."""
     rows = results.frames["printed"].query("estimator == @MMSE_ and draws == @results.printed_draws")
     return Finding(
         "how many copies are as near as MMSE with the paper's draws?",
@@ -207,26 +215,26 @@ def ratios(results: Results, architecture: str, code: str = LIBRARY) -> dict[str
     return {name: float(results.times_as_long(name, code)[architecture]) for name in FASTER}
 
 
-def in_short(found: dict[str, float]) -> str:
-    """These ratios in a few words."""
-    return f"{decimals(found[TAYLOR], 0)}, and {decimals(found[MMSE_], 0)} ({PAPER_DRAWS} draws)"
+def in_short(times_by_name: dict[str, float]) -> str:
+    """Return these ratios in a few words."""
+    return f"{decimals(times_by_name[TAYLOR], 0)}, and {decimals(times_by_name[MMSE_], 0)} ({PAPER_DRAWS} draws)"
 
 
 def times(results: Results, code: str) -> Finding:
     """Table 1 of the UAI paper and tables 1 and 3 of the workshop paper, on a processor."""
-    found = ratios(results, PAPERS, code)
+    times_by_name = ratios(results, PAPERS, code)
     return Finding(
         "on a processor, a point at a time, on ResNet-18, counting 10,000 copies takes 759 times as long as Taylor and "
         "148 times as long as MMSE",
         "UAI, table 1; workshop, table 3",
-        in_short(found),
-        judged(1 / MACHINES <= found[name] / FASTER[name] <= MACHINES for name in found),
+        in_short(times_by_name),
+        judged(1 / MACHINES <= times_by_name[name] / FASTER[name] <= MACHINES for name in times_by_name),
         on=CODES[code],
     )
 
 
 def small(results: Results) -> Finding:
-    """The same where a pass takes next to no time."""
+    """Judge the same where a pass takes next to no time."""
     return Finding(
         "and on small networks?",
         "",
@@ -244,5 +252,5 @@ def product(results: Results) -> Finding:
         "UAI, proposition 1",
         f"for one linear and one bent margin the product is {decimals(float(rows['product'].max()), 0)}, and Taylor is "
         f"off by up to {decimals(float(off.max()), 2)}",
-        judged([bool(one <= bound) for one, bound in zip(off, rows["product"], strict=True)]),
+        judged([bool(error <= bound) for error, bound in zip(off, rows["product"], strict=True)]),
     )

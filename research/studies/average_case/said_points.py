@@ -1,4 +1,4 @@
-"""What the papers say of points, classes and images, beside what is found.
+"""Claims of the papers on points, classes and images, with findings.
 
 Figures of the papers stand in the claims; every other number is read from the results.
 """
@@ -24,25 +24,25 @@ GAP = 0.17
 """Half of the gap between the papers' two accuracies."""
 
 READS = 0.55
-"""Accuracy that a classifier of images surely has where it reads them at all."""
+"""Smallest accuracy of a classifier that reads images at all."""
 
 DATASET = "cifar10"
-"""What the papers read."""
+"""Data set of the papers' images."""
 
 
 def of_points(results: Results, parts: Mapping[str, Results]) -> list[Finding]:
     """Every finding of this kind."""
     return [
-        *(related(one, on) for on, one in parts.items()), rising(results),
-        *(classes(one, on) for on, one in parts.items()), classes_by_mmse(results), apart(results),
+        *(related(part, on) for on, part in parts.items()), rising(results),
+        *(classes(part, on) for on, part in parts.items()), classes_by_mmse(results), apart(results),
     ]  # fmt: skip
 
 
 def related(results: Results, on: str) -> Finding:
     """Figures 5 to 7."""
-    both = results.frames["softmax"][[f"pearson_{MMSE_}", f"spearman_{MMSE_}"]]
-    mild = both.max(axis=1) < MILD
-    means = [decimals(float(one), 2) for one in both.mean()]
+    correlations = results.frames["softmax"][[f"pearson_{MMSE_}", f"spearman_{MMSE_}"]]
+    mild = correlations.max(axis=1) < MILD
+    means = [decimals(float(value), 2) for value in correlations.mean()]
     return Finding(
         "softmax and robustness are not strongly correlated (in the mean)",
         "workshop 4.3, figures 5 to 7",
@@ -56,9 +56,9 @@ def rising(results: Results) -> Finding:
     """Figure 6."""
     frame, holds = results.frames["softmax"].set_index("network"), []
     for family in results.families():
-        found = frame.loc[family["network"]]
+        rows = frame.loc[family["network"]]
         for kind in ("pearson", "spearman"):
-            holds += [*map(bool, np.diff(found[f"{kind}_{MMSE_}"].to_numpy()) > 0)]
+            holds += [*map(bool, np.diff(rows[f"{kind}_{MMSE_}"].to_numpy()) > 0)]
     return Finding(
         "the stronger the gradient-norm regularisation, the more softmax and robustness are correlated",
         "workshop 4.3, figure 6",
@@ -95,8 +95,8 @@ def classes_by_mmse(results: Results) -> Finding:
 def accuracies(results: Results, reader: str, dataset: str) -> Frame:
     """Mean accuracy of one classifier of images by robustness, by softmax, and their `gap`, with intervals."""
     frame = results.frames["separability"]
-    own = frame[(frame["reader"] == reader) & (frame["dataset"] == dataset)]
-    table = own.pivot(index="network", columns="by", values="accuracy").reset_index()
+    chosen = frame[(frame["reader"] == reader) & (frame["dataset"] == dataset)]
+    table = chosen.pivot(index="network", columns="by", values="accuracy").reset_index()
     return whole(table.assign(gap=table[NORMAL] - table[SOFTMAX]), [NORMAL, SOFTMAX, "gap"])
 
 
@@ -116,7 +116,7 @@ def apart(results: Results) -> Finding:
 
 
 def _reads_better(row: Frame) -> Agreement:
-    """The verdict on the CNN."""
+    """Return the verdict on the CNN."""
     if not row[f"{NORMAL}_low"] > READS:
         return Agreement.UNMEASURED
     if row["gap"] >= GAP:

@@ -20,7 +20,7 @@ NODES = 20_000
 """Nodes of SciPy's integral for each dimension, at most."""
 
 SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
-"""Whether SciPy's integral draws from a generator that is given; an older one draws as it likes."""
+"""True where SciPy's integral can draw from a passed generator; that of older versions cannot."""
 
 KINDS = ("independent", "differences")
 """Correlations of the random problems: none, or those of differences of independent gradients, near one half."""
@@ -68,13 +68,13 @@ def random_problems(dimension: int, kind: str, count: int, seed: int) -> pd.Data
 
 
 def at_the_margins(network: nn.Module, x: Tensor, sigmas: tuple[float, ...]) -> pd.DataFrame:
-    """The same at the margins of a network that is linearised at each point, at every sigma."""
-    found, rows = brittle.linearize(brittle.Classifier(network, bounds=(0, 1)), x), []
-    for point, own in enumerate(found.predicted.tolist()):
-        logits, gram = found.logits[point].numpy(), found.gram[point].numpy()
-        names = found.classes[point].tolist()
+    """Return the same at the margins of a network that is linearised at each point, at every sigma."""
+    linearised, rows = brittle.linearize(brittle.Classifier(network, bounds=(0, 1)), x), []
+    for point, predicted in enumerate(linearised.predicted.tolist()):
+        logits, gram = linearised.logits[point].numpy(), linearised.gram[point].numpy()
+        names = linearised.classes[point].tolist()
         turned = np.array(
-            [[(name == own) - (name == other) for name in names] for other in names if other != own], float
+            [[(name == predicted) - (name == rival) for name in names] for rival in names if rival != predicted], float
         )
         margins, spread = turned @ logits[names], turned @ gram @ turned.T
         if (np.diag(spread) > 0).all():

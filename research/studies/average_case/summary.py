@@ -41,58 +41,58 @@ FEWEST_CLASSES = 3
 """Below which nothing is said of their order."""
 
 
-def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
-    """The tables of the results: most hold a row for each network and sigma."""
-    found: dict[str, list[pd.DataFrame]] = {}
-    for name in names_of(kept):
-        for table, frame in of_network(name, kept).items():
-            found.setdefault(table, []).append(frame)
-    results = {name: pd.concat(frames, ignore_index=True) for name, frames in found.items()}
+def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
+    """Return the tables of the results: most hold a row for each network and sigma."""
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for name in names_of(tables_by_step):
+        for table, frame in of_network(name, tables_by_step).items():
+            parts.setdefault(table, []).append(frame)
+    results = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
     results["images"] = shown_images(results["images"], results["networks"])
     pairs = results["pairs"].query("sigmoid < @ONE or integral < @ONE")
     results["pairs"] = pairs.sample(min(PAIRS, len(pairs)), random_state=seed).sort_index()
-    results["problems"] = problem_errors(kept[GLOBAL]["problems"].to_pandas())
+    results["problems"] = problem_errors(tables_by_step[GLOBAL]["problems"].to_pandas())
     tables: dict[str, pa.Table] = {name: as_table(frame) for name, frame in results.items()}
-    return tables | {"counterexample": kept[GLOBAL]["counterexample"], **kept[RUNTIMES]}
+    return tables | {"counterexample": tables_by_step[GLOBAL]["counterexample"], **tables_by_step[RUNTIMES]}
 
 
-def of_network(name: str, kept: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
-    """The results of one network."""
-    facts = kept[f"{name}/truth"]["network"].to_pandas()
-    truth = kept[f"{name}/truth"]["truth"].to_pandas()
-    estimates = kept[f"{name}/estimates"]["estimates"].to_pandas()
-    many = frames_of(kept[f"{name}/many"])
-    sigma = float(many["bias"]["sigma"].iloc[0])
-    sigmoid = kept[f"{name}/estimates"]["sigmoid"].to_pandas()
-    curvature = kept[f"{name}/curvature"]["curvature"].to_pandas()
+def of_network(name: str, tables_by_step: Mapping[str, Tables]) -> dict[str, pd.DataFrame]:
+    """Return the results of one network."""
+    facts = tables_by_step[f"{name}/truth"]["network"].to_pandas()
+    truth = tables_by_step[f"{name}/truth"]["truth"].to_pandas()
+    estimates = tables_by_step[f"{name}/estimates"]["estimates"].to_pandas()
+    sample = frames_of(tables_by_step[f"{name}/many"])
+    sigma = float(sample["bias"]["sigma"].iloc[0])
+    sigmoid = tables_by_step[f"{name}/estimates"]["sigmoid"].to_pandas()
+    curvature = tables_by_step[f"{name}/curvature"]["curvature"].to_pandas()
     at = truth[truth["sigma"] == sigma].head(len(curvature)).reset_index(drop=True)
-    printed = kept[f"{name}/printed"]["printed"].to_pandas()
-    some = truth[(truth["sigma"] == sigma) & truth["point"].isin(printed["point"])]
+    printed = tables_by_step[f"{name}/printed"]["printed"].to_pandas()
+    printed_truth = truth[(truth["sigma"] == sigma) & truth["point"].isin(printed["point"])]
     curved = curvature.assign(flips=at["flips"], draws=at["draws"])
     for estimator in (TAYLOR, MMSE_):
-        own = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == estimator)]
-        most = own[own["draws"] == own["draws"].max()]["p_robust"].to_numpy()
-        curved[estimator] = most[: len(curvature)]
+        facts_of_network = estimates[(estimates["sigma"] == sigma) & (estimates["estimator"] == estimator)]
+        best = facts_of_network[facts_of_network["draws"] == facts_of_network["draws"].max()]["p_robust"].to_numpy()
+        curved[estimator] = best[: len(curvature)]
     frames = {
         "errors": errors(truth, estimates),
-        "printed": errors(some, printed),
+        "printed": errors(printed_truth, printed),
         "robustness": robustness(truth),
         "counting": counting(truth[truth["sigma"] == sigma]),
         "sigmoid": sigmoid_errors(sigmoid),
-        "softmax": pd.DataFrame([correlations(many["points"]) | {"sigma": sigma}]),
-        "classes": many["classes"],
-        "bias": many["bias"].assign(mmse_rank=class_rank(many["classes"])),
-        "separability": many["separability"],
-        "images": many["images"],
+        "softmax": pd.DataFrame([correlations(sample["points"]) | {"sigma": sigma}]),
+        "classes": sample["classes"],
+        "bias": sample["bias"].assign(mmse_rank=class_rank(sample["classes"])),
+        "separability": sample["separability"],
+        "images": sample["images"],
         "curvature": needed(curved).assign(sigma=sigma),
         "pairs": sigmoid[["sigma", "integral", "sigmoid", "scaled"]],
     }
-    own = facts[FACTS].iloc[0].to_dict()
+    facts_of_network = facts[FACTS].iloc[0].to_dict()
     sized = {
-        "points": truth["point"].nunique(), "reference": int(truth["draws"].iloc[0]), "many": len(many["points"]),
-        "printed_points": len(some),
+        "points": truth["point"].nunique(), "reference": int(truth["draws"].iloc[0]), "many": len(sample["points"]),
+        "printed_points": len(printed_truth),
     }  # fmt: skip
-    return {table: frame.assign(**own) for table, frame in frames.items()} | {
+    return {table: frame.assign(**facts_of_network) for table, frame in frames.items()} | {
         "networks": facts.assign(sigma=sigma, **sized)
     }
 
@@ -122,17 +122,17 @@ def errors(truth: Frame, estimates: Frame) -> pd.DataFrame:
 
 def robustness(truth: Frame) -> pd.DataFrame:
     """Mean and quantiles over points of the counted `p_robust` at each sigma."""
-    kept = truth.assign(kept=1 - truth["flips"] / truth["draws"]).groupby("sigma")["kept"]
+    holding = truth.assign(kept=1 - truth["flips"] / truth["draws"]).groupby("sigma")["kept"]
     return pd.DataFrame(
-        {"mean": kept.mean(), **{name: kept.quantile(at) for name, at in QUANTILES.items()}}
+        {"mean": holding.mean(), **{name: holding.quantile(at) for name, at in QUANTILES.items()}}
     ).reset_index()
 
 
 def counting(truth: Frame) -> pd.DataFrame:
-    """The mean absolute difference of a count from one of `PAPER_REFERENCE` copies, by the number of copies."""
+    """Return the mean absolute difference of a count from one of `PAPER_REFERENCE` copies, by the number of copies."""
     flip = (truth["flips"] / truth["draws"]).to_numpy()
-    found = [error_of_counting(flip, copies, PAPER_REFERENCE) for copies in COPIES]
-    return pd.DataFrame({"copies": COPIES, "error": found})
+    mean_errors = [error_of_counting(flip, copies, PAPER_REFERENCE) for copies in COPIES]
+    return pd.DataFrame({"copies": COPIES, "error": mean_errors})
 
 
 def sigmoid_errors(frame: Frame) -> pd.DataFrame:
@@ -148,7 +148,7 @@ def sigmoid_errors(frame: Frame) -> pd.DataFrame:
 
 
 def problem_errors(frame: Frame) -> pd.DataFrame:
-    """The same on the random problems of each kind and dimension, and the mean difference with its sign."""
+    """Return the same on the random problems of each kind and dimension, and the mean difference with its sign."""
     rows = []
     for (kind, dimension), group in frame.groupby(["kind", "dimension"], sort=False):
         row: dict[str, object] = {"kind": kind, "dimension": dimension, "count": len(group)}
@@ -162,12 +162,12 @@ def problem_errors(frame: Frame) -> pd.DataFrame:
 
 def correlations(points: Frame) -> dict[str, float]:
     """Softmax beside `p_robust`, counted and by MMSE."""
-    found = {}
+    coefficients = {}
     for name in (COUNTED, MMSE_):
-        both = points[[SOFTMAX, name]].dropna()
-        found[f"pearson_{name}"] = pearson(both[SOFTMAX], both[name])
-        found[f"spearman_{name}"] = spearman(both[SOFTMAX], both[name])
-    return found
+        pairs = points[[SOFTMAX, name]].dropna()
+        coefficients[f"pearson_{name}"] = pearson(pairs[SOFTMAX], pairs[name])
+        coefficients[f"spearman_{name}"] = spearman(pairs[SOFTMAX], pairs[name])
+    return coefficients
 
 
 def class_rank(classes: Frame) -> float:
@@ -175,9 +175,9 @@ def class_rank(classes: Frame) -> float:
     return spearman(classes["mean"], classes[MMSE_]) if len(classes) >= FEWEST_CLASSES else np.nan
 
 
-def pearson(one: Frame, other: Frame) -> float:
+def pearson(x: Frame, y: Frame) -> float:
     """Pearson's correlation, NaN where one does not vary."""
-    return float(np.asarray(stats.pearsonr(one, other))[0]) if min(one.nunique(), other.nunique()) > 1 else np.nan
+    return float(np.asarray(stats.pearsonr(x, y))[0]) if min(x.nunique(), y.nunique()) > 1 else np.nan
 
 
 def shown_images(images: Frame, networks: Frame) -> Frame:

@@ -41,7 +41,7 @@ SMALL, NARROW, PAPERS = "CNN", "narrow ResNet-18", "ResNet-18"
 """The networks, the smallest first; the papers time the last."""
 
 LIBRARY, PRINTED = "library", "as printed"
-"""Whose code: ours, or the papers' formulas without it."""
+"""Origin of the code: ours, or the papers' formulas without it."""
 
 COUNTING = "counting"
 
@@ -51,8 +51,8 @@ def networks() -> dict[str, nn.Module]:
     data = DATASETS["cifar10"]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        found = {SMALL: build("cnn", data, 10), NARROW: build("resnet18", data, 8), PAPERS: resnet_18()}
-    return {name: network.eval() for name, network in found.items()}
+        networks_by_name = {SMALL: build("cnn", data, 10), NARROW: build("resnet18", data, 8), PAPERS: resnet_18()}
+    return {name: network.eval() for name, network in networks_by_name.items()}
 
 
 def seconds_of(task: Callable[[], object]) -> float:
@@ -80,7 +80,7 @@ def runtimes(rounds: int, copies: int) -> pd.DataFrame:
 
 
 def tasks_of(network: nn.Module, copies: int) -> dict[tuple[str, str], Callable[[], object]]:
-    """What is timed at a point, by the method and whose code it is; MMSE in the papers' own form."""
+    """Return the timed tasks at a point, by method and origin of the code; MMSE in the papers' own form."""
     point, generator = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.Generator()
     classifier = brittle.Classifier(network, bounds=(0, 1))
     taylor, mmse = Taylor(SIGMA), MMSE(SIGMA, draws=PAPER_DRAWS, antithetic=False, form="linear")

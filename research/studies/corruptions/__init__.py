@@ -33,11 +33,11 @@ OWN = {
         zigzag, elastic_transform, rotate, scale, shear, translate, fog, snow, spatter,
     )
 }  # fmt: skip
-"""By kind, what makes of an image `[H, W, C]` from black (0) to white (1), a strength and a generator a copy, which is
-not yet clipped; the other kinds are the library's."""
+"""Functions by kind from an image `[H, W, C]`, black (0) to white (1), a strength and a generator to a copy that is not
+yet clipped; the other kinds are the library's."""
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""Of the corrupted image, where MNIST-C has one strength."""
+"""Shares of the corrupted image, where MNIST-C has one strength."""
 
 COLOUR: dict[str, tuple[Any, ...]] = {
     "gaussian_noise": (0.04, 0.06, 0.08, 0.09, 0.10),  # standard deviation
@@ -91,12 +91,12 @@ GREY: dict[str, tuple[Any, ...]] = {
 
 
 def strengths(channels: int) -> dict[str, tuple[Any, ...]]:
-    """The kinds of corruption for images of so many channels, and their strengths."""
+    """Return the kinds of corruption for images of so many channels, and their strengths."""
     return GREY if channels == 1 else COLOUR
 
 
 def corrupt(image: NDArray[np.uint8], kind: str, severity: int, draw: Draw) -> NDArray[np.uint8]:
-    """A corrupted copy of an image `[H, W, C]` of levels."""
+    """Return a corrupted copy of an image `[H, W, C]` of levels."""
     strength = strengths(image.shape[2])[kind][severity - 1]
     if kind in OWN:
         changed = WHITE * OWN[kind](image / WHITE, strength, draw)
@@ -109,12 +109,13 @@ def corrupt_all(x: Tensor, kind: str, severity: int, seed: int) -> Tensor:
     """Corrupted copies of images `[B, C, H, W]` with pixels in [0, 1]; the draws of each are keyed by its row."""
     levels = (WHITE * x).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
     copies = [
-        corrupt(one, kind, severity, generator_for(seed, kind, severity, str(row))) for row, one in enumerate(levels)
+        corrupt(picture, kind, severity, generator_for(seed, kind, severity, str(row)))
+        for row, picture in enumerate(levels)
     ]
     return torch.from_numpy(np.stack(copies)).permute(0, 3, 1, 2).float() / WHITE
 
 
 def generator_for(seed: int, kind: str, severity: int, point: str) -> Draw:
-    """The generator of one copy, keyed by (seed, kind, severity, point id)."""
+    """Return the generator of one copy, keyed by (seed, kind, severity, point id)."""
     key = f"{seed}\n{kind}\n{severity}\n{point}".encode("utf-8", "surrogatepass")
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))

@@ -12,7 +12,7 @@ from studies.corruptions.shapes import scale
 
 
 def defocus_blur(image: Image, strength: tuple[float, float], draw: Draw) -> Image:
-    """The mean over a disc whose edge is smooth; `strength`: its radius, and the deviation of the smoothing."""
+    """Return the mean over a disc whose edge is smooth; `strength`: its radius, and the deviation of the smoothing."""
     radius, deviation = strength
     across = np.arange(-8, 9)
     disc = (np.hypot(*np.meshgrid(across, across)) <= radius).astype(np.float64)
@@ -26,19 +26,19 @@ def glass_blur(image: Image, strength: tuple[float, int, int], draw: Draw) -> Im
     As in the published files, a pixel in colour takes its neighbour's colour, which stays there, too, while every other
     grey one changes places with it and is blurred along its column only.
     """
-    deviation, most, rounds = strength
+    deviation, reach, rounds = strength
     height, width, channels = image.shape
     deviations = (deviation, 0 if channels == 1 else deviation, 0)
     places = np.arange(height * width).reshape(height, width).tolist()
-    ways = draw.integers(-most, most, (rounds, height, width, 2)).tolist()
+    moves_by_turn = draw.integers(-reach, reach, (rounds, height, width, 2)).tolist()
     moves = (draw.random((rounds, height, width)) < (0.5 if channels == 1 else 1)).tolist()
-    for turn, row, column in product(range(rounds), range(height - most, most, -1), range(width - most, most, -1)):
+    for turn, row, column in product(range(rounds), range(height - reach, reach, -1), range(width - reach, reach, -1)):
         if moves[turn][row - 1][column - 1]:
-            down, right = ways[turn][row - 1][column - 1]
-            here, there = places[row][column], places[row + down][column + right]
-            places[row][column] = there
+            down, across = moves_by_turn[turn][row - 1][column - 1]
+            here, target = places[row][column], places[row + down][column + across]
+            places[row][column] = target
             if channels == 1:
-                places[row + down][column + right] = here
+                places[row + down][column + across] = here
     moved = ndimage.gaussian_filter(image, deviations, mode="nearest").reshape(-1, channels)[np.array(places)]
     return ndimage.gaussian_filter(moved, deviations, mode="nearest")
 
@@ -49,20 +49,20 @@ def motion_blur(image: Image, strength: tuple[int, float], draw: Draw) -> Image:
 
 
 def smear(image: Image, radius: int, deviation: float, degrees: float) -> Image:
-    """The mean of the pixels to one side, `2 radius + 1` of them, by half a bell; those beyond the edge are its own."""
+    """Average `2 radius + 1` pixels to one side by half a bell; those beyond the edge repeat it."""
     steps, angle = np.arange(2 * radius + 1), np.deg2rad(degrees)
     weights = np.exp(-((steps / deviation) ** 2) / 2)
     rows, columns = (np.arange(side) for side in image.shape[:2])
     changed = np.zeros_like(image)
     for step, weight in zip(steps, weights / weights.sum(), strict=True):
-        down, right = np.ceil(step * np.array([np.sin(angle), np.cos(angle)]) - 0.5).astype(int)
-        there = np.ix_((rows + down).clip(0, rows[-1]), (columns + right).clip(0, columns[-1]))
-        changed += weight * image[there]
+        down, across = np.ceil(step * np.array([np.sin(angle), np.cos(angle)]) - 0.5).astype(int)
+        shifted = np.ix_((rows + down).clip(0, rows[-1]), (columns + across).clip(0, columns[-1]))
+        changed += weight * image[shifted]
     return changed
 
 
 def zoom_blur(image: Image, end: float, draw: Draw) -> Image:
-    """The mean of the image and of its enlargements by 1, 1.01, ... `end`."""
+    """Return the mean of the image and of its enlargements by 1, 1.01, ... `end`."""
     factors = np.arange(1, end + 0.005, 0.01)
     copies = [scale(image, factor, draw) for factor in factors]
     return (image + sum(copies)) / (len(copies) + 1)

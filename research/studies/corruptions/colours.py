@@ -8,7 +8,7 @@ from brittle.extensions.image_noise import Draw, Image
 
 
 def speckle_noise(image: Image, deviation: float, draw: Draw) -> Image:
-    """Normal noise in proportion to the level."""
+    """Add normal noise in proportion to the level."""
     return image * (1 + draw.normal(0, deviation, image.shape))
 
 
@@ -18,5 +18,5 @@ def saturate(image: Image, strength: tuple[float, float], draw: Draw) -> Image:
     value = image.max(axis=2, keepdims=True)
     below = value - image
     saturation = np.divide(below.max(axis=2, keepdims=True), value, out=np.zeros_like(value), where=value > 0)
-    wanted = np.minimum(factor * saturation + added, 1)
-    return value - below * np.divide(wanted, saturation, out=np.ones_like(wanted), where=saturation > 0)
+    target = np.minimum(factor * saturation + added, 1)
+    return value - below * np.divide(target, saturation, out=np.ones_like(target), where=saturation > 0)

@@ -13,19 +13,19 @@ from brittle.extensions.image_noise import KINDS, Draw, Image
 
 def scale(image: Image, factor: float, draw: Draw) -> Image:
     """Larger or smaller about the centre; what comes in is black."""
-    down, right = (_between(side, factor) for side in image.shape[:2])
-    return np.tensordot(down, right @ image, 1)
+    down, across = (_between(side, factor) for side in image.shape[:2])
+    return np.tensordot(down, across @ image, 1)
 
 
 def _between(side: int, factor: float) -> Image:
-    """The weights by which a row of so many pixels becomes longer: linear ones between neighbours."""
+    """Return the weights by which a row of so many pixels becomes longer: linear ones between neighbours."""
     pixels, centre = np.arange(side), (side - 1) / 2
     places = centre + (pixels - centre) / factor
     return np.maximum(0, 1 - np.abs(places[:, None] - pixels))
 
 
 def shear(image: Image, radians: float, draw: Draw) -> Image:
-    """The vertical leans to a drawn side by this angle, and keeps its length."""
+    """Return the vertical leans to a drawn side by this angle, and keeps its length."""
     angle = radians * draw.choice((-1, 1))
     matrix = np.array([[math.cos(angle), 0, 0], [-math.sin(angle), 1, 0], [0, 0, 1]])
     centre = (np.array(image.shape) - 1) / 2
@@ -34,12 +34,12 @@ def shear(image: Image, radians: float, draw: Draw) -> Image:
 
 
 def rotate(image: Image, radians: float, draw: Draw) -> Image:
-    """Turned to a drawn side."""
+    """Turn the image to a drawn side."""
     return KINDS["rotation"].apply(image, math.degrees(radians) * draw.choice((-1, 1)), draw)
 
 
 def translate(image: Image, pixels: int, draw: Draw) -> Image:
-    """Moved along both sides, each way drawn."""
+    """Move the image along both sides, in drawn directions."""
     return KINDS["shift"].apply(image, pixels * draw.choice((-1.0, 1.0), 2), draw)
 
 
@@ -50,14 +50,17 @@ def elastic_transform(image: Image, strength: tuple[float, float, float], draw: 
     point moves along each side.
     """
     height, width, channels = image.shape
-    size, smoothing, most = min(height, width) * np.array(strength)
+    size, smoothing, jitter = min(height, width) * np.array(strength)
     third = min(height, width) // 3
     points = np.array([height // 2, width // 2]) + third * np.array([[1, 1], [-1, 1], [-1, -1]])
-    seen = points + draw.uniform(-most, most, points.shape)
-    back = np.linalg.solve(np.column_stack([seen, np.ones(3)]), points)  # rows `(down, right, 1)` to where they were
-    ways = draw.uniform(-1, 1, (2, height, width))
-    smooth = ndimage.gaussian_filter(ways, (0, smoothing, smoothing), mode="reflect", truncate=3)
+    moved = points + draw.uniform(-jitter, jitter, points.shape)
+    back = np.linalg.solve(np.column_stack([moved, np.ones(3)]), points)  # rows `(down, right, 1)` to where they were
+    steps = draw.uniform(-1, 1, (2, height, width))
+    smooth = ndimage.gaussian_filter(steps, (0, smoothing, smoothing), mode="reflect", truncate=3)
     places = np.indices((height, width)) + size * smooth
-    down, right = np.tensordot(back.T, np.stack([*places, np.ones((height, width))]), 1)
-    bent = [ndimage.map_coordinates(image[..., one], [down, right], order=1, mode="mirror") for one in range(channels)]
+    down, across = np.tensordot(back.T, np.stack([*places, np.ones((height, width))]), 1)
+    bent = [
+        ndimage.map_coordinates(image[..., channel], [down, across], order=1, mode="mirror")
+        for channel in range(channels)
+    ]
     return np.stack(bent, axis=2)

@@ -19,15 +19,15 @@ WATER, MUD = np.array([175, 238, 238]) / 255, np.array([63, 42, 20]) / 255
 
 
 def fog(image: Image, strength: tuple[float, float], draw: Draw) -> Image:
-    """A cloud over the image; `strength`: how dense, and how smooth.
+    """Return a cloud over the image; `strength`: how dense, and how smooth.
 
     On grey images it is a corner of a larger cloud.
     """
     dense, decay = strength
     height, width, channels = image.shape
     side = 256 if channels == 1 else 32
-    most = image.max()
-    return (image + dense * cloud(side, decay, draw)[:height, :width, None]) * most / (most + dense)
+    brightest = image.max()
+    return (image + dense * cloud(side, decay, draw)[:height, :width, None]) * brightest / (brightest + dense)
 
 
 def cloud(side: int, decay: float, draw: Draw) -> Image:
@@ -36,17 +36,17 @@ def cloud(side: int, decay: float, draw: Draw) -> Image:
     The middle of a square, and then of a diamond, is the mean of its corners and a draw, which shrinks by `decay`
     squared at each halving.
     """
-    heights, step, most = np.zeros((side, side)), side, 1.0
+    heights, step, spread = np.zeros((side, side)), side, 1.0
     while step > 1:
         half = step // 2
         corners, after = heights[::step, ::step], lambda part, axis: np.roll(part, -1, axis)
         of_two = corners + after(corners, 0), corners + after(corners, 1)
-        middles = (of_two[0] + after(of_two[0], 1)) / 4 + draw.uniform(-most, most, corners.shape)
+        middles = (of_two[0] + after(of_two[0], 1)) / 4 + draw.uniform(-spread, spread, corners.shape)
         heights[half::step, half::step] = middles
-        for axis, there in enumerate((np.s_[half::step, ::step], np.s_[::step, half::step])):
+        for axis, places in enumerate((np.s_[half::step, ::step], np.s_[::step, half::step])):
             total = of_two[axis] + middles + np.roll(middles, 1, 1 - axis)
-            heights[there] = total / 4 + draw.uniform(-most, most, corners.shape)
-        step, most = half, most / decay**2
+            heights[places] = total / 4 + draw.uniform(-spread, spread, corners.shape)
+        step, spread = half, spread / decay**2
     return (heights - heights.min()) / np.ptp(heights)
 
 
@@ -56,23 +56,23 @@ def snow(image: Image, strength: tuple[float, float, float, float, int, float, f
     `strength`: mean and deviation of the flakes, their enlargement, their least level, radius and deviation of their
     fall, and the share of the image that does not turn pale.
     """
-    mean, deviation, factor, least, radius, length, kept = strength
+    mean, deviation, factor, threshold, radius, length, share = strength
     flakes = scale(draw.normal(mean, deviation, (*image.shape[:2], 1)), factor, draw)
-    flakes = np.where(flakes < least, 0, flakes).clip(0, 1)
+    flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
     flakes = smear(flakes, radius, length, draw.uniform(-135, -45))
     grey = (image @ GREY_OF_COLOUR)[..., None]
-    return kept * image + (1 - kept) * np.maximum(image, 1.5 * grey + 0.5) + flakes + np.rot90(flakes, 2)
+    return share * image + (1 - share) * np.maximum(image, 1.5 * grey + 0.5) + flakes + np.rot90(flakes, 2)
 
 
 def spatter(image: Image, strength: tuple[float, float, float, float, float, str], draw: Draw) -> Image:
-    """Drops of water, which shine, or of mud, which is dark grey on grey images.
+    """Add drops of water, which shine, or of mud, which is dark grey on grey images.
 
     `strength`: mean and deviation of a field, the deviation by which it is smoothed, its least level in a drop, the
     share of water, or the deviation by which mud is smoothed, and which of them it is.
     """
-    mean, deviation, smoothing, least, of_drop, liquid = strength
+    mean, deviation, smoothing, threshold, of_drop, liquid = strength
     field = ndimage.gaussian_filter(draw.normal(mean, deviation, image.shape[:2]), smoothing, mode="nearest")
-    drops = field > least
+    drops = field > threshold
     if liquid == "water":
         return image + of_drop * _shine(field, drops)[..., None] * WATER
     cover = ndimage.gaussian_filter(drops.astype(np.float64), of_drop, mode="nearest")[..., None]

@@ -1,4 +1,4 @@
-"""Those that take part: the library's estimators, the papers' as printed, and a user's own; one row per point each."""
+"""The estimators of the study: the library's, the papers' as printed, and a user's; one row per point each."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from studies.errors import StudyError
 from studies.estimators import printed
 
 LIBRARY, PRINTED, OWN = "library", "as printed", "of a user"
-"""Where an estimator comes from."""
+"""Origins of an estimator."""
 
 COLUMNS = ("origin", "estimator", "budget", "point", "p_robust", "low", "high", "status", "passes")
-"""Of a table of estimates; `budget` is the number of draws asked for, 0 where none are."""
+"""Columns of a table of estimates; `budget` is the requested number of draws, 0 where none are."""
 
 Estimator = Callable[[nn.Module, Tensor, float, int, torch.Generator], Any]
 """A user's estimator: see `of_user`."""
@@ -88,7 +88,7 @@ class Rows:
         high: Any = np.nan,
         status: Any = "ok",
     ) -> None:
-        """The estimates of all points by one estimator at one budget."""
+        """Return the estimates of all points by one estimator at one budget."""
         numbers = np.asarray(p_robust, dtype=np.float64)
         values = (origin, estimator, budget, np.arange(len(numbers)), numbers, low, high, status, passes)
         self.parts.append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
@@ -110,58 +110,58 @@ def by_library(
 
     Draws are shared as in every run of the library; the passes are those that each estimator needs by itself.
     """
-    named: dict[tuple[str, int], Score] = {
+    scores_by_key: dict[tuple[str, int], Score] = {
         ("taylor", 0): Taylor(sigma),
         ("taylor_mvs", 0): TaylorMVS(sigma),
         ("softmax", 0): Softmax(),
     }
     for name, kind in BY_DRAWS.items():
-        named |= {(name, budget): kind(sigma, draws=even(budget)) for budget in budgets}
+        scores_by_key |= {(name, budget): kind(sigma, draws=even(budget)) for budget in budgets}
     if rare:
-        named["rare_event", 0] = RareEvent(sigma)
+        scores_by_key["rare_event", 0] = RareEvent(sigma)
     classifier = brittle.Classifier(network, bounds=(0, 1))
-    table = brittle.score(classifier, x, [*named.values()], seed=seed, most_failures=None)
-    found = Rows()
-    for (name, budget), score in named.items():
+    table = brittle.score(classifier, x, [*scores_by_key.values()], seed=seed, most_failures=None)
+    estimates = Rows()
+    for (name, budget), score in scores_by_key.items():
         rows = table[score].rows
-        found.add(
+        estimates.add(
             LIBRARY, name, budget, rows["passes"].to_numpy(), 1 - rows["value"], 1 - rows["high"], 1 - rows["low"],
             rows["status"].to_numpy(),
         )  # fmt: skip
-    return found.frame()
+    return estimates.frame()
 
 
 def as_printed(network: nn.Module, x: Tensor, sigma: float, budgets: Sequence[int], seed: int) -> pd.DataFrame:
-    """The estimators of the paper as it prints them, at every budget."""
-    found = Rows()
+    """Return the estimators of the paper as it prints them, at every budget."""
+    estimates = Rows()
     for name, estimate in {
         "taylor": printed.taylor, "taylor_mvs": printed.taylor_mvs, "softmax": printed.softmax,
     }.items():  # fmt: skip
-        _run(found, PRINTED, name, estimate, network, x, sigma, (0,), seed)
-    _run(found, PRINTED, "monte_carlo", printed.monte_carlo, network, x, sigma, budgets, seed)
+        _run(estimates, PRINTED, name, estimate, network, x, sigma, (0,), seed)
+    _run(estimates, PRINTED, "monte_carlo", printed.monte_carlo, network, x, sigma, budgets, seed)
     counted = Counted(network)
     for budget, integral, sigmoid in printed.mmse_family(counted, x, sigma, budgets, _generator(seed)):
         for name, numbers in (("mmse", integral), ("mmse_mvs", sigmoid)):
-            found.add(PRINTED, name, budget, counted.rows / len(x), numbers)
-    return found.frame()
+            estimates.add(PRINTED, name, budget, counted.rows / len(x), numbers)
+    return estimates.frame()
 
 
 def of_user(
     name: str, estimate: Estimator, network: nn.Module, x: Tensor, sigma: float, budgets: Sequence[int], seed: int
 ) -> pd.DataFrame:
-    """A user's estimator at every budget.
+    """Return a user's estimator at every budget.
 
     It is called as `estimate(network, points, sigma, draws, generator)` with points `[B, *shape]` and gives `p_robust`,
     `[B]`, or `(p_robust, low, high)`, the ends of its 99% intervals besides. NaN stands where it has no number. Rows
     that go through `network` are counted, forward and backward.
     """
-    found = Rows()
-    _run(found, OWN, name, estimate, network, x, sigma, budgets, seed)
-    return found.frame()
+    estimates = Rows()
+    _run(estimates, OWN, name, estimate, network, x, sigma, budgets, seed)
+    return estimates.frame()
 
 
 def _run(
-    found: Rows,
+    estimates: Rows,
     origin: str,
     name: str,
     estimate: Estimator,
@@ -180,7 +180,7 @@ def _run(
             if part.shape != (len(x),):
                 raise StudyError(f"{name} gave numbers of shape {part.shape} for {len(x)} points; give one for each")
         status = np.where(np.isfinite(numbers[0]), "ok", "no number")
-        found.add(origin, name, budget, counted.rows / len(x), *numbers, status=status)
+        estimates.add(origin, name, budget, counted.rows / len(x), *numbers, status=status)
 
 
 def _generator(seed: int) -> torch.Generator:
@@ -188,25 +188,25 @@ def _generator(seed: int) -> torch.Generator:
 
 
 def name_of(written: str) -> str:
-    """What an estimator that is written `FILE.py:NAME` is called in the results."""
+    """Return the name in the results of an estimator `FILE.py:NAME`."""
     return written.rpartition("/")[2]
 
 
 def check_estimators(written: Sequence[str]) -> None:
-    """Say what is wrong with users' estimators before anything is measured.
+    """Check users' estimators before anything is measured.
 
     Raises:
         StudyError: there is none at `FILE.py:NAME`, or two have one name.
     """
-    for one in written:
-        load_estimator(one)
-    names = [name_of(one) for one in written]
+    for spec in written:
+        load_estimator(spec)
+    names = [name_of(spec) for spec in written]
     if twice := [name for name in names if names.count(name) > 1]:
         raise StudyError(f"two estimators are called {twice[0]}; rename the file or the function of one")
 
 
 def load_estimator(written: str) -> Estimator:
-    """The function that `FILE.py:NAME` names.
+    """Return the function that `FILE.py:NAME` names.
 
     Raises:
         StudyError: there is none.

@@ -1,4 +1,4 @@
-"""How far each estimator is off at each budget, on one network and noise level."""
+"""Errors of each estimator at each budget, on one network and noise level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studies.ranks import kendall, spearman
 from studies.tables import Frame
 
 ROUNDING = 1e-12
-"""Width of an interval that is none."""
+"""Largest width that is no interval."""
 
 
 def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.DataFrame:
@@ -35,34 +35,34 @@ def errors_of(estimates: Frame, flips: NDArray[np.int64], reference: int) -> pd.
     keys = ["origin", "estimator", "budget"]
     rows = []
     for key, group in estimates.groupby(keys, sort=False):
-        there = np.isfinite(group["p_robust"].to_numpy())
-        one = group[there]
-        truth = flip[one["point"].to_numpy()]
-        off = one["p_robust"].to_numpy() - (1 - truth)
+        has_value = np.isfinite(group["p_robust"].to_numpy())
+        valued = group[has_value]
+        truth = flip[valued["point"].to_numpy()]
+        off = valued["p_robust"].to_numpy() - (1 - truth)
         passes = float(group["passes"].mean())
         error = float(np.abs(off).mean()) if len(off) else np.nan
         base = error_of_counting(truth, passes - 1, reference) if len(off) else 0.0
         row: dict[str, Any] = dict(zip(keys, key, strict=True)) | {
-            "points": len(one),
+            "points": len(valued),
             "passes": passes,
             "error": error,
             "ratio": error / base if base > 0 else np.nan,
             "bias": float(off.mean()) if len(off) else np.nan,
-            "spearman": spearman(one["p_robust"], -truth),
-            "kendall": kendall(one["p_robust"], -truth),
+            "spearman": spearman(valued["p_robust"], -truth),
+            "kendall": kendall(valued["p_robust"], -truth),
         }
-        rows.append(row | _intervals(one, flips, reference))
+        rows.append(row | _intervals(valued, flips, reference))
     return pd.DataFrame(rows)
 
 
-def _intervals(one: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
-    """Of an estimator whose ends are its value at every point, there are none; one may be 1 to 1 where it is sure."""
-    held = one[np.isfinite(one["low"]) & np.isfinite(one["high"])]
+def _intervals(valued: Frame, flips: NDArray[np.int64], reference: int) -> dict[str, Any]:
+    """Count intervals; none where both ends are the value at every point, but a sure one may be 1 to 1."""
+    held = valued[np.isfinite(valued["low"]) & np.isfinite(valued["high"])]
     if not (held["high"] - held["low"] > ROUNDING).any():
         return {"intervals": 0, "missed": 0, "outside": 0, "width": np.nan}
-    own = flips[held["point"].to_numpy()]
-    low, high = exact_interval(own, reference)
-    count = 1 - own / reference
+    counts = flips[held["point"].to_numpy()]
+    low, high = exact_interval(counts, reference)
+    count = 1 - counts / reference
     return {
         "intervals": len(held),
         "missed": int(((held["low"] > 1 - low) | (held["high"] < 1 - high)).sum()),

@@ -1,4 +1,4 @@
-"""How well scores foretell which points are weak, from the tables that were measured."""
+"""Quality of scores as predictors of weak points, from the measured tables."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ FEWEST = 5
 
 
 def above_the_median(outcome: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which points are above the median of those without NaN; where none is, as where more than half are wrong, those
-    that are at it."""
+    """Return the points above the median of those without NaN, or at the median where none is above."""
     middle = np.nanmedian(outcome)
     above = outcome > middle
     return above if above.any() else outcome == middle
 
 
 def foretold(scores: Frame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
-    """How well each score foretells each outcome (larger where weaker, NaN where it was not looked at).
+    """Return how well each score predicts each outcome (larger where weaker, NaN where not measured).
 
     A point is weak where its outcome is above the median, or is the median where none is above it; `auc` is the
     probability that a weak point has the lower score, ties half; `spearman` and `kendall` are rank correlations of the
@@ -39,17 +38,21 @@ def foretold(scores: Frame, outcomes: Mapping[str, NDArray[np.float64]]) -> pd.D
         positive = above_the_median(weak)
         for name in [name for name in scores.columns if not name.endswith(" passes")]:
             score = scores[name].to_numpy()
-            there = looked & np.isfinite(score)
-            found = auc(score[there], positive[there], FEWEST)
-            order = [rank(score[there], -weak[there]) if np.isfinite(found) else np.nan for rank in (spearman, kendall)]
+            usable = looked & np.isfinite(score)
+            area = auc(score[usable], positive[usable], FEWEST)
+            order = [
+                rank(score[usable], -weak[usable]) if np.isfinite(area) else np.nan for rank in (spearman, kendall)
+            ]
             passes = float(scores[f"{name} passes"].mean())
-            rows.append((name, outcome, int(there.sum()), int(positive[there].sum()), passes, found, *order))
+            rows.append((name, outcome, int(usable.sum()), int(positive[usable].sum()), passes, area, *order))
     return pd.DataFrame(rows, columns=["score", "outcome", "points", "weak", "passes", "auc", "spearman", "kendall"])
 
 
 def flips_of_confident(scores: Frame, flip: NDArray[np.float64]) -> tuple[int, float, float]:
-    """Of confident points: how many, and the mean flip probability of the quarter with the smallest and the largest
-    Laplacian (Yang et al., table 1, with a quarter in the place of 50 of 1,000)."""
+    """Return the number of confident points, and the mean flips of those with the smallest and largest Laplacian.
+
+    Source: Yang et al., table 1, with a quarter in the place of 50 of 1,000.
+    """
     if "laplacian" not in scores:
         return 0, np.nan, np.nan
     confident = (

@@ -1,4 +1,4 @@
-"""Scores of one pass or a few, and what they are to foretell besides flips: near counterexamples, corruption."""
+"""Scores of a few passes, and further outcomes to predict: near counterexamples, corruption."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from brittle.scores import (
 from studies.corruptions import corrupt_all, strengths
 
 SEVERITY = 3
-"""Of every corruption: the middle one."""
+"""Severity of every corruption: the middle one."""
 
 
 def free_scores(sigma: float) -> dict[str, Score]:
-    """The scores by name; `sigma` is that of the two that know of noise."""
+    """Return the scores by name; `sigma` is that of the two that know of noise."""
     return {
         "max_probability": MaxProbability(), "probability_margin": ProbabilityMargin(), "entropy": Entropy(),
         "logit_margin": LogitMargin(), "feature_margin": FeatureMargin(), "first_order_margin": FirstOrderMargin(),
@@ -44,7 +44,7 @@ def score_points(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tupl
     `laplacian` stands for its value, and `laplacian size` for minus its absolute value.
     """
     classifier = brittle.Classifier(network, bounds=(0, 1))
-    found, absent = pd.DataFrame(index=range(len(x))), {}
+    columns, absent = pd.DataFrame(index=range(len(x))), {}
     for name, score in free_scores(sigma).items():
         try:
             column = brittle.score(classifier, x, [score], seed=seed, most_failures=None)[score]
@@ -52,15 +52,15 @@ def score_points(network: nn.Module, x: Tensor, sigma: float, seed: int) -> tupl
             absent[name] = str(error)
             continue
         values = column.rows["value"].to_numpy(dtype=np.float64)
-        found[name] = values if column.safer == "higher" else -values
-        found[f"{name} passes"] = column.rows["passes"].to_numpy()
+        columns[name] = values if column.safer == "higher" else -values
+        columns[f"{name} passes"] = column.rows["passes"].to_numpy()
         if name == "laplacian":
-            found["laplacian size"], found["laplacian size passes"] = -np.abs(values), found["laplacian passes"]
-    return found, absent
+            columns["laplacian size"], columns["laplacian size passes"] = -np.abs(values), columns["laplacian passes"]
+    return columns, absent
 
 
 def distances(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
-    """The L2 distance to the nearest input found with another prediction, by the fast search."""
+    """Return the L2 distance to the nearest input found with another prediction, by the fast search."""
     score = InputMargin(norm="l2", effort="fast")
     classifier = brittle.Classifier(network, bounds=(0, 1))
     return brittle.score(classifier, x, [score], seed=seed, most_failures=None)[score].value.to_numpy(np.float64)
@@ -68,7 +68,7 @@ def distances(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
 
 @torch.no_grad()
 def changed_by_corruption(network: nn.Module, x: Tensor, seed: int) -> NDArray[np.float64]:
-    """The share of the corruptions that change the prediction of each point."""
-    own, kinds = network(x).argmax(1), strengths(x.shape[1])
-    changed = [network(corrupt_all(x, kind, SEVERITY, seed)).argmax(1) != own for kind in kinds]
+    """Return the share of the corruptions that change the prediction of each point."""
+    predicted, kinds = network(x).argmax(1), strengths(x.shape[1])
+    changed = [network(corrupt_all(x, kind, SEVERITY, seed)).argmax(1) != predicted for kind in kinds]
     return torch.stack(changed).double().mean(0).numpy()

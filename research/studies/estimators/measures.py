@@ -1,4 +1,4 @@
-"""What the study of estimators measures, how much of it, in which steps."""
+"""Measurements of the study of estimators, their size and their steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RARE = "small"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Size of the measurements.
 
     Attributes:
         points: test points of a network.
@@ -60,19 +60,19 @@ SIZES = {
 
 def of_network(network: Network, setting: Setting) -> Steps:
     """Its noise levels, the truth, the estimates at each level, the free scores."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
+    measuring = OneNetwork(network, setting, SIZES[setting.size])
     codes = {written: code_of(written) for written in setting.estimators}
-    levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
+    levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()
     sigmas = dict(zip(levels["level"], levels["sigma"], strict=True))
-    for (level, sigma), copies in zip(sigmas.items(), one.size.reference, strict=True):
-        yield one.step(f"truth {level}", partial(one.truth, sigma, copies), sigma=sigma)
-        rare = one.size.rare and level == RARE
-        yield one.step(f"library {level}", partial(one.by_library, sigma, rare), sigma=sigma)
-        yield one.step(f"printed {level}", partial(one.as_printed, sigma), sigma=sigma)
+    for (level, sigma), copies in zip(sigmas.items(), measuring.size.reference, strict=True):
+        yield measuring.step(f"truth {level}", partial(measuring.truth, sigma, copies), sigma=sigma)
+        rare = measuring.size.rare and level == RARE
+        yield measuring.step(f"library {level}", partial(measuring.by_library, sigma, rare), sigma=sigma)
+        yield measuring.step(f"printed {level}", partial(measuring.as_printed, sigma), sigma=sigma)
         for written, code in codes.items():
-            run = partial(one.of_user, written, sigma)
-            yield one.step(f"own {name_of(written)} {level}", run, sigma=sigma, own_code=code)
-    yield one.step("free", partial(one.free, sigmas[MIDDLE]), sigma=sigmas[MIDDLE])
+            run = partial(measuring.of_user, written, sigma)
+            yield measuring.step(f"own {name_of(written)} {level}", run, sigma=sigma, own_code=code)
+    yield measuring.step("free", partial(measuring.free, sigmas[MIDDLE]), sigma=sigmas[MIDDLE])
 
 
 def code_of(written: str) -> str:
@@ -81,17 +81,17 @@ def code_of(written: str) -> str:
 
 
 class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
+    """Measurements of a network."""
 
     def levels(self) -> Tables:
-        """The sigma of each level, and the accuracy of the network on the points of the free scores."""
+        """Return the sigma of each level, and the accuracy of the network on the points of the free scores."""
         model, size = self.load(), self.size
         x, y = self.points(size.free)
         with torch.no_grad():
-            right = float((model(x).argmax(1) == y).double().mean())
+            accuracy = float((model(x).argmax(1) == y).double().mean())
         seed = self.setting.seed + 1  # other draws than the truth's
         sigmas = [sigma_of(model, x[: size.points], share, size.searching, seed) for share in LEVELS.values()]
-        columns = {"network": self.network.name, "dataset": self.network.dataset, "accuracy": right}
+        columns = {"network": self.network.name, "dataset": self.network.dataset, "accuracy": accuracy}
         return {"levels": as_table(pd.DataFrame({**columns, "level": [*LEVELS], "sigma": sigmas}))}
 
     def truth(self, sigma: float, copies: int) -> Tables:
@@ -102,26 +102,26 @@ class OneNetwork(Measuring[Size]):
         return {"truth": pa.table({"flips": flips.numpy(), "draws": draws})}
 
     def by_library(self, sigma: float, rare: bool) -> Tables:
-        """The library's estimators."""
+        """Return the library's estimators."""
         x, _ = self.points(self.size.points)
-        found = by_library(self.load(), x, sigma, self.size.budgets, rare, self.setting.seed)
-        return {"estimates": as_table(found)}
+        frame = by_library(self.load(), x, sigma, self.size.budgets, rare, self.setting.seed)
+        return {"estimates": as_table(frame)}
 
     def as_printed(self, sigma: float) -> Tables:
-        """The paper's estimators."""
+        """Return the paper's estimators."""
         x, _ = self.points(self.size.points)
-        found = as_printed(self.load(), x, sigma, self.size.budgets, self.setting.seed)
-        return {"estimates": as_table(found)}
+        frame = as_printed(self.load(), x, sigma, self.size.budgets, self.setting.seed)
+        return {"estimates": as_table(frame)}
 
     def of_user(self, written: str, sigma: float) -> Tables:
-        """An estimator of a user."""
+        """Return an estimator of a user."""
         x, _ = self.points(self.size.points)
         estimate = load_estimator(written)
-        found = of_user(name_of(written), estimate, self.load(), x, sigma, self.size.budgets, self.setting.seed)
-        return {"estimates": as_table(found)}
+        frame = of_user(name_of(written), estimate, self.load(), x, sigma, self.size.budgets, self.setting.seed)
+        return {"estimates": as_table(frame)}
 
     def free(self, sigma: float) -> Tables:
-        """The free scores, and what they are to foretell beside flips."""
+        """Return the free scores, and what they are to foretell beside flips."""
         model, size, seed = self.load(), self.size, self.setting.seed
         x, y = self.points(size.free)
         scores, absent = score_points(model, x, sigma, seed)

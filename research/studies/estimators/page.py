@@ -1,4 +1,4 @@
-"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
+"""Content of the study's page besides its verdicts, with all numbers of ours from the results."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FILES = {
     "confident": "flips of confident predictions by their Laplacian",
     "absent": "scores that a network does not have",
 }
-"""What each table holds."""
+"""Content of each table."""
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
-    """The values of the template's names."""
+    """Return the values of the template's names."""
     results = Results(tables)
     return {
         "question": (
@@ -60,12 +60,12 @@ def content(tables: Tables) -> Mapping[str, Any]:
             "sigma, draws, generator` that returns `p_robust` of each point, or that and the ends of its intervals.",
         ),
         "differs": differs(results),
-        "files": {f"estimators/{one}.csv": said for one, said in FILES.items()},
+        "files": {f"estimators/{name}.csv": caption for name, caption in FILES.items()},
     }
 
 
 def differs(results: Results) -> str:
-    """What the papers have and what is here."""
+    """Return the table of differences from the papers."""
     free = results.free[results.free["outcome"] == "wrong"]
     references = in_words(f"{results.reference(level):,}" for level in results.levels)
     return table(
@@ -84,7 +84,7 @@ def differs(results: Results) -> str:
 
 
 def answer(results: Results) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     return (
         f"With as many passes the library's default has {over_budgets(results)}, by the number of draws; of what the "
         f"papers print MMSE is near and takes many passes, and Taylor is near at small noise alone."
@@ -92,28 +92,30 @@ def answer(results: Results) -> str:
 
 
 def by_counting(estimator: str, rows: Mapping[str, Row]) -> Glance:
-    """The error of an estimator by that of counting, on each network."""
+    """Return the error of an estimator by that of counting, on each network."""
     return Glance(f"{estimator}: error by that of counting", rows, "dots: networks, ticks: equal errors", log=True)
 
 
 def headlines(tables: Tables) -> list[Headline]:
-    """What the front page says."""
+    """Return the headlines of the front page."""
     results = Results(tables)
     worse, cases = lost(results)
-    most, moments, default = results.budgets[-1], {}, {}
+    draws, moments, default = results.budgets[-1], {}, {}
     for budget in results.budgets:
         mean, worst, _ = shares(results, budget)
-        each = [results.of_networks(level, LIBRARY, "shrinkage", budget, "ratio") for level in results.levels]
+        ratios_by_level = [
+            results.of_networks(level, LIBRARY, "shrinkage", budget, "ratio") for level in results.levels
+        ]
         words = f"geometric mean {decimals(mean, 2)}, worst {decimals(worst, 2)}"
-        default[f"{budget} draws"] = Row(pd.concat(each), words, 1.0)
+        default[f"{budget} draws"] = Row(pd.concat(ratios_by_level), words, 1.0)
     for level in results.levels:
-        own, counted = (results.of_networks(level, LIBRARY, name, most) for name in ("moments", "monte_carlo"))
-        ratios = own / counted
+        ours, counted = (results.of_networks(level, LIBRARY, name, draws) for name in ("moments", "monte_carlo"))
+        ratios = ours / counted
         moments[f"{level} noise"] = Row(ratios, f"further off on {(ratios > 1).sum()} of {len(ratios)}", 1.0)
     return [
         Headline(
             f"With as many passes the library's default, `shrinkage`, has {over_budgets(results)}, by the number of "
-            f"draws from {results.budgets[0]} to {most}, over networks and levels of noise.",
+            f"draws from {results.budgets[0]} to {draws}, over networks and levels of noise.",
             "estimators",
             by_counting("shrinkage", default),
         ),

@@ -1,4 +1,4 @@
-"""What the papers say of estimators and free scores, beside what is found.
+"""Claims of the papers on estimators and free scores, with findings.
 
 Figures of the papers stand in the claims; every other number is read from the results.
 """
@@ -21,24 +21,24 @@ NEAR = 1.25
 
 
 def ends(numbers: Sequence[float], places: int) -> str:
-    """The least and the most."""
+    """Return the least and the most."""
     return f"{decimals(min(numbers), places)} to {decimals(max(numbers), places)}"
 
 
 def _errors(results: Results, name: str, budget: int = 0) -> list[float]:
-    """Of an estimator as printed, at each level."""
+    """Return the errors of an estimator as printed, at each level."""
     return [results.one(level, PRINTED, name, budget)["error"] for level in results.levels]
 
 
 def best_estimators(results: Results) -> list[Finding]:
-    """The order of the papers' estimators, at each level."""
-    most, found = results.budgets[-1], []
-    names = (("mmse", most), ("mmse_mvs", most), ("taylor", 0), ("taylor_mvs", 0), ("softmax", 0))
+    """Judge the order of the papers' estimators, at each level."""
+    budget, lines = results.budgets[-1], []
+    names = (("mmse", budget), ("mmse_mvs", budget), ("taylor", 0), ("taylor_mvs", 0), ("softmax", 0))
     for place, level in enumerate(results.levels):
         mmse, mmse_mvs, taylor, taylor_mvs, softmax = (_errors(results, *name)[place] for name in names)
         tangent, sampled = (taylor, taylor_mvs), max(mmse, mmse_mvs)
         holds = [sampled < min(tangent), min(tangent) <= CLOSELY * sampled, max(tangent) < softmax]
-        found.append(Finding(
+        lines.append(Finding(
             "MMSE and its sigmoid form are the best estimators, Taylor's follow closely, softmax trails",
             "Han, UAI, 4.1, figure 2a",
             f"mean error of MMSE {decimals(mmse, 3)}, of Taylor {decimals(taylor, 3)}, of softmax "
@@ -46,7 +46,7 @@ def best_estimators(results: Results) -> list[Finding]:
             judged(holds),
             on=f"{level} noise",
         ))  # fmt: skip
-    return found
+    return lines
 
 
 def small_noise(results: Results) -> Finding:
@@ -54,7 +54,7 @@ def small_noise(results: Results) -> Finding:
     grows = []
     for name in (("taylor", 0), ("mmse", results.budgets[-1])):
         of = [results.of_networks(level, PRINTED, *name) for level in results.levels]
-        grows += [bool(np.all(np.diff([one[network] for one in of]) > 0)) for network in results.names]
+        grows += [bool(np.all(np.diff([errors[network] for errors in of]) > 0)) for network in results.names]
     return Finding(
         "the smaller sigma, the more accurate Taylor and MMSE",
         "Han, UAI, 4.1, figure 2a",
@@ -65,14 +65,14 @@ def small_noise(results: Results) -> Finding:
 
 def convergence(results: Results) -> Finding:
     """MMSE with the fewest draws beside MMSE with the most."""
-    few, most = results.budgets[0], results.budgets[-1]
-    pairs = zip(_errors(results, "mmse", few), _errors(results, "mmse", most), strict=True)
-    ratios = [one / other for one, other in pairs]
+    fewest, largest = results.budgets[0], results.budgets[-1]
+    pairs = zip(_errors(results, "mmse", fewest), _errors(results, "mmse", largest), strict=True)
+    ratios = [first_error / last_error for first_error, last_error in pairs]
     return Finding(
         "MMSE has converged with about 5 draws",
         "Han, UAI, 3, 4.1; workshop, 4.1",
-        f"with so few its error is {ends(ratios, 1)} times that with {most}",
-        judged([one <= CONVERGED for one in ratios]),
+        f"with so few its error is {ends(ratios, 1)} times that with {largest}",
+        judged([ratio <= CONVERGED for ratio in ratios]),
     )
 
 
@@ -88,45 +88,45 @@ def counting_is_slow(results: Results) -> Finding:
         f"MMSE with so few takes {decimals(rows[0]['passes'], 0)} passes and is as far off as {ends(copies, 0)} "
         f"counted "
         f"copies",
-        judged([one > row["passes"] for one, row in zip(copies, rows, strict=True)]),
+        judged([count > row["passes"] for count, row in zip(copies, rows, strict=True)]),
     )
 
 
 def sigmoid(results: Results) -> Finding:
-    """The sigmoid in the place of the normal integral."""
+    """Judge the sigmoid in the place of the normal integral."""
     ratios = []
     for name, budget in (("taylor", 0), ("mmse", results.budgets[-1])):
         pairs = zip(_errors(results, f"{name}_mvs", budget), _errors(results, name, budget), strict=True)
-        ratios.append([one / other for one, other in pairs])
+        ratios.append([with_sigmoid / with_integral for with_sigmoid, with_integral in pairs])
     return Finding(
         "the multivariate sigmoid approximates the normal integral well",
         "Han, UAI, 4.1, figure 10; workshop, figure 3",
         f"with it MMSE's error is {ends(ratios[1], 1)} times as large",
-        judged([one <= NEAR for of_both in ratios for one in of_both]),
+        judged([ratio <= NEAR for of_both in ratios for ratio in of_both]),
     )
 
 
 def softmax_value(results: Results) -> Finding:
-    """The value of softmax."""
-    own = _errors(results, "softmax")
+    """Judge the value of softmax."""
+    softmax_errors = _errors(results, "softmax")
     sampled = [_errors(results, name, results.budgets[-1]) for name in ("mmse", "mmse_mvs")]
-    others = np.max([_errors(results, "taylor"), _errors(results, "taylor_mvs"), *sampled], axis=0)
+    worst = np.max([_errors(results, "taylor"), _errors(results, "taylor_mvs"), *sampled], axis=0)
     return Finding(
         "softmax is a poor estimator of robustness, behind all others",
         "Han, UAI, 3.2.3, 4.1",
-        f"it is off by {ends(own, 2)}",
-        judged([bool(one > other) for one, other in zip(own, others, strict=True)]),
+        f"it is off by {ends(softmax_errors, 2)}",
+        judged([bool(error > bound) for error, bound in zip(softmax_errors, worst, strict=True)]),
     )
 
 
 def softmax_order(results: Results) -> Finding:
-    """The order that softmax gives."""
+    """Judge the order that softmax gives."""
     ranks = [results.one(level, PRINTED, "softmax", 0)["spearman"] for level in results.levels]
     return Finding(
         "softmax and robustness are not strongly correlated",
         "Han, workshop, 4.3, figures 5 to 7",
         f"Spearman's correlation is {ends(ranks, 2)}, in the mean over networks",
-        judged([one < MILD for one in ranks]),
+        judged([rank < MILD for rank in ranks]),
     )
 
 
@@ -156,6 +156,6 @@ def margins_find(results: Results) -> Finding:
 
 
 def flips_counted(results: Results) -> str:
-    """The share of copies that flip at each level, in the mean."""
+    """Return the share of copies that flip at each level, in the mean."""
     shares = results.networks.groupby("level", sort=False)["flips"].mean()
-    return ", ".join(percent(float(one), 0) for one in shares)
+    return ", ".join(percent(float(share), 0) for share in shares)

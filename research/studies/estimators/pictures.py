@@ -13,11 +13,11 @@ SHOWN = {
     (LIBRARY, "monte_carlo"), (LIBRARY, "moments"), (LIBRARY, "shrinkage"), (LIBRARY, "mmse"),
     (PRINTED, "mmse"), (PRINTED, "mmse_mvs"), (LIBRARY, "taylor"), (LIBRARY, "softmax"),
 }  # fmt: skip
-"""What is drawn, besides what a user adds."""
+"""Estimators in the picture, besides a user's."""
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     frame = Results(tables).estimators
     shown = [
         (origin, name) in SHOWN or origin == OWN

@@ -28,16 +28,16 @@ NODES = 10_000
 
 
 SEEDED = "rng" in inspect.signature(stats.multivariate_normal.cdf).parameters
-"""Whether SciPy's integral draws from a generator that is given; an older one draws as it likes."""
+"""True where SciPy's integral can draw from a passed generator; that of older versions cannot."""
 
 
 def monte_carlo(network: Model, points: Tensor, sigma: float, draws: int, generator: torch.Generator) -> Tensor:
     """Section 3.1: the share of independent noisy copies that keep the class."""
     with torch.no_grad():
-        own, kept = network(points).argmax(1), torch.zeros(len(points), dtype=torch.float64)
+        predicted, holding = network(points).argmax(1), torch.zeros(len(points), dtype=torch.float64)
         for _ in range(draws):
-            kept += network(points + sigma * torch.randn(points.shape, generator=generator)).argmax(1) == own
-    return kept / draws
+            holding += network(points + sigma * torch.randn(points.shape, generator=generator)).argmax(1) == predicted
+    return holding / draws
 
 
 def softmax(network: Model, points: Tensor, sigma: float, draws: int, generator: torch.Generator) -> Tensor:
@@ -66,13 +66,13 @@ def mmse_family(
     Margins and their gradients are averaged over independent noisy copies.
     """
     with torch.no_grad():
-        own = network(points).argmax(1)
+        predicted = network(points).argmax(1)
     logits, slopes = 0.0, 0.0
     for draw in range(1, max(budgets) + 1):
-        found = linearised(network, points + sigma * torch.randn(points.shape, generator=generator))
-        logits, slopes = logits + found[0], slopes + found[1]
+        tangent = linearised(network, points + sigma * torch.randn(points.shape, generator=generator))
+        logits, slopes = logits + tangent[0], slopes + tangent[1]
         if draw in budgets:
-            margins = decision_margins(logits / draw, slopes / draw, own)
+            margins = decision_margins(logits / draw, slopes / draw, predicted)
             yield draw, normal_integral(*margins, sigma), multivariate_sigmoid(*margins, sigma)
 
 
@@ -81,19 +81,19 @@ def linearised(network: Model, points: Tensor) -> tuple[Tensor, Tensor]:
     points = points.clone().requires_grad_()
     logits = network(points)
     slopes = [
-        torch.autograd.grad(logits[:, one].sum(), points, retain_graph=True)[0].flatten(1)
-        for one in range(logits.shape[1])
+        torch.autograd.grad(logits[:, class_number].sum(), points, retain_graph=True)[0].flatten(1)
+        for class_number in range(logits.shape[1])
     ]
     return logits.detach().double(), torch.stack(slopes, 1)
 
 
-def decision_margins(logits: Tensor, slopes: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """`g_i = f_t - f_i`, `[B, C - 1]`, and their gradients, `[B, C - 1, n]`, for all classes but `t`, `own`."""
+def decision_margins(logits: Tensor, slopes: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
+    """`g_i = f_t - f_i`, `[B, C - 1]`, and their gradients, `[B, C - 1, n]`, for all classes but `t`, `predicted`."""
     batch, classes = logits.shape
     rows = torch.arange(batch)
-    others = torch.arange(classes).expand(batch, -1)[torch.arange(classes) != own[:, None]].view(batch, -1)
-    values = logits[rows, own, None] - logits.gather(1, others)
-    return values, slopes[rows, own, None] - slopes[rows[:, None], others]
+    competitors = torch.arange(classes).expand(batch, -1)[torch.arange(classes) != predicted[:, None]].view(batch, -1)
+    values = logits[rows, predicted, None] - logits.gather(1, competitors)
+    return values, slopes[rows, predicted, None] - slopes[rows[:, None], competitors]
 
 
 def normal_integral(values: Tensor, slopes: Tensor, sigma: float) -> Tensor:
@@ -101,12 +101,12 @@ def normal_integral(values: Tensor, slopes: Tensor, sigma: float) -> Tensor:
     norms = slopes.double().norm(dim=2)
     unit = slopes.double() / norms[..., None]
     places, covariances = (values / (sigma * norms)).numpy(), (unit @ unit.mT).numpy()
-    found = [_cdf(place, covariance) for place, covariance in zip(places, covariances, strict=True)]
-    return torch.tensor(found, dtype=torch.float64).clamp(0, 1)
+    probabilities = [_cdf(place, covariance) for place, covariance in zip(places, covariances, strict=True)]
+    return torch.tensor(probabilities, dtype=torch.float64).clamp(0, 1)
 
 
 def _cdf(place: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
-    """The normal integral up to `place`; NaN where a gradient is zero."""
+    """Return the normal integral up to `place`; NaN where a gradient is zero."""
     if not np.isfinite(place).all():
         return np.nan
     drawn: Any = {"rng": np.random.default_rng(0)} if SEEDED else {}

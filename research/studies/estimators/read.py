@@ -1,4 +1,4 @@
-"""The results of the study, asked for one number at a time."""
+"""The results of the study, one number at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 """A row of one."""
 
 SEED = 0
-"""Of the bootstrap over networks."""
+"""Seed of the bootstrap over networks."""
 
 
 @dataclass(frozen=True)
@@ -92,58 +92,56 @@ class Results:
         return [str(name) for name in passes[passes == 1].index]
 
     def one(self, level: str, origin: str, estimator: str, budget: int) -> Row:
-        """The row of an estimator."""
+        """Return the row of an estimator."""
         frame = self.estimators
         chosen = (frame["level"] == level) & (frame["origin"] == origin)
-        (found,) = frame[chosen & (frame["estimator"] == estimator) & (frame["budget"] == budget)].itertuples(
-            index=False
-        )
-        return found._asdict()
+        (row,) = frame[chosen & (frame["estimator"] == estimator) & (frame["budget"] == budget)].itertuples(index=False)
+        return row._asdict()
 
     def of_networks(self, level: str, origin: str, estimator: str, budget: int, column: str = "error") -> Frame:
-        """A number of an estimator on each network, by its name."""
+        """Return a number of an estimator on each network, by its name."""
         frame = self.errors
         chosen = (frame["level"] == level) & (frame["origin"] == origin)
         chosen &= (frame["estimator"] == estimator) & (frame["budget"] == budget)
         return frame[chosen].set_index("network")[column]
 
     def foretells(self, outcome: str, score: str) -> Row:
-        """The row of a free score."""
+        """Return the row of a free score."""
         frame = self.scores
-        (found,) = frame[(frame["outcome"] == outcome) & (frame["score"] == score)].itertuples(index=False)
-        return found._asdict()
+        (row,) = frame[(frame["outcome"] == outcome) & (frame["score"] == score)].itertuples(index=False)
+        return row._asdict()
 
     def best_score(self, outcome: str, scores: Sequence[str] | None = None) -> Row:
-        """The row of the free score with the largest AUC; the first, where none has one."""
+        """Return the row of the free score with the largest AUC; the first, where none has one."""
         frame = self.scores[self.scores["outcome"] == outcome]
         if scores is not None:
             frame = frame[frame["score"].isin(scores)]
         return frame.sort_values("auc", ascending=False, kind="stable").iloc[0].to_dict()
 
     def as_good(self, outcome: str, scores: Sequence[str] | None = None) -> list[str]:
-        """The free score with the largest AUC, and those that cannot be told from it.
+        """Return the free score with the largest AUC, and those that cannot be told from it.
 
         These are those whose difference from the best one over networks has an interval that holds 0.
         """
         frame = self.free[self.free["outcome"] == outcome]
         wide = frame.pivot_table(index="network", columns="score", values="auc", sort=False)
         best = str(self.best_score(outcome, scores)["score"])
-        others = [str(name) for name in wide.columns if name != best and (scores is None or name in scores)]
-        return [best, *(name for name in others if not surely_above(wide[best] - wide[name]))]
+        candidates = [str(name) for name in wide.columns if name != best and (scores is None or name in scores)]
+        return [best, *(name for name in candidates if not surely_above(wide[best] - wide[name]))]
 
-    def worse(self, level: str, one: tuple[str, str, int], other: tuple[str, str, int]) -> list[str]:
-        """The networks on which one estimator is further off than another."""
-        errors = self.of_networks(level, *one), self.of_networks(level, *other)
+    def worse(self, level: str, estimator: tuple[str, str, int], reference: tuple[str, str, int]) -> list[str]:
+        """Return the networks on which one estimator is further off than another."""
+        errors = self.of_networks(level, *estimator), self.of_networks(level, *reference)
         return [name for name in self.names if errors[0].get(name, np.nan) > errors[1].get(name, np.nan)]
 
 
 def surely_above(differences: Frame) -> bool:
-    """Whether the mean over networks of these differences is above 0, by its interval."""
-    there = differences.dropna().to_numpy(dtype=np.float64)
-    return mean_interval(there, SEED)[1] > 0
+    """Return whether the mean over networks of these differences is above 0, by its interval."""
+    present = differences.dropna().to_numpy(dtype=np.float64)
+    return mean_interval(present, SEED)[1] > 0
 
 
 def named(names: Sequence[str]) -> str:
-    """The first of these, and those that cannot be told from it."""
-    rest = in_words(f"`{name}`" for name in names[1:]) if len(names) > 1 else ""
-    return f"`{names[0]}`" + (f" (from which {rest} cannot be told)" if rest else "")
+    """Return the first of these, and those that cannot be told from it."""
+    equals = in_words(f"`{name}`" for name in names[1:]) if len(names) > 1 else ""
+    return f"`{names[0]}`" + (f" (from which {equals} cannot be told)" if equals else "")

@@ -1,4 +1,4 @@
-"""What the study found, a line for each thing, the papers' first."""
+"""Findings of the study, a line each, the papers' first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from studies.study import Finding, Tables
 
 
 def findings(tables: Tables) -> list[Finding]:
-    """Every finding, from the results."""
+    """Return every finding, from the results."""
     results = Results(tables)
     return [
         *best_estimators(results), small_noise(results), convergence(results), counting_is_slow(results),

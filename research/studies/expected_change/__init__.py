@@ -1,1 +1,1 @@
-"""The expected change of the predicted probability under noise, and what its Laplacian says of it."""
+"""The expected change of the predicted probability under noise, and its prediction by the Laplacian."""

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 
-def doubt(logits: Tensor, own: Tensor) -> Tensor:
-    """`1 - p_c` of the class `own`, `[B]`, with all its digits where `p_c` is near 1."""
+def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
+    """`1 - p_c` of the class `predicted`, `[B]`, with all its digits where `p_c` is near 1."""
     logits = logits.double()
-    others = logits.scatter(1, own[:, None], -torch.inf)
-    return (others.logsumexp(1) - logits.logsumexp(1)).exp()
+    rivals = logits.scatter(1, predicted[:, None], -torch.inf)
+    return (rivals.logsumexp(1) - logits.logsumexp(1)).exp()
 
 
 def on_sphere(shape: torch.Size, radius: float, count: int, generator: torch.Generator) -> Tensor:
@@ -25,7 +25,7 @@ def on_sphere(shape: torch.Size, radius: float, count: int, generator: torch.Gen
 
 @torch.no_grad()
 def count_changes(network: nn.Module, points: Tensor, radius: float, pairs: int, seed: int) -> pd.DataFrame:
-    """The moments of `dp = p_c(x + e) - p_c(x)` at each point, from pairs `e` and `-e` on the sphere, a row a point.
+    """Count the moments of `dp = p_c(x + e) - p_c(x)` from pairs `e` and `-e` on the sphere, a row per point.
 
     Columns `mean` (`E[dp]`), `variance` (`Var[dp]`) and `absolute` (`E|dp|`), each with its standard error over pairs
     in `NAME_se`, and `flips`, the share of the copies with another class. In a pair what the gradient does cancels, so
@@ -36,16 +36,16 @@ def count_changes(network: nn.Module, points: Tensor, radius: float, pairs: int,
     for row, point in enumerate(points):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + row)
         clean = network(point[None])
-        own = clean.argmax(1)
+        predicted = clean.argmax(1)
         noise = on_sphere(point.shape, radius, pairs, generator)
         logits = network(torch.cat([point + noise, point - noise]))
-        change = (doubt(clean, own) - doubt(logits, own.expand(2 * pairs))).view(2, pairs)
+        change = (doubt(clean, predicted) - doubt(logits, predicted.expand(2 * pairs))).view(2, pairs)
         mean = change.mean()
         units = {"mean": change, "variance": (change - mean).square(), "absolute": change.abs()}
-        found = {"point": row, "flips": float((logits.argmax(1) != own).double().mean())}
+        numbers = {"point": row, "flips": float((logits.argmax(1) != predicted).double().mean())}
         for name, unit in units.items():
             of_pairs = unit.mean(dim=0)
-            found[name] = float(of_pairs.mean())
-            found[f"{name}_se"] = float(of_pairs.std()) / math.sqrt(pairs)
-        rows.append(found)
+            numbers[name] = float(of_pairs.mean())
+            numbers[f"{name}_se"] = float(of_pairs.std()) / math.sqrt(pairs)
+        rows.append(numbers)
     return pd.DataFrame(rows)

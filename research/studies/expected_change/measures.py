@@ -1,4 +1,4 @@
-"""What the study of the expected change measures, how much of it, in which steps."""
+"""Measurements of the study of the expected change, their size and their steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RADII = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Lengths of the noise; the last three are the paper's."""
 
 LONG = (1.0, 2.0, 4.0)
-"""Lengths of the noise that confident points are asked about: few of them flip under less."""
+"""Lengths of the noise at confident points: few of these flip under less."""
 
 CONFIDENT = 0.8
 """Probability from which the paper calls a prediction confident (section 4.2)."""
@@ -31,7 +31,7 @@ CONFIDENT = 0.8
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Size of the measurements.
 
     Attributes:
         points: test points of a network.
@@ -51,7 +51,7 @@ class Size:
 
 
 SEVERITIES = (1, 3, 5)
-"""Of the corruptions: the least, the middle and the strongest."""
+"""Severities of the corruptions: the least, the middle and the strongest."""
 
 SIZES = {
     "cpu": Size(100, 60, 50, 100, 600, 30),
@@ -61,23 +61,23 @@ SIZES = {
 
 
 def alone(setting: Setting) -> Iterable[Step]:
-    """How much is measured."""
+    """Return the step that stores the size."""
     size = asdict(SIZES[setting.size])
     yield Step("size", size, lambda: {"size": as_table(pd.DataFrame([size]))})
 
 
 def of_network(network: Network, setting: Setting) -> Steps:
-    """The truth by counting, what the library says, both under corruptions, and the flips of confident points."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
-    yield one.step("points", one.scored, about=one.about)
-    yield one.step("counted", one.counted, radii=RADII)
-    yield one.step("library", one.library, radii=RADII)
-    yield one.step("corrupted", one.corrupted)
-    yield one.step("confident", one.confident, lengths=LONG)
+    """Measure the truth, the library's scores, both under corruptions, and the flips of confident points."""
+    measuring = OneNetwork(network, setting, SIZES[setting.size])
+    yield measuring.step("points", measuring.scored, about=measuring.about)
+    yield measuring.step("counted", measuring.counted, radii=RADII)
+    yield measuring.step("library", measuring.library, radii=RADII)
+    yield measuring.step("corrupted", measuring.corrupted)
+    yield measuring.step("confident", measuring.confident, lengths=LONG)
 
 
 class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
+    """Measurements of a network."""
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Test points and their labels, in an order that the seed decides."""
@@ -85,7 +85,7 @@ class OneNetwork(Measuring[Size]):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What `meta.json` says of it."""
+        """Return the facts of the network in `meta.json`."""
         meta = self.network.meta()
         accuracy = meta.get("accuracy")  # of other people's networks it may have parts
         return {
@@ -106,36 +106,36 @@ class OneNetwork(Measuring[Size]):
         return {"points": as_table(scored), "network": as_table(pd.DataFrame([about]))}
 
     def counted(self) -> Tables:
-        """`changes`: the truth at each point and radius."""
+        """Count the truth at each point and radius, `changes`."""
         model, (x, _) = self.load(), self.inputs()
         seed = self.setting.seed + 1  # other draws than the library's
-        frames = [count_changes(model, x, one, self.size.pairs, seed).assign(radius=one) for one in RADII]
+        frames = [count_changes(model, x, radius, self.size.pairs, seed).assign(radius=radius) for radius in RADII]
         return {"changes": as_table(pd.concat(frames, ignore_index=True))}
 
     def library(self) -> Tables:
-        """`changes`: what the library says of the same."""
+        """Score the same by the library, `changes`."""
         x, _ = self.inputs()
-        found = score_changes(self.load(), x, RADII, self.size.draws, self.setting.seed)
-        return {"changes": as_table(found)}
+        frame = score_changes(self.load(), x, RADII, self.size.draws, self.setting.seed)
+        return {"changes": as_table(frame)}
 
     def corrupted(self) -> Tables:
         """`lost`: whether each point loses its class, by kind and severity; `copies`: Laplacians of some."""
         model, (x, _) = self.load(), self.inputs()
         with torch.no_grad():
-            own = model(x).argmax(1)
-            found = [
+            predicted = model(x).argmax(1)
+            batches = [
                 (kind, severity, corrupt_all(x, kind, severity, self.setting.seed))
                 for kind in strengths(x.shape[1])
                 for severity in SEVERITIES
             ]
-            lost = [(model(images).argmax(1) != own).numpy() for _, _, images in found]
-        few, score = self.size.corrupted, Laplacian(probes=PROBES)
-        table = score_all(model, torch.cat([images[:few] for _, _, images in found]), [score], self.setting.seed)
+            lost = [(model(images).argmax(1) != predicted).numpy() for _, _, images in batches]
+        count, score = self.size.corrupted, Laplacian(probes=PROBES)
+        table = score_all(model, torch.cat([images[:count] for _, _, images in batches]), [score], self.setting.seed)
         frames = [
             pd.DataFrame({"kind": kind, "severity": severity, "point": range(len(x)), "lost": gone})
-            for (kind, severity, _), gone in zip(found, lost, strict=True)
+            for (kind, severity, _), gone in zip(batches, lost, strict=True)
         ]
-        at = pd.concat([frame.iloc[:few] for frame in frames], ignore_index=True)
+        at = pd.concat([frame.iloc[:count] for frame in frames], ignore_index=True)
         at["laplacian"] = laplacians(table, score)["laplacian"].to_numpy()
         return {"lost": as_table(pd.concat(frames, ignore_index=True)), "copies": as_table(at)}
 
@@ -153,5 +153,5 @@ class OneNetwork(Measuring[Size]):
 
 
 def norm_of_weights(network: torch.nn.Module) -> float:
-    """The L2 norm of all parameters together, as in the paper's table 2."""
-    return sum(float(one.detach().double().square().sum()) for one in network.parameters()) ** 0.5
+    """Return the L2 norm of all parameters together, as in the paper's table 2."""
+    return sum(float(parameter.detach().double().square().sum()) for parameter in network.parameters()) ** 0.5

@@ -1,4 +1,4 @@
-"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
+"""Content of the study's page besides its verdicts, with all numbers of ours from the results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FILES = {
     "models": "each network beside the plain one of its architecture",
     "networks": "the Laplacian over the points of each network",
 }
-"""What each table holds."""
+"""Content of each table."""
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
-    """The values of the template's names."""
+    """Return the values of the template's names."""
     frames = read(tables)
     networks, size = frames["networks"], frames["size"].iloc[0]
-    lengths = in_words(f"{one:g}" for one in set(papers(frames["changes"])["radius"]))
+    lengths = in_words(f"{length:g}" for length in set(papers(frames["changes"])["radius"]))
     ratios = frames["changes"].groupby("group")["ratio"].agg(["min", "max"]).T.items()
     bending = int((networks["group"] == "bends").sum())
     return {
@@ -82,53 +82,58 @@ def content(tables: Tables) -> Mapping[str, Any]:
                 ("Laplacian", "whole Hessian", f"{PROBES} random directions where the network bends"),
             ],
         ),
-        "files": {f"expected_change/{one}.csv": said for one, said in FILES.items() if one in tables}
+        "files": {f"expected_change/{name}.csv": caption for name, caption in FILES.items() if name in tables}
         | {"../images/studies/expected_change_corrupted.svg": "size of the Laplacian on corrupted images"},
     }  # fmt: skip
 
 
 def answer(tables: Tables) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     frames = read(tables)
-    own, _, confidence = ranked(frames, RADII[-1], ALL)
+    laplacian, _, confidence = ranked(frames, RADII[-1], ALL)
     return (
         f"On networks that bend it mostly does, on piecewise linear ones it does not; of all predictions that flip "
-        f"confidence finds more (AUC {decimals(confidence, 2)} against {decimals(own, 2)}), and of the "
+        f"confidence finds more (AUC {decimals(confidence, 2)} against {decimals(laplacian, 2)}), and of the "
         f"confident ones the Laplacian {'does' if finds_confident(frames) else 'does not'}."
     )
 
 
 def finds_confident(frames: Frames) -> bool:
-    """Whether the Laplacian ranks confident points better than confidence at every length."""
+    """Return whether the Laplacian ranks confident points better than confidence at every length."""
     ranks = [ranked(frames, length, SURELY) for length in lengths_among_confident(frames)]
-    return bool(ranks) and all(own > confidence for own, _, confidence in ranks)
+    return bool(ranks) and all(laplacian > confidence for laplacian, _, confidence in ranks)
 
 
 def confident_in_words(frames: Frames) -> str:
-    """The AUC of the Laplacian and of confidence among confident points, by length."""
+    """Return the AUC of the Laplacian and of confidence among confident points, by length."""
     parts = []
     for length in lengths_among_confident(frames):
-        own, _, confidence = ranked(frames, length, SURELY)
+        laplacian, _, confidence = ranked(frames, length, SURELY)
         networks = len(aucs(frames, length, SURELY))
-        parts.append(f"{decimals(own, 2)} against {decimals(confidence, 2)} at length {length:g} ({networks} networks)")
+        parts.append(
+            f"{decimals(laplacian, 2)} against {decimals(confidence, 2)} at length {length:g} ({networks} networks)"
+        )
     return ", ".join(parts) or NOTHING
 
 
 def headlines(tables: Tables) -> list[Headline]:
-    """What the front page says."""
+    """Return the headlines of the front page."""
     frames = read(tables)
     shares = [
-        f"{signs(own)[0]} of the points on {NAMED[str(group)]}"
-        for group, own in papers(frames["changes"]).groupby("group")
+        f"{signs(rows)[0]} of the points on {NAMED[str(group)]}"
+        for group, rows in papers(frames["changes"]).groupby("group")
     ]
-    own, _, confidence = ranked(frames, RADII[-1], ALL)
-    right = papers(frames["changes"]).dropna(subset="sign").groupby(["group", "network"])["sign"].mean()
-    signed = {NAMED[str(group)]: Row(part, percent(float(part.mean())), 0.5) for group, part in right.groupby("group")}
-    found = {}
+    laplacian, _, confidence = ranked(frames, RADII[-1], ALL)
+    signs_by_network = papers(frames["changes"]).dropna(subset="sign").groupby(["group", "network"])["sign"].mean()
+    signed = {
+        NAMED[str(group)]: Row(part, percent(float(part.mean())), 0.5)
+        for group, part in signs_by_network.groupby("group")
+    }
+    rows_by_score = {}
     for among, words in ((ALL, "all points"), (SURELY, "confident points")):
-        each = aucs(frames, RADII[-1], among)
+        areas = aucs(frames, RADII[-1], among)
         for name, score in (("laplacian", "Laplacian"), ("max_probability", "confidence")):
-            found[f"{score}, {words}"] = Row(each[name], decimals(float(each[name].mean()), 2), 0.5)
+            rows_by_score[f"{score}, {words}"] = Row(areas[name], decimals(float(areas[name].mean()), 2), 0.5)
     return [
         Headline(
             f"The sign of the Laplacian says which way the probability moves at {' and '.join(shares)}, "
@@ -138,9 +143,9 @@ def headlines(tables: Tables) -> list[Headline]:
         ),
         Headline(
             f"Over all points the Laplacian does not find those that lose their class under noise: its AUC is "
-            f"{decimals(own, 2)}, that of plain confidence {decimals(confidence, 2)}. Among those with a probability "
-            f"of {CONFIDENT:g} or more, which the paper asks about, it is {confident_in_words(frames)}.",
+            f"{decimals(laplacian, 2)}, that of plain confidence {decimals(confidence, 2)}. Among those with a "
+            f"probability of {CONFIDENT:g} or more, which the paper asks about, it is {confident_in_words(frames)}.",
             "expected_change",
-            Glance("AUC for points that lose their class", found, "dots: networks, ticks: chance"),
+            Glance("AUC for points that lose their class", rows_by_score, "dots: networks, ticks: chance"),
         ),
     ]

@@ -15,14 +15,14 @@ from studies.tables import Frame
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     frames = read(tables)
     drawn = {"expected_change": ratios(frames["changes"]), "expected_change_corrupted": corrupted(frames["corrupted"])}
-    return {name: svg(one) for name, one in drawn.items()}
+    return {name: svg(chart) for name, chart in drawn.items()}
 
 
 def ratios(changes: Frame) -> alt.FacetChart:
-    """True by predicted change against the length of the noise, a line a network, one panel for each kind."""
+    """Draw true by predicted change against the length of the noise, a line per network, a panel per kind."""
     columns = changes[["network", "dataset", "group", "radius", "ratio"]].dropna()
     columns = named(columns.assign(equal=1.0, line=columns["network"], group=columns["group"].map(NAMED)))
     y = alt.Y("ratio:Q", scale=alt.Scale(type="symlog"), axis=alt.Axis(values=[-100, -10, -1, 0, 1, 10, 100]))
@@ -30,26 +30,26 @@ def ratios(changes: Frame) -> alt.FacetChart:
         x=logarithmic(alt.X("radius:Q", title="length of the noise"), columns["radius"]),
         y=y.title("true by predicted change (median)"), color=by_data(columns), detail="line:N",
     )  # fmt: skip
-    both = alt.layer(lines, dashed(alt.Chart(columns), y="equal:Q"), data=columns)
-    return panels(both, "group", None, 330, 230)
+    layers = alt.layer(lines, dashed(alt.Chart(columns), y="equal:Q"), data=columns)
+    return panels(layers, "group", None, 330, 230)
 
 
 def corrupted(frame: Frame) -> alt.VConcatChart:
-    """The size of the Laplacian on corrupted images by that on clean ones, a mark a network, the most severe lowest.
+    """Draw the Laplacian's size on corrupted by that on clean images, a mark per network, the most severe lowest.
 
     Each data set has a panel, as its kinds are its own.
     """
     columns = named(frame.assign(ratio=frame["corrupted"] / frame["clean"], one=1.0))
     columns = columns[columns["ratio"] > 0][["kind", "dataset", "severity", "ratio", "one"]]
     columns["kind"] = columns["kind"].str.replace("_", " ")
-    return alt.vconcat(*(of_dataset(own, str(dataset), columns) for dataset, own in columns.groupby("dataset")))
+    return alt.vconcat(*(of_dataset(rows, str(dataset), columns) for dataset, rows in columns.groupby("dataset")))
 
 
-def of_dataset(own: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
-    """The panel of one data set, on the axis of all."""
+def of_dataset(rows: Frame, title: str, columns: Frame) -> alt.LayerChart | alt.FacetChart:
+    """Return the panel of one data set, on the axis of all."""
     x = logarithmic(alt.X("ratio:Q", title="size of the Laplacian, corrupted by clean"), columns["ratio"])
-    y = alt.Y("kind:N", sort=[*dict.fromkeys(own["kind"])], title=None)
-    marks = alt.Chart(own).mark_tick(thickness=1.5, size=7)
+    y = alt.Y("kind:N", sort=[*dict.fromkeys(rows["kind"])], title=None)
+    marks = alt.Chart(rows).mark_tick(thickness=1.5, size=7)
     marks = marks.encode(x=x, y=y, yOffset="severity:O", color=by_data(columns))
-    panel = alt.layer(marks, dashed(alt.Chart(own), x="one:Q"))
+    panel = alt.layer(marks, dashed(alt.Chart(rows), x="one:Q"))
     return panel.properties(title=title, width=270, height=alt.Step(8))

@@ -1,4 +1,4 @@
-"""The rules by which findings are judged, and what their words share."""
+"""Rules of the findings, and their shared words."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Frames = dict[str, Frame]
 
 
 def read(tables: Tables) -> Frames:
-    """The results by name, without JPEG compression of images that are JPEG copies."""
+    """Return the results by name, without JPEG compression of images that are JPEG copies."""
     frames = frames_of(tables)
     twice = (frames["corrupted"]["dataset"] == "cifar10") & (frames["corrupted"]["kind"] == "jpeg_compression")
     return frames | {"corrupted": frames["corrupted"][~twice]}
 
 
 def papers(frame: Frame) -> Frame:
-    """The rows at the paper's lengths."""
+    """Return the rows at the paper's lengths."""
     return frame[frame["radius"].isin(PAPERS)]
 
 
 def holds(changes: Frame) -> Frame:
-    """Whether the Laplacian's prediction holds, for each row; where too few changes are surely not zero it does not."""
+    """Return whether the Laplacian's prediction holds in each row; with too few sure changes it does not."""
     sized = changes["ratio"].between(TOLERANCE, 1 / TOLERANCE)
     return sized & (changes["sign"] >= TOLERANCE) & (changes["order"] >= TOLERANCE)

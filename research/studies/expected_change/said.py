@@ -1,4 +1,4 @@
-"""What the study found, a line for each thing. Figures of the paper stand in the claims, ours come from the results."""
+"""Findings of the study, a line each; figures of the paper are in the claims, ours come from the results."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ NETWORKS = 3
 """Networks below which no mean over them is given."""
 
 LEVEL = 0.05
-"""Of the tests; the paper prints p-values and names no level."""
+"""Level of the tests; the paper prints p-values and names no level."""
 
 
 def findings(tables: Tables) -> list[Finding]:
-    """Every finding, from the results."""
+    """Return every finding, from the results."""
     frames = read(tables)
     changes, corrupted = papers(frames["changes"]), frames["corrupted"]
     return [
-        *(theorem(own, str(group)) for group, own in changes.groupby("group")),
-        *(sign(own, str(group)) for group, own in changes.groupby("group")),
+        *(theorem(rows, str(group)) for group, rows in changes.groupby("group")),
+        *(sign(rows, str(group)) for group, rows in changes.groupby("group")),
         table_1(frames),
-        *(figure_4(own, str(group)) for group, own in papers(frames["flips"]).groupby("group")),
+        *(figure_4(rows, str(group)) for group, rows in papers(frames["flips"]).groupby("group")),
         beside_confidence(frames), *among_confident(frames),
-        *(corrupted_larger(own, str(dataset)) for dataset, own in corrupted.groupby("dataset")),
-        *(grows(own, str(dataset)) for dataset, own in corrupted.groupby("dataset")),
+        *(corrupted_larger(rows, str(dataset)) for dataset, rows in corrupted.groupby("dataset")),
+        *(grows(rows, str(dataset)) for dataset, rows in corrupted.groupby("dataset")),
         *models(frames), bound(changes), moments(changes), cost(frames["networks"]),
     ]  # fmt: skip
 
 
 def theorem(frame: Frame, group: str) -> Finding:
-    """The theorem, on the networks of one group."""
+    """Judge the theorem, on the networks of one group."""
     holding = holds(frame)
     return Finding(
         "the expected change is r^2 / (2n) times the Laplacian",
@@ -53,9 +53,9 @@ def theorem(frame: Frame, group: str) -> Finding:
 
 
 def signs(frame: Frame) -> tuple[str, int, int]:
-    """The share of the points with the sign of the Laplacian, and on how many networks and lengths it is high."""
-    there = frame.dropna(subset="sign")["sign"]
-    return percent(float(there.mean())), int((there >= TOLERANCE).sum()), len(there)
+    """Return the share of points with the Laplacian's sign, and on how many networks and lengths it is high."""
+    shares = frame.dropna(subset="sign")["sign"]
+    return percent(float(shares.mean())), int((shares >= TOLERANCE).sum()), len(shares)
 
 
 def sign(frame: Frame, group: str) -> Finding:
@@ -86,7 +86,7 @@ def table_1(frames: Frames) -> Finding:
 
 
 def figure_4(frame: Frame, group: str) -> Finding:
-    """The Laplacian of points that flipped at least once."""
+    """Judge the Laplacian of points that flipped at least once."""
     surely = frame[frame["p"] < LEVEL]
     lower = surely["laplacian_ever"] < surely["laplacian_never"]
     return Finding(
@@ -104,76 +104,76 @@ BESIDE = "does the Laplacian tell the points that lose their class better than c
 def aucs(frames: Frames, length: float, among: str) -> Frame:
     """How well each score finds the points that lose their class under noise of a length: a row for each network."""
     frame = frames["ranking"]
-    asked = (frame["outcome"] == noise_of(length)) & (frame["among"] == among)
-    wide = frame[asked].pivot_table(index="network", columns="score", values="auc", sort=False)
+    chosen = (frame["outcome"] == noise_of(length)) & (frame["among"] == among)
+    wide = frame[chosen].pivot_table(index="network", columns="score", values="auc", sort=False)
     return wide.reindex(columns=[*RANKING]).dropna(how="all")
 
 
 def ranked(frames: Frames, length: float, among: str) -> list[float]:
-    """The mean AUC over networks of the Laplacian, of its size alone, and of confidence; NaN where there is none."""
+    """Return the mean AUC over networks of the Laplacian, its size alone, and confidence; NaN for none."""
     means = aucs(frames, length, among).mean()
     return [float(means[name]) for name in ("laplacian", "laplacian size", "max_probability")]
 
 
-def better(own: float, other: float) -> str:
+def better(area: float, reference: float) -> str:
     """Which of two AUC is larger, to two digits."""
-    return "yes" if round(own, 2) > round(other, 2) else "no"
+    return "yes" if round(area, 2) > round(reference, 2) else "no"
 
 
 def beside_confidence(frames: Frames) -> Finding:
-    """The Laplacian as a ranking, beside what one pass gives."""
-    own, _, confidence = ranked(frames, RADII[-1], ALL)
+    """Judge the Laplacian as a ranking, beside what one pass gives."""
+    laplacian, _, confidence = ranked(frames, RADII[-1], ALL)
     return Finding(
         BESIDE,
         "",
-        f"{better(own, confidence)}: AUC {decimals(own, 2)}, confidence {decimals(confidence, 2)}",
+        f"{better(laplacian, confidence)}: AUC {decimals(laplacian, 2)}, confidence {decimals(confidence, 2)}",
         Agreement.UNSAID,
         on=f"all points, length {RADII[-1]:g}",
     )
 
 
 def lengths_among_confident(frames: Frames) -> list[float]:
-    """The lengths at which confident points of enough networks lose their class."""
+    """Return the lengths at which confident points of enough networks lose their class."""
     return [length for length in LONG if len(aucs(frames, length, SURELY)) >= NETWORKS]
 
 
 def among_confident(frames: Frames) -> list[Finding]:
-    """The same as the paper asks it: of points whose prediction is not uncertain (section 3.1.1)."""
-    found = []
+    """Judge the same as the paper asks it: of points whose prediction is not uncertain (section 3.1.1)."""
+    lines = []
     for length in lengths_among_confident(frames):
-        own, size, confidence = ranked(frames, length, SURELY)
-        found.append(Finding(
+        laplacian, size, confidence = ranked(frames, length, SURELY)
+        lines.append(Finding(
             BESIDE,
             "",
-            f"{better(own, confidence)}: AUC {decimals(own, 2)}, its size {decimals(size, 2)}, confidence "
+            f"{better(laplacian, confidence)}: AUC {decimals(laplacian, 2)}, its size {decimals(size, 2)}, confidence "
             f"{decimals(confidence, 2)}",
             Agreement.UNSAID,
             on=f"p of {CONFIDENT:g} or more, length {length:g}, networks: {len(aucs(frames, length, SURELY))}",
         ))  # fmt: skip
-    return found
+    return lines
 
 
 def on_enough(frame: Frame) -> tuple[Frame, bool]:
-    """The networks with enough corrupted images where there are several, or else all; and whether there are."""
+    """Return the networks with enough corrupted images where there are several, or else all; and whether there are."""
     enough = frame[frame["images"] >= IMAGES]
     return (enough, True) if enough["network"].nunique() >= NETWORKS else (frame, False)
 
 
 def images_of(frame: Frame, dataset: str) -> str:
-    """What a mean is over: the data set, how many images, how many networks."""
+    """Name the data set and the numbers of images and networks of a mean."""
     images, networks = int(frame["images"].min()), frame["network"].nunique()
     return f"{data_name(dataset)}, {images} images, networks: {networks}"
 
 
 def judged_on(dataset: str, enough: bool, holding: Frame) -> Agreement:
-    """The judgement of what the paper says of two data sets; on others, and of a few images, there is none."""
+    """Return the judgement of what the paper says of two data sets; on others, and of a few images, there is none."""
     if dataset.split("_")[0] not in PAPERS_DATA:
         return Agreement.UNSAID
     return judged_by_share(holding) if enough else Agreement.UNMEASURED
 
 
 def corrupted_larger(frame: Frame, dataset: str) -> Finding:
-    """The size of the Laplacian on corrupted images and on the same images clean."""
+    """Judge the size of the Laplacian on corrupted images and on the same images clean."""
     frame, enough = on_enough(frame)
     larger = frame["corrupted"] > frame["clean"]
     return Finding(
@@ -187,13 +187,13 @@ def corrupted_larger(frame: Frame, dataset: str) -> Finding:
 
 
 def grows(frame: Frame, dataset: str) -> Finding:
-    """Whether it grows with the severity."""
+    """Check that the size grows with the severity."""
     frame, enough = on_enough(frame)
-    least, strongest = (
-        frame[frame["severity"] == one].set_index(["network", "kind"])["corrupted"]
-        for one in (frame["severity"].min(), frame["severity"].max())
+    weakest, strongest = (
+        frame[frame["severity"] == severity].set_index(["network", "kind"])["corrupted"]
+        for severity in (frame["severity"].min(), frame["severity"].max())
     )
-    rises = strongest.reindex(least.index) > least
+    rises = strongest.reindex(weakest.index) > weakest
     return Finding(
         "the size of the Laplacian grows with the severity, for most kinds",
         "figure 8",
@@ -208,22 +208,22 @@ def models(frames: Frames) -> list[Finding]:
     if "models" not in frames:
         return []
     frame = frames["models"]
-    found = []
-    for group, own in frame[frame["way"].isin(ATTACKED)].groupby("group"):
-        surely = own["p"] < LEVEL
-        found.append(Finding(
+    lines = []
+    for group, rows in frame[frame["way"].isin(ATTACKED)].groupby("group"):
+        surely = rows["p"] < LEVEL
+        lines.append(Finding(
             "adversarial training makes the mean size of the Laplacian smaller",
             "figure 6",
-            f"on {int((own['ratio'] < 1).sum())} of {len(own)} networks, significantly on "
-            f"{int((surely & (own['ratio'] < 1)).sum())}",
-            judged_by_share(own["ratio"][surely] < 1),
+            f"on {int((rows['ratio'] < 1).sum())} of {len(rows)} networks, significantly on "
+            f"{int((surely & (rows['ratio'] < 1)).sum())}",
+            judged_by_share(rows["ratio"][surely] < 1),
             on=NAMED[str(group)],
         ))  # fmt: skip
-    return found
+    return lines
 
 
 def bound(frame: Frame) -> Finding:
-    """The bound on the mean size of the change."""
+    """Judge the bound on the mean size of the change."""
     loose = frame.groupby("radius")["loose"].median()
     return Finding(
         "is the mean size of the change at most the bound of equation 7, put right?",
@@ -247,8 +247,8 @@ def moments(frame: Frame) -> Finding:
 
 
 def cost(frame: Frame) -> Finding:
-    """What a Laplacian costs."""
-    passes = [decimals(float(own["passes"].mean()), 0) for _, own in frame.groupby("group")]
+    """Judge the cost of a Laplacian."""
+    passes = [decimals(float(rows["passes"].mean()), 0) for _, rows in frame.groupby("group")]
     return Finding(
         "does the Laplacian take the whole, expensive Hessian?",
         "section 5",

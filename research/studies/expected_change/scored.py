@@ -1,4 +1,4 @@
-"""What the library says of each point: the Laplacian, the moments of the change and their bound, and confidence."""
+"""The library's scores of each point: the Laplacian, the moments of the change, their bound, and confidence."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PROBES = 32
 """Random directions of the Laplacian's second term, the library's default."""
 
 CONFIDENCE = 0.99
-"""Of the library's intervals."""
+"""Confidence of the library's intervals."""
 
 BENT = "bends"
-"""What the detail of a Laplacian says where the network is not piecewise linear."""
+"""Detail of a Laplacian where the network is not piecewise linear."""
 
 
 def score_all(network: nn.Module, x: Tensor, scores: Sequence[Score], seed: int) -> Any:
-    """The library's table of these scores; points that fail have no number."""
+    """Return the library's table of these scores; points that fail have no number."""
     classifier = brittle.Classifier(network, bounds=(0, 1))
     return brittle.score(classifier, x, scores, seed=seed, confidence=CONFIDENCE, most_failures=None)
 
@@ -54,7 +54,7 @@ def laplacians(table: Any, score: Laplacian) -> pd.DataFrame:
 
 
 def score_points(network: nn.Module, x: Tensor, seed: int) -> pd.DataFrame:
-    """The scores that know of no noise, a row a point."""
+    """Return the scores that know of no noise, a row a point."""
     laplacian = Laplacian(probes=PROBES)
     plain = {
         "max_probability": MaxProbability(), "probability_margin": ProbabilityMargin(), "logit_margin": LogitMargin(),
@@ -66,7 +66,7 @@ def score_points(network: nn.Module, x: Tensor, seed: int) -> pd.DataFrame:
 
 
 def score_changes(network: nn.Module, x: Tensor, radii: Sequence[float], draws: int, seed: int) -> pd.DataFrame:
-    """What the library says of the change on the sphere of each radius, a row a point and radius.
+    """Return the library's scores of the change on the sphere of each radius, a row per point and radius.
 
     `mean`, `variance`, `absolute`: sampled. `tangent_variance`, `tangent_absolute`: from the gradient alone. `bound`:
     at least `absolute` for the second-order model, Yang et al., equation 7, corrected; `bound_high`: the upper end of

@@ -32,37 +32,44 @@ RANKING = ("laplacian", "laplacian size", "max_probability", "probability_margin
 Array = NDArray[np.float64]
 
 
-def summarise(kept: Mapping[str, Tables], seed: int) -> Tables:
+def summarise(tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
     """`networks`, `changes`, `flips`, `ranking`, `corrupted`, `models`: of each network; `size`: how much was done."""
     del seed  # nothing is drawn here
     networks, changes, flips, ranking, corrupted, sizes = [], [], [], [], [], {}
-    for name in names_of(kept):
-        frames = {step: frames_of(kept[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")}
+    for name in names_of(tables_by_step):
+        frames = {
+            step: frames_of(tables_by_step[f"{name}/{step}"]) for step in ("points", "counted", "library", "corrupted")
+        }
         about = frames["points"]["network"].iloc[0].to_dict()
         points, truth = frames["points"]["points"], frames["counted"]["changes"]
         lost = frames["corrupted"]["lost"]
-        own = {key: about[key] for key in ("network", "dataset")} | {"group": group_of(points)}
-        networks.append(about | own | of_points(points))
+        keys = {key: about[key] for key in ("network", "dataset")} | {"group": group_of(points)}
+        networks.append(about | keys | of_points(points))
         for radius in RADII:
-            there = truth[truth["radius"] == radius].reset_index(drop=True)
-            said = frames["library"]["changes"].query("radius == @radius").reset_index(drop=True)
-            changes.append(own | {"radius": radius} | of_changes(points, there, said, radius, int(about["inputs"])))
-            flips.append(own | {"radius": radius} | of_flips(points, there["flips"].to_numpy()))
+            at_radius = truth[truth["radius"] == radius].reset_index(drop=True)
+            library = frames["library"]["changes"].query("radius == @radius").reset_index(drop=True)
+            changes.append(
+                keys | {"radius": radius} | of_changes(points, at_radius, library, radius, int(about["inputs"]))
+            )
+            flips.append(keys | {"radius": radius} | of_flips(points, at_radius["flips"].to_numpy()))
         weak = {"corruption": lost.groupby("point")["lost"].mean().to_numpy(dtype=np.float64)}
-        weak |= {noise_of(one): truth[truth["radius"] == one]["flips"].to_numpy() for one in PAPERS}
-        ranking += [own | row for row in of_ranking(points, weak, ALL)]
-        sure = frames_of(kept[f"{name}/confident"])
+        weak |= {noise_of(length): truth[truth["radius"] == length]["flips"].to_numpy() for length in PAPERS}
+        ranking += [keys | row for row in of_ranking(points, weak, ALL)]
+        sure = frames_of(tables_by_step[f"{name}/confident"])
         if sure:
             lengths = sure["flips"].groupby("length", sort=False)["flips"]
             weak = {noise_of(length): flips.to_numpy() for length, flips in lengths}
-            ranking += [own | row for row in of_ranking(sure["points"], weak, SURELY)]
-        corrupted += [own | row for row in of_corrupted(points, lost, frames["corrupted"]["copies"])]
+            ranking += [keys | row for row in of_ranking(sure["points"], weak, SURELY)]
+        corrupted += [keys | row for row in of_corrupted(points, lost, frames["corrupted"]["copies"])]
         sizes[name] = (points["laplacian"].abs().to_numpy(), truth[truth["radius"] == 1.0]["absolute"].to_numpy())
-    found = {
+    rows_by_table = {
         "networks": networks, "changes": changes, "flips": flips, "ranking": ranking, "corrupted": corrupted,
         "models": of_models(pd.DataFrame(networks), sizes),
     }  # fmt: skip
-    return {**{name: as_table(pd.DataFrame(rows)) for name, rows in found.items() if rows}, **kept["size"]}
+    return {
+        **{name: as_table(pd.DataFrame(rows)) for name, rows in rows_by_table.items() if rows},
+        **tables_by_step["size"],
+    }
 
 
 def group_of(points: Frame) -> str:
@@ -71,47 +78,49 @@ def group_of(points: Frame) -> str:
 
 
 def of_points(points: Frame) -> dict[str, float]:
-    """The Laplacian over points: by right and wrong predictions, its sign, its size, and beside confidence."""
-    laplacian, right = points["laplacian"].to_numpy(), points["right"].to_numpy()
-    known = np.isfinite(laplacian)
-    wrong = known & ~right
+    """Return the Laplacian over points: by right and wrong predictions, its sign, its size, and beside confidence."""
+    laplacian, correct = points["laplacian"].to_numpy(), points["right"].to_numpy()
+    finite = np.isfinite(laplacian)
+    wrong = finite & ~correct
     return {
         "points": len(points),
-        "known": int(known.sum()),
-        "right": float(right.mean()),
+        "known": int(finite.sum()),
+        "right": float(correct.mean()),
         "kink": float(points["kink"].mean()),
         "bent": float(points["bends"].mean()),
         "passes": float(points["passes"].mean()),
-        "negative": float((laplacian[known] < 0).mean()),
-        "laplacian_right": float(laplacian[known & right].mean()) if (known & right).any() else np.nan,
+        "negative": float((laplacian[finite] < 0).mean()),
+        "laplacian_right": float(laplacian[finite & correct].mean()) if (finite & correct).any() else np.nan,
         "laplacian_wrong": float(laplacian[wrong].mean()) if wrong.sum() >= FEWEST else np.nan,
-        "size": float(np.abs(laplacian[known]).mean()),
-        "median_size": float(np.median(np.abs(laplacian[known]))),
+        "size": float(np.abs(laplacian[finite]).mean()),
+        "median_size": float(np.median(np.abs(laplacian[finite]))),
         "size_entropy": spearman(np.abs(laplacian), points["entropy"].to_numpy()),
         "laplacian_confidence": spearman(laplacian, points["max_probability"].to_numpy()),
     }
 
 
-def relative_error(found: Array, truth: Array, truth_se: Array, found_se: Array | float = 0.0) -> tuple[float, float]:
-    """The root of the mean square of `found - truth`, as a share of that of the truth; and what can be told of it.
+def relative_error(
+    estimate: Array, truth: Array, truth_se: Array, estimate_se: Array | float = 0.0
+) -> tuple[float, float]:
+    """Return the root mean square of `estimate - truth` as a share of that of the truth, and its resolution.
 
-    The mean of `(found - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `found_se^2`, where
-    the draws behind `found` are not what is asked about), which are taken out. The root of these alone is the second:
-    an error below it is not told from none.
+    The mean of `(estimate - truth)^2` is that of the squared error plus that of `truth_se^2` (and of `estimate_se^2`,
+    where the draws behind `estimate` are not the question), which are subtracted. The resolution is the root of these
+    alone: a smaller error cannot be distinguished from none.
     """
-    there = np.isfinite(found)
-    if not there.any():
+    finite = np.isfinite(estimate)
+    if not finite.any():
         return np.nan, np.nan
-    spread = (truth_se[there] ** 2 + (np.zeros_like(found) + found_se)[there] ** 2).mean()
-    square = ((found - truth)[there] ** 2).mean() - spread
-    whole = (truth[there] ** 2 - truth_se[there] ** 2).mean()
-    if not whole > 0:
+    spread = (truth_se[finite] ** 2 + (np.zeros_like(estimate) + estimate_se)[finite] ** 2).mean()
+    square = ((estimate - truth)[finite] ** 2).mean() - spread
+    truth_square = (truth[finite] ** 2 - truth_se[finite] ** 2).mean()
+    if not truth_square > 0:
         return np.nan, np.nan
-    return float(np.sqrt(max(square, 0.0) / whole)), float(np.sqrt(spread / whole))
+    return float(np.sqrt(max(square, 0.0) / truth_square)), float(np.sqrt(spread / truth_square))
 
 
-def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: int) -> dict[str, float]:
-    """The Laplacian's prediction `r^2 / (2 n) L`, the sampled moments and the bound, beside the truth at one radius.
+def of_changes(points: Frame, truth: Frame, library: Frame, radius: float, inputs: int) -> dict[str, float]:
+    """Compare the Laplacian's prediction `r^2 / (2 n) L`, sampled moments and bound with the truth at one radius.
 
     `sign` is the share of the points whose change is surely not 0 where the Laplacian has its sign; `ratio` the median
     there of true by predicted change. `violated` is the share of points where the mean size of the change is surely
@@ -123,13 +132,13 @@ def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: 
     surely = (np.abs(mean) > SURE * error) & np.isfinite(predicted)
     same = np.sign(predicted) == np.sign(mean)
     size, size_se = truth["absolute"].to_numpy(), truth["absolute_se"].to_numpy()
-    bound, high = said["bound"].to_numpy(), said["bound_high"].to_numpy()
+    bound, high = library["bound"].to_numpy(), library["bound_high"].to_numpy()
     bounded = np.isfinite(bound) & (size > 0)
-    off, told = relative_error(predicted, mean, error, factor * points["laplacian_se"].to_numpy())
+    off, resolution = relative_error(predicted, mean, error, factor * points["laplacian_se"].to_numpy())
     row = {
         "sigma": radius / np.sqrt(inputs),
         "error": off,
-        "told": told,
+        "told": resolution,
         "surely": int(surely.sum()),
         "sign": float(same[surely].mean()) if surely.sum() >= FEWEST else np.nan,
         "ratio": float(np.median(mean[surely] / predicted[surely])) if surely.sum() >= FEWEST else np.nan,
@@ -141,9 +150,9 @@ def of_changes(points: Frame, truth: Frame, said: Frame, radius: float, inputs: 
     }
     for name in ("mean", "variance", "absolute"):
         counted, counted_se = truth[name].to_numpy(), truth[f"{name}_se"].to_numpy()
-        row[f"sampled_{name}"] = max(relative_error(said[name].to_numpy(), counted, counted_se))
+        row[f"sampled_{name}"] = max(relative_error(library[name].to_numpy(), counted, counted_se))
         if name != "mean":
-            row[f"tangent_{name}"] = max(relative_error(said[f"tangent_{name}"].to_numpy(), counted, counted_se))
+            row[f"tangent_{name}"] = max(relative_error(library[f"tangent_{name}"].to_numpy(), counted, counted_se))
     return row
 
 
@@ -172,7 +181,7 @@ def of_flips(points: Frame, flips: Array) -> dict[str, float]:
 
 
 def noise_of(length: float) -> str:
-    """The outcome of losing the class under noise of a length."""
+    """Return the outcome of losing the class under noise of a length."""
     return f"noise of length {length:g}"
 
 
@@ -196,15 +205,15 @@ def of_corrupted(points: Frame, lost: Frame, copies: Frame) -> list[dict[str, An
     """Mean size of the Laplacian on corrupted copies and on the same images clean, and the share of lost classes."""
     gone = lost.groupby(["kind", "severity"], sort=False)["lost"].mean()
     rows = []
-    for (kind, severity), there in copies.groupby(["kind", "severity"], sort=False):
-        after = there["laplacian"].abs().to_numpy()
-        before = points["laplacian"].abs().to_numpy()[there["point"].to_numpy()]
-        known = np.isfinite(after) & np.isfinite(before)
-        if known.any():
+    for (kind, severity), group in copies.groupby(["kind", "severity"], sort=False):
+        after = group["laplacian"].abs().to_numpy()
+        before = points["laplacian"].abs().to_numpy()[group["point"].to_numpy()]
+        finite = np.isfinite(after) & np.isfinite(before)
+        if finite.any():
             rows.append({
                 "kind": kind, "severity": severity, "lost": float(gone[kind, severity]),
-                "clean": float(before[known].mean()), "corrupted": float(after[known].mean()),
-                "larger": float((after > before)[known].mean()), "images": len(there),
+                "clean": float(before[finite].mean()), "corrupted": float(after[finite].mean()),
+                "larger": float((after > before)[finite].mean()), "images": len(group),
             })  # fmt: skip
     return rows
 
@@ -216,23 +225,23 @@ def of_models(networks: Frame, sizes: Mapping[str, tuple[Array, Array]]) -> list
     ratio of the counted mean size of the change at radius 1.
     """
     rows = []
-    for one in networks[(networks["way"] != "") & (networks["way"] != "plain")].itertuples():
+    for model in networks[(networks["way"] != "") & (networks["way"] != "plain")].itertuples():
         plain = networks[
             (networks["way"] == "plain")
-            & (networks["dataset"] == one.dataset)
-            & (networks["architecture"] == one.architecture)
+            & (networks["dataset"] == model.dataset)
+            & (networks["architecture"] == model.architecture)
         ]
         if len(plain):
-            other = plain.iloc[0]
-            (own, changed), (before, changed_before) = sizes[one.network], sizes[other["network"]]
-            known = np.isfinite(own) & np.isfinite(before)
-            welch: Any = stats.ttest_ind(own[known], before[known], equal_var=False)
+            baseline = plain.iloc[0]
+            (size, changed), (before, changed_before) = sizes[model.network], sizes[baseline["network"]]
+            finite = np.isfinite(size) & np.isfinite(before)
+            welch: Any = stats.ttest_ind(size[finite], before[finite], equal_var=False)
             rows.append({
-                "network": one.network, "dataset": one.dataset, "architecture": one.architecture, "way": one.way,
-                "group": one.group, "plain": other["network"], "accuracy": one.accuracy,
-                "plain_accuracy": other["accuracy"], "norm": one.norm, "plain_norm": other["norm"],
-                "size": float(own[known].mean()),
-                "plain_size": float(before[known].mean()), "ratio": float(own[known].mean() / before[known].mean()),
+                "network": model.network, "dataset": model.dataset, "architecture": model.architecture,
+                "way": model.way, "group": model.group, "plain": baseline["network"], "accuracy": model.accuracy,
+                "plain_accuracy": baseline["accuracy"], "norm": model.norm, "plain_norm": baseline["norm"],
+                "size": float(size[finite].mean()),
+                "plain_size": float(before[finite].mean()), "ratio": float(size[finite].mean() / before[finite].mean()),
                 "p": float(welch.pvalue), "change": float(changed.mean() / changed_before.mean()),
             })  # fmt: skip
     return rows

@@ -1,1 +1,1 @@
-"""Whether the logit margin follows the distance to the nearest other prediction, and what that is good for."""
+"""The logit margin as a proxy of the distance to the nearest other prediction, and its uses."""

@@ -14,14 +14,14 @@ REACH = 2.5
 
 def margins_of(logits: Tensor, classes: Tensor) -> Tensor:
     """`z_c - max_{j != c} z_j`, `[B]`: positive where `c` is predicted."""
-    own = logits.gather(1, classes[:, None])
-    return (own - logits.scatter(1, classes[:, None], -torch.inf).amax(1, keepdim=True))[:, 0]
+    logit = logits.gather(1, classes[:, None])
+    return (logit - logits.scatter(1, classes[:, None], -torch.inf).amax(1, keepdim=True))[:, 0]
 
 
 def withstands(
     network: nn.Module, x: Tensor, classes: Tensor, radius: Tensor, norm: str, steps: int, starts: int, seed: int
 ) -> Tensor:
-    r"""Whether no input within `radius` of each point, inside [0, 1], was found that is not of its class, `[B]`.
+    r"""Return whether no input of another class was found within `radius` of each point and [0, 1], `[B]`.
 
     $$x_{k+1} = P\bigl(x_k - s\, u(\nabla m_c(x_k))\bigr), \qquad m_c = z_c - \max_{j \ne c} z_j,$$
 
@@ -34,16 +34,16 @@ def withstands(
         open_ = safe.nonzero()[:, 0]
         noise = 2 * torch.rand(x.shape, generator=generator) - 1  # of all points, so that none depends on the others
         away = radius.view(-1, *[1] * (x.dim() - 1)).to(x.dtype)
-        own = x.clone() if start == 0 else _project(x + away * noise, x, away, norm)
+        candidates = x.clone() if start == 0 else _project(x + away * noise, x, away, norm)
         for _ in range(steps):
             if not len(open_):
                 break
-            here = own[open_].requires_grad_()
+            here = candidates[open_].requires_grad_()
             (slope,) = torch.autograd.grad(margins_of(network(here), classes[open_]).sum(), here)
             step = REACH / steps * away[open_] * _unit(slope, norm)
-            own[open_] = _project(here.detach() - step, x[open_], away[open_], norm)
+            candidates[open_] = _project(here.detach() - step, x[open_], away[open_], norm)
             with torch.no_grad():
-                held = margins_of(network(own[open_]), classes[open_]) > 0
+                held = margins_of(network(candidates[open_]), classes[open_]) > 0
             safe[open_[~held]] = False
             open_ = open_[held]
     return safe
@@ -57,8 +57,8 @@ def _length(change: Tensor) -> Tensor:
     return change.flatten(1).norm(dim=1).view(-1, *[1] * (change.dim() - 1))
 
 
-def _project(found: Tensor, x: Tensor, radius: Tensor, norm: str) -> Tensor:
-    change = found - x
+def _project(moved: Tensor, x: Tensor, radius: Tensor, norm: str) -> Tensor:
+    change = moved - x
     if norm == "linf":
         change = change.maximum(-radius).minimum(radius)
     else:

@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 
 
 def affine_weight(network: nn.Module, x: Tensor) -> Array | None:
-    """The weight `W`, `[C, d]`, where `z(x) - z(0) = W x` at all of `x`; None where the network is not affine."""
-    jacobian = torch.autograd.functional.jacobian(lambda one: network(one[None])[0], x[0])
+    """Return the weight `W`, `[C, d]`, if `z(x) - z(0) = W x` at all of `x`; None for a network that is not affine."""
+    jacobian = torch.autograd.functional.jacobian(lambda row: network(row[None])[0], x[0])
     assert isinstance(jacobian, Tensor)
     weight = jacobian.flatten(1).double()
     with torch.no_grad():
@@ -36,21 +36,21 @@ def exact_margins(weight: Array, logits: Array, x: Array, norm: str) -> Array:
     `clip(r sign(a))` in Linf and `clip(s a)` in L2, `a = w_j - w_t`; the gain grows with `r` and `s`, so that bisection
     finds the smallest that suffices.
     """
-    found = np.full(len(x), np.inf)
+    margins = np.full(len(x), np.inf)
     for row, (point, scores) in enumerate(zip(x, logits, strict=True)):
-        own = int(scores.argmax())
-        for other in range(len(scores)):
-            if other != own:
-                gap = float(scores[own] - scores[other])
-                found[row] = min(found[row], _shortest(weight[other] - weight[own], gap, point, norm))
-    return found
+        predicted = int(scores.argmax())
+        for rival in range(len(scores)):
+            if rival != predicted:
+                gap = float(scores[predicted] - scores[rival])
+                margins[row] = min(margins[row], _shortest(weight[rival] - weight[predicted], gap, point, norm))
+    return margins
 
 
 def _shortest(slope: Array, gap: float, point: Array, norm: str) -> float:
-    way = np.sign(slope) if norm == "linf" else slope
+    direction = np.sign(slope) if norm == "linf" else slope
 
     def change(size: float) -> Array:
-        return np.clip(size * way, -point, 1 - point)
+        return np.clip(size * direction, -point, 1 - point)
 
     low, high = 0.0, 1.0 if norm == "linf" else FAR / max(float(np.abs(slope).max()), 1e-30)
     if change(high) @ slope < gap:
@@ -63,9 +63,9 @@ def _shortest(slope: Array, gap: float, point: Array, norm: str) -> float:
 
 def unbounded_margins(weight: Array, logits: Array, norm: str) -> Array:
     """`min_j (z_t - z_j) / ||w_t - w_j||_q`, `q` the order of the dual norm: without bounds, `[B]`."""
-    own = logits.argmax(axis=1)
-    lengths = np.linalg.norm(weight[own][:, None] - weight[None], ord=1 if norm == "linf" else 2, axis=2)
-    gaps = logits[np.arange(len(own)), own][:, None] - logits
+    predicted = logits.argmax(axis=1)
+    lengths = np.linalg.norm(weight[predicted][:, None] - weight[None], ord=1 if norm == "linf" else 2, axis=2)
+    gaps = logits[np.arange(len(predicted)), predicted][:, None] - logits
     ratios = gaps / np.where(lengths > 0, lengths, np.inf)
-    ratios[np.arange(len(own)), own] = np.inf
+    ratios[np.arange(len(predicted)), predicted] = np.inf
     return ratios.min(axis=1)

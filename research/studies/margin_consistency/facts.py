@@ -1,4 +1,4 @@
-"""What is known of a network before it is measured: how it was trained, and the perturbation size to ask about."""
+"""Facts of a network before its measurement: its training, and the perturbation size of the questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NORMS = ("linf", "l2")
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a network.
+    """Facts of a network.
 
     Attributes:
         architecture: as its `meta.json` says; empty where it says nothing.
@@ -37,14 +37,14 @@ class Facts:
 
 
 def facts_of(network: Network) -> Facts:
-    """What `meta.json` says, and for the rest what is usual."""
+    """Read the facts in `meta.json`, with defaults for the others."""
     meta = network.meta()
-    way, own = str(meta.get("way") or PUBLISHED.get(network.name, "")), meta.get("epsilon")
-    known = TRAINED.get(network.dataset)
+    method, trained_epsilon = str(meta.get("way") or PUBLISHED.get(network.name, "")), meta.get("epsilon")
+    data = TRAINED.get(network.dataset)
     return Facts(
         architecture=str(meta.get("architecture") or ""),
-        way=way,
-        group=group_of(way),
-        linf=float(own or (known.epsilon if known else USUAL["linf"])),
+        way=method,
+        group=group_of(method),
+        linf=float(trained_epsilon or (data.epsilon if data else USUAL["linf"])),
         l2=EUCLIDEAN.get(network.dataset, USUAL["l2"]),
     )

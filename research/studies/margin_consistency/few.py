@@ -11,7 +11,7 @@ from brittle.analysis import estimate_robust_accuracy
 from studies.tables import Frame
 
 SHARES = (1 / 4, 1 / 2, 1)
-"""Of the points with margins: the sizes of the subsets; the last is all of them, once."""
+"""Sizes of the subsets as shares of the points with margins; the last is all of them, once."""
 
 RESAMPLES = 20
 """Random subsets of each size."""
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def from_few(points: Frame, everything: Frame, standard: NDArray[np.bool_], epsilon: float, seed: int) -> list[Row]:
-    """A row for each size of subset: the error of three answers, over random subsets of `points`.
+    """Return a row for each size of subset: the error of three answers, over random subsets of `points`.
 
     `points` have margins and are the first of `everything`. Parts of them are set against the robust accuracy by the
     margins of them all; all of them against `attacked`, the share of everything that is right and withstands the
@@ -34,11 +34,11 @@ def from_few(points: Frame, everything: Frame, standard: NDArray[np.bool_], epsi
     """
     margin = np.full(len(everything), np.nan)
     margin[: len(points)] = points["margin"].to_numpy()
-    score, right, robust = (everything[name].to_numpy() for name in ("logit_margin", "right", "robust"))
+    score, correct, robust = (everything[name].to_numpy() for name in ("logit_margin", "right", "robust"))
     large = (points["right"] & (points["margin"] > epsilon)).to_numpy()
     by_margins = float(large.mean())
     attacked = float(robust.mean())
-    own = {
+    facts = {
         "epsilon": epsilon, "all": len(everything), "attacked": attacked,
         "tried": len(standard), "by_margins": float(large[: len(standard)].mean()) if len(standard) else np.nan,
         "by_attack": float(standard.mean()) if len(standard) else np.nan,
@@ -49,27 +49,27 @@ def from_few(points: Frame, everything: Frame, standard: NDArray[np.bool_], epsi
         generator = np.random.default_rng([seed, size])
         part = share < 1
         truth, among = (by_margins, len(points)) if part else (attacked, len(everything))
-        found = [
+        estimates = [
             estimate_robust_accuracy(
-                margin[:among], score[:among], right[:among], epsilon,
+                margin[:among], score[:among], correct[:among], epsilon,
                 generator.choice(len(points), size, replace=False), CONFIDENCE,
             )
             for _ in range(RESAMPLES if part else 1)
         ]  # fmt: skip
         answers = {
-            "estimate": np.array([one.estimate for one in found]),
-            "rectified": np.array([one.rectified for one in found]),
-            "counted": np.array([one.subset for one in found]),
+            "estimate": np.array([estimate.estimate for estimate in estimates]),
+            "rectified": np.array([estimate.rectified for estimate in estimates]),
+            "counted": np.array([estimate.subset for estimate in estimates]),
         }
         errors = {f"{name}_error": float(np.abs(value - truth).mean()) for name, value in answers.items()}
         rows.append(
-            own
+            facts
             | {"size": size, "share": share, "among": among, "truth": truth}
             | errors
             | {
                 "estimate": float(answers["estimate"].mean()),
                 "most": float(np.abs(answers["estimate"] - truth).max()),
-                "held": float(np.mean([one.low <= truth <= one.high for one in found])),
+                "held": float(np.mean([estimate.low <= truth <= estimate.high for estimate in estimates])),
             }
         )
     return rows

@@ -23,11 +23,11 @@ from brittle.scores import (
 )
 
 SCORES = ("logit_margin", "feature_margin", "probability_margin", "max_probability", "first_order_margin")
-"""What may stand in for the input margin: one pass each, the last one a pass backward for each class."""
+"""Proxies of the input margin: one pass each, the last one a pass backward for each class."""
 
 
 def margins(network: nn.Module, x: Tensor, y: Tensor, norm: str, effort: str, seed: int) -> pd.DataFrame:
-    """A row for each point: `margin`, infinite where nothing was found, `status`, the scores, and whether it is right.
+    """Return per point `margin`, infinite where nothing was found, `status`, the scores, and `right`.
 
     `feature_margin` and `feature_distance` are NaN where the network does not end in a linear layer.
     """
@@ -43,17 +43,17 @@ def margins(network: nn.Module, x: Tensor, y: Tensor, norm: str, effort: str, se
     if has_head(network, x):
         scores |= features
     table = brittle.score(classifier, x, [*scores.values()], seed=seed, most_failures=None)
-    found = pd.DataFrame({name: table[score].value.to_numpy(np.float64) for name, score in scores.items()})
+    columns = pd.DataFrame({name: table[score].value.to_numpy(np.float64) for name, score in scores.items()})
     for name in features:
-        found[name] = found.get(name, np.nan)
+        columns[name] = columns.get(name, np.nan)
     rows = table[scores["margin"]].rows
     with torch.no_grad():
-        right = (network(x).argmax(1) == y).numpy()
-    return found.assign(status=rows["status"].to_numpy(), passes=rows["passes"].to_numpy(), right=right)
+        correct = (network(x).argmax(1) == y).numpy()
+    return columns.assign(status=rows["status"].to_numpy(), passes=rows["passes"].to_numpy(), right=correct)
 
 
 def has_head(network: nn.Module, x: Tensor) -> bool:
-    """Whether the logits are what the last linear layer gives."""
+    """Return whether the logits are the output of the last linear layer."""
     try:
         brittle.Classifier(network, bounds=(0, 1)).observe(x[:1])
     except ModelError:
@@ -70,7 +70,7 @@ def head_distances(network: nn.Module, x: Tensor) -> pd.DataFrame:
 
 
 def scores_of_all(network: nn.Module, x: Tensor, y: Tensor, seed: int) -> pd.DataFrame:
-    """The logit margin of each point, and whether it is right."""
+    """Return the logit margin of each point, and whether it is right."""
     classifier, score = brittle.Classifier(network, bounds=(0, 1)), LogitMargin()
     values = brittle.score(classifier, x, [score], seed=seed, most_failures=None)[score].value.to_numpy(np.float64)
     with torch.no_grad():
@@ -84,10 +84,10 @@ def pseudo_margins(network: nn.Module, learned: Tensor, x: Tensor, norm: str, ef
     """
     classifier = brittle.Classifier(network, bounds=(0, 1))
     table = brittle.score(classifier, learned, [InputMargin(norm, effort=effort)], seed=seed, most_failures=None)
-    found = {}
+    columns = {}
     forms: dict[str, Form] = {"features": "paper", "features and head": "head"}
     for name, form in forms.items():
         taught = brittle.PseudoMargin.fit_run(table, classifier, learned, norm=norm, seed=seed, form=form)
         column = brittle.score(classifier, x, [taught.score], seed=seed, most_failures=None)[taught.score]
-        found[name] = column.value.to_numpy(np.float64)
-    return pd.DataFrame(found)
+        columns[name] = column.value.to_numpy(np.float64)
+    return pd.DataFrame(columns)

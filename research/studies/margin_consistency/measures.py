@@ -1,4 +1,4 @@
-"""What the study of margin consistency measures, how much of it, in which steps."""
+"""Measurements of the study of margin consistency, their size and their steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from studies.tables import as_table
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Size of the measurements.
 
     Attributes:
         linf: test points of a network with margins in Linf.
@@ -69,87 +69,87 @@ STARTS = 2
 
 def of_network(network: Network, setting: Setting) -> Steps:
     """Its margins, attacks at one size, a check."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
-    facts = asdict(one.facts)
+    measuring = OneNetwork(network, setting, SIZES[setting.size])
+    facts = asdict(measuring.facts)
     for norm in NORMS:
-        yield one.step(f"margins {norm}", partial(one.margins, norm), facts=facts)
-    yield one.step("attacked", one.attacked, facts=facts)
-    yield one.step("checked", one.checked)
-    yield one.step("fab", one.fab)
-    if one.facts.group == ADVERSARIAL:
-        yield one.step("standard", one.standard, facts=facts)
+        yield measuring.step(f"margins {norm}", partial(measuring.margins, norm), facts=facts)
+    yield measuring.step("attacked", measuring.attacked, facts=facts)
+    yield measuring.step("checked", measuring.checked)
+    yield measuring.step("fab", measuring.fab)
+    if measuring.facts.group == ADVERSARIAL:
+        yield measuring.step("standard", measuring.standard, facts=facts)
 
 
 class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
+    """Measurements of a network."""
 
     @property
     def facts(self) -> Facts:
-        """What is known of it."""
+        """Return the facts of the network."""
         return facts_of(self.network)
 
     def margins(self, norm: str) -> Tables:
         """Margins and scores of each point; in Linf what is known of the network and its head, too."""
         model, (x, y) = self.load(), self.points(self.size.points(norm))
-        found = {"points": as_table(margins(model, x, y, norm, self.size.effort, self.setting.seed))}
+        tables = {"points": as_table(margins(model, x, y, norm, self.size.effort, self.setting.seed))}
         if norm == NORMS[0]:
             about = {"network": self.network.name, "dataset": self.network.dataset, "effort": self.size.effort}
-            found["about"] = as_table(pd.DataFrame([about | asdict(self.facts)]))
-            found["head"] = as_table(head_distances(model, x))
-        return found
+            tables["about"] = as_table(pd.DataFrame([about | asdict(self.facts)]))
+            tables["head"] = as_table(head_distances(model, x))
+        return tables
 
     def attacked(self) -> Tables:
-        """Logit margins of many points, and which of them are right and withstand the descent in Linf."""
+        """Return logit margins of many points, and which are right and withstand the descent in Linf."""
         model, (x, y) = self.load(), self.points(self.size.attacked)
         radius = torch.full((len(x),), self.facts.linf)
         held = withstands(model, x, y, radius, "linf", self.size.steps, STARTS, self.setting.seed + 1)
         return {"all": as_table(scores_of_all(model, x, y, self.setting.seed).assign(robust=held.numpy()))}
 
     def standard(self) -> Tables:
-        """Which points are right and withstand AutoAttack's standard set in Linf."""
+        """Return which points are right and withstand AutoAttack's standard set in Linf."""
         count, steps, queries = self.size.standard
         x, y = self.points(count)
         held = stands(self.load(), x, y, self.facts.linf, steps, queries, self.setting.seed + 3)
         return {"standard": as_table(pd.DataFrame({"robust": held.numpy()}))}
 
     def checked(self) -> Tables:
-        """A few points by other means: is what was found there, is there something nearer, and the exact distance."""
+        """Check a few points by other means: the nearest inputs, a search for nearer ones, and the exact distance."""
         model, (x, _) = self.load(), self.points(self.size.checked)
         classifier = brittle.Classifier(model, bounds=(0, 1))
         weight, frames = affine_weight(model, x), []
         with torch.no_grad():
             logits = model(x)
-        own = logits.argmax(1)
+        predicted = logits.argmax(1)
         for norm in NORMS:
-            found = brittle.nearest(classifier, x, norm=norm, effort=self.size.effort)
+            nearest = brittle.nearest(classifier, x, norm=norm, effort=self.size.effort)
             with torch.no_grad():
-                other = model(found.points).argmax(1) != own
+                flipped = model(nearest.points).argmax(1) != predicted
             order = torch.inf if norm == "linf" else 2
-            length = torch.linalg.vector_norm((found.points - x).double().flatten(1), ord=order, dim=1)
-            there = other & ((length - found.distance).abs() <= 1e-5 * found.distance)
-            inside = (found.points >= 0).flatten(1).all(1) & (found.points <= 1).flatten(1).all(1)
-            radius = NEARER * torch.where(found.distance.isfinite(), found.distance, 0.0)
-            held = withstands(model, x, own, radius, norm, self.size.checking, STARTS, self.setting.seed + 2)
+            length = torch.linalg.vector_norm((nearest.points - x).double().flatten(1), ord=order, dim=1)
+            confirmed = flipped & ((length - nearest.distance).abs() <= 1e-5 * nearest.distance)
+            inside = (nearest.points >= 0).flatten(1).all(1) & (nearest.points <= 1).flatten(1).all(1)
+            radius = NEARER * torch.where(nearest.distance.isfinite(), nearest.distance, 0.0)
+            held = withstands(model, x, predicted, radius, norm, self.size.checking, STARTS, self.setting.seed + 2)
             exact = np.full(len(x), np.nan)
             if weight is not None:
                 flat = x.flatten(1).double().numpy()
                 exact = exact_margins(weight, logits.double().numpy(), flat, norm)
-            columns = {"margin": found.distance.numpy(), "there": (there & inside).numpy(), "held": held.numpy()}
+            columns = {"margin": nearest.distance.numpy(), "there": (confirmed & inside).numpy(), "held": held.numpy()}
             frames.append(pd.DataFrame({"norm": norm, **columns, "exact": exact}))
         return {"checked": as_table(pd.concat(frames))}
 
     def fab(self) -> Tables:
-        """The margins of the same points in Linf, and those that FAB finds."""
+        """Return the margins of the same points in Linf, and those that FAB finds."""
         model, (x, _) = self.load(), self.points(self.size.checked)
-        found = brittle.nearest(brittle.Classifier(model, bounds=(0, 1)), x, norm="linf", effort=self.size.effort)
+        nearest = brittle.nearest(brittle.Classifier(model, bounds=(0, 1)), x, norm="linf", effort=self.size.effort)
         with torch.no_grad():
-            own = model(x).argmax(1)
-        distance = fab_margins(model, x, own, self.size.standard[1])
-        return {"fab": as_table(pd.DataFrame({"margin": found.distance.numpy(), "fab": distance.numpy()}))}
+            predicted = model(x).argmax(1)
+        distance = fab_margins(model, x, predicted, self.size.standard[1])
+        return {"fab": as_table(pd.DataFrame({"margin": nearest.distance.numpy(), "fab": distance.numpy()}))}
 
     def pseudo(self) -> Tables:
         """Pseudo-margins of the points with margins in Linf, learned from points that nothing else looks at."""
         model, (x, _) = self.load(), self.points(self.size.linf)
         learned, _ = self.points(self.size.learning, self.size.attacked)
-        found = pseudo_margins(model, learned, x, NORMS[0], self.size.effort, self.setting.seed)
-        return {"pseudo": as_table(found.assign(learned=len(learned)))}
+        frame = pseudo_margins(model, learned, x, NORMS[0], self.size.effort, self.setting.seed)
+        return {"pseudo": as_table(frame.assign(learned=len(learned)))}

@@ -1,4 +1,4 @@
-"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
+"""Content of the study's page besides its verdicts, with all numbers of ours from the results."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ FILES = {
     "checked": "the check of the search by other means",
     "fab": "the margins beside those of FAB",
 }
-"""What each table holds."""
+"""Content of each table."""
 
 
 PAPER_GAP = 0.013
-"""How far robust accuracy by margins and by an attack differ in the paper, in the mean."""
+"""Mean difference of robust accuracy by margins and by an attack in the paper."""
 
 
 def linf_of(tables: Tables) -> Frame:
-    """The networks in Linf."""
+    """Return the networks in Linf."""
     return where(frame_of(tables, "networks"), norm=NORMS[0])
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
-    """The values of the template's names."""
+    """Return the values of the template's names."""
     linf = linf_of(tables)
     taus = linf.groupby("dataset")["tau"]
     return {
@@ -65,7 +65,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
         ),
         "uses": uses(tables),
         "differs": differs(linf, frame_of(tables, "few"), frame_of(tables, "pseudo")),
-        "files": {f"margin_consistency/{name}.csv": said for name, said in FILES.items() if name in tables}
+        "files": {f"margin_consistency/{name}.csv": caption for name, caption in FILES.items() if name in tables}
         | {
             "../images/studies/margin_consistency.svg": "input margin against logit margin, a panel for each network",
             "../images/studies/margin_consistency_epsilon.svg": "detection by epsilon",
@@ -77,12 +77,12 @@ def content(tables: Tables) -> Mapping[str, Any]:
 
 def reached(linf: Frame, dataset: str) -> str:
     """Adversarially trained networks of a data set that are strongly consistent."""
-    own = where(linf, group=ADVERSARIAL, dataset=dataset)
-    return f"{int(strong(own['tau_of_all']).sum()) if len(own) else 0} of {len(own)}"
+    networks = where(linf, group=ADVERSARIAL, dataset=dataset)
+    return f"{int(strong(networks['tau_of_all']).sum()) if len(networks) else 0} of {len(networks)}"
 
 
 def answer(linf: Frame) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     return (
         f"On {data_name('cifar10')} it does so as well as the paper says ({reached(linf, 'cifar10')} adversarially "
         f"trained networks), on MNIST, which the paper leaves out, on fewer ({reached(linf, 'mnist')}), and other ways "
@@ -91,7 +91,7 @@ def answer(linf: Frame) -> str:
 
 
 def uses(tables: Tables) -> Sequence[str]:
-    """What to take from it."""
+    """Return the advice from the results."""
     return (
         "Use the logit margin to rank points or to find the fragile ones when `brittle.analysis.margin_consistency` on "
         "some hundred points of your own network says that it may.",
@@ -105,13 +105,13 @@ def uses(tables: Tables) -> Sequence[str]:
     )
 
 
-def differs(linf: Frame, few: Frame, pseudo: Frame) -> str:
-    """What the paper has and what is here."""
+def differs(linf: Frame, few_margins: Frame, pseudo: Frame) -> str:
+    """Return the table of differences from the paper."""
     points = f"{int(linf['points'].max())} test points" if len(linf) else "-"
     compared = (
-        f"its standard set, written anew, on {int(few['tried'].max())} points; for Algorithm 1 a plain descent on "
-        f"{int(few['all'].max())}"
-        if len(few)
+        f"its standard set, written anew, on {int(few_margins['tried'].max())} points; for Algorithm 1 a plain descent "
+        f"on {int(few_margins['all'].max())}"
+        if len(few_margins)
         else "-"
     )
     learned = f"{int(pseudo['learned'].max()):,} test points" if len(pseudo) else "-"
@@ -139,28 +139,33 @@ def seeds(linf: Frame) -> str:
 
 
 def headlines(tables: Tables) -> list[Headline]:
-    """What the front page says."""
-    linf, few, pseudo = linf_of(tables), frame_of(tables, "few"), frame_of(tables, "pseudo")
-    rest = linf[linf["group"] != ADVERSARIAL]
+    """Return the headlines of the front page."""
+    linf, few_margins, pseudo = linf_of(tables), frame_of(tables, "few"), frame_of(tables, "pseudo")
+    otherwise = linf[linf["group"] != ADVERSARIAL]
     wide = where(wide_of(pseudo), group=ADVERSARIAL)
     features = "pseudo-margin, features"
     helps = len(wide) and float(wide[features].mean()) > float(wide["logit_margin"].mean())
-    attacked = where(few, group=ADVERSARIAL)
-    parts = {one: where(attacked, share=0.5, dataset=one) for one in ("cifar10", "mnist")}
+    attacked = where(few_margins, group=ADVERSARIAL)
+    parts = {dataset: where(attacked, share=0.5, dataset=dataset) for dataset in ("cifar10", "mnist")}
     worst = float(parts["mnist"]["estimate_error"].max()) if len(parts["mnist"]) else math.nan
     apart = dict.fromkeys(("cifar10", "mnist"), NOTHING)
-    for one in set(attacked["dataset"]):
-        apart[one] = percent(float(gaps_of(where(attacked, dataset=one)).mean()), 1)
-    ways = {f"{name}, adversarial": own["tau_of_all"] for name, own in by_dataset(linf)}
-    ways["trained in other ways"] = rest["tau_of_all"]
-    taus = {name: Row(own, f"{int(strong(own).sum())} of {len(own)}", STRONG) for name, own in ways.items()}
-    gaps = {name: gaps_of(own) for name, own in by_dataset(few)}
-    apart_by = {name: Row(own, percent(float(own.mean()), 1), PAPER_GAP) for name, own in gaps.items()}
+    for dataset in set(attacked["dataset"]):
+        apart[dataset] = percent(float(gaps_of(where(attacked, dataset=dataset)).mean()), 1)
+    tau_columns = {f"{name}, adversarial": networks["tau_of_all"] for name, networks in by_dataset(linf)}
+    tau_columns["trained in other ways"] = otherwise["tau_of_all"]
+    taus = {
+        name: Row(column, f"{int(strong(column).sum())} of {len(column)}", STRONG)
+        for name, column in tau_columns.items()
+    }
+    gaps = {name: gaps_of(networks) for name, networks in by_dataset(few_margins)}
+    apart_by = {
+        name: Row(differences, percent(float(differences.mean()), 1), PAPER_GAP) for name, differences in gaps.items()
+    }
     off = {
-        f"{words}, {data_name(one)}": Row(own[name], f"median {percent(float(own[name].median()), 1)}")
-        for one, own in parts.items()
+        f"{words}, {data_name(dataset)}": Row(rows[name], f"median {percent(float(rows[name].median()), 1)}")
+        for dataset, rows in parts.items()
         for name, words in (("estimate_error", "Algorithm 1"), ("counted_error", "counting"))
-        if len(own)
+        if len(rows)
     }
     learned = {name.replace("_", " "): Row(wide[name], mean(wide[name])) for name in (features, "logit_margin")}
     return [
@@ -168,7 +173,8 @@ def headlines(tables: Tables) -> list[Headline]:
             f"The logit margin orders points as the input margin does (Kendall's tau 0.68 or more) on "
             f"{reached(linf, 'cifar10')} adversarially trained networks on {data_name('cifar10')} and on "
             f"{reached(linf, 'mnist')} on MNIST, which the paper leaves out; "
-            f"{int(strong(rest['tau_of_all']).sum())} of {len(rest)} networks trained in other ways reach the same.",
+            f"{int(strong(otherwise['tau_of_all']).sum())} of {len(otherwise)} networks trained in other ways reach "
+            f"the same.",
             "margin_consistency_tau",
             Glance("tau of the logit margin", taus, f"dots: networks, ticks: {STRONG:g}, the paper's least"),
         ),

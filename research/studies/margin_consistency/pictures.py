@@ -20,7 +20,7 @@ NAMES = alt.Axis(labelLimit=180, labelFontSize=11)
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     networks = frame_of(tables, "networks")
     linf = ordered(networks[networks["norm"] == NORMS[0]])
     bins, epsilons, from_few = (frame_of(tables, name) for name in ("bins", "epsilons", "few"))
@@ -38,8 +38,10 @@ def pictures(tables: Tables) -> Mapping[str, str]:
 
 def margins(bins: Frame, linf: Frame) -> alt.FacetChart:
     """Mean input margin and its standard error against the logit margin, a panel a network (figure 2)."""
-    said = [f"{one.dataset}, {one.network}, tau {decimals(one.tau, 2)}" for one in named(linf).itertuples()]
-    titles = dict(zip(linf["network"], said, strict=True))
+    headings = [
+        f"{network.dataset}, {network.network}, tau {decimals(network.tau, 2)}" for network in named(linf).itertuples()
+    ]
+    titles = dict(zip(linf["network"], headings, strict=True))
     columns = named(bins.assign(
         panel=bins["network"].map(titles), low=bins["margin"] - bins["error"], high=bins["margin"] + bins["error"]
     ))[["panel", "dataset", "group", "logit_margin", "margin", "low", "high"]].astype(
@@ -47,13 +49,15 @@ def margins(bins: Frame, linf: Frame) -> alt.FacetChart:
     )  # fmt: skip
     x = alt.X("logit_margin:Q", title=None, axis=alt.Axis(tickCount=3))
     y = alt.Y("margin:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=3))
-    both = marked(columns)
-    lines = alt.Chart(columns).mark_line(strokeWidth=1).encode(x=x, y=y, color=both["color"])
-    points = alt.Chart(columns).mark_point().encode(x=x, y=y, **both)
-    bars = alt.Chart(columns).mark_rule().encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=both["color"])
+    encoding = marked(columns)
+    lines = alt.Chart(columns).mark_line(strokeWidth=1).encode(x=x, y=y, color=encoding["color"])
+    points = alt.Chart(columns).mark_point().encode(x=x, y=y, **encoding)
+    bars = (
+        alt.Chart(columns).mark_rule().encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=encoding["color"])
+    )
     layers = alt.layer(lines, points, bars, data=columns)
     header = {"labelExpr": "split(datum.label, ', ')", "labelFontWeight": 400, "labelLimit": 170}
-    drawn = panels(layers, "panel", said, 135, 80, columns=2, **header)
+    drawn = panels(layers, "panel", headings, 135, 80, columns=2, **header)
     title = ["input margin in Linf (upwards)", "by logit margin (to the right)"]
     return drawn.resolve_scale(x="independent", y="independent").properties(title=title)
 
@@ -74,14 +78,14 @@ def taus(linf: Frame) -> alt.FacetChart:
     bars = alt.Chart(columns).mark_rule().encode(
         x=alt.X("tau_low:Q", scale=scale, title="tau"), x2="tau_high:Q", y=y, color=by_data(columns)
     )  # fmt: skip
-    both = alt.layer(dashed(alt.Chart(columns), x="strong:Q"), bars, points, data=columns)
-    return panels(both, "dataset", None, 180, alt.Step(17)).resolve_scale(y="independent")
+    layers = alt.layer(dashed(alt.Chart(columns), x="strong:Q"), bars, points, data=columns)
+    return panels(layers, "dataset", None, 180, alt.Step(17)).resolve_scale(y="independent")
 
 
 def by_epsilon(epsilons: Frame) -> alt.FacetChart:
     """AUROC against the share of points that are not robust, a line a network, a panel a group (figure 9)."""
-    asked = epsilons[epsilons["norm"] == NORMS[0]]
-    columns = named(asked.assign(line=asked["network"]))[["line", "dataset", "group", "level", "auroc"]].dropna()
+    linf = epsilons[epsilons["norm"] == NORMS[0]]
+    columns = named(linf.assign(line=linf["network"]))[["line", "dataset", "group", "level", "auroc"]].dropna()
     lines = alt.Chart(columns).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1).encode(
         x=alt.X("level:Q", axis=alt.Axis(format="%"), title="not robust at this epsilon"),
         y=alt.Y("auroc:Q", scale=alt.Scale(domain=(0.5, 1), clamp=True), title="AUROC of the logit margin"),
@@ -91,7 +95,7 @@ def by_epsilon(epsilons: Frame) -> alt.FacetChart:
 
 
 def few(frame: Frame) -> alt.TopLevelMixin:
-    """The robust accuracy from half of the margins against that from all (figure 5)."""
+    """Return the robust accuracy from half of the margins against that from all (figure 5)."""
     columns = named(frame[frame["share"] == 0.5])[["dataset", "group", "truth", "estimate"]]
     axis, scale = alt.Axis(format="%"), alt.Scale(domain=(0, 1))
     points = alt.Chart(columns).mark_point(filled=False, size=50).encode(

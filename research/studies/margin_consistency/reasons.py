@@ -1,4 +1,4 @@
-"""What the study found about robust accuracy from few points, heads and features, stand-ins, and the search."""
+"""Findings on robust accuracy from few points, heads and features, proxies, and the search."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAJORITY = 0.5
 """Share of the networks above which something holds on most of them."""
 
 
-def from_few(few: Frame) -> list[Finding]:
+def from_few(few_margins: Frame) -> list[Finding]:
     """Figures 5, 10 and 11."""
-    found = []
-    for name, own in by_dataset(few):
+    lines = []
+    for name, rows in by_dataset(few_margins):
         for share, words in ((0.5, "half"), (1.0, "all, against an attack")):
-            part = where(own, share=share)
+            part = where(rows, share=share)
             errors = part["estimate_error"].round(ROUNDED)
-            found.append(Finding(
+            lines.append(Finding(
                 "Algorithm 1 gives the robust accuracy from a few margins, mostly to 2 points",
                 "section 2.4, figures 5, 10, 11",
                 f"from {words}: median {percent(errors.median(), 1)}, worst {percent(errors.max(), 1)}; counting "
@@ -32,7 +32,7 @@ def from_few(few: Frame) -> list[Finding]:
                 of_paper(name, judged([float((errors <= NEAR).mean()) > MAJORITY])),
                 on=name,
             ))  # fmt: skip
-    return found
+    return lines
 
 
 def nearer_than_counting(half: Frame) -> str:
@@ -40,20 +40,20 @@ def nearer_than_counting(half: Frame) -> str:
     return f"{int((half['estimate_error'] < half['counted_error']).sum()) if len(half) else 0} of {len(half)}"
 
 
-def gaps_of(own: Frame) -> Frame:
+def gaps_of(rows: Frame) -> Frame:
     """How far the two robust accuracies differ on networks attacked in training at the epsilon that is asked about."""
-    own = where(own, share=1.0)
-    own = own[~own["network"].isin(PUBLISHED)]
-    return (own["by_margins"] - own["by_attack"]).abs()
+    rows = where(rows, share=1.0)
+    rows = rows[~rows["network"].isin(PUBLISHED)]
+    return (rows["by_margins"] - rows["by_attack"]).abs()
 
 
-def sane(few: Frame) -> list[Finding]:
+def sane(few_margins: Frame) -> list[Finding]:
     """Figure 8."""
-    found = []
-    for name, own in by_dataset(few):
-        gaps = gaps_of(own)
+    lines = []
+    for name, rows in by_dataset(few_margins):
+        gaps = gaps_of(rows)
         worst, middle = float(gaps.max()), float(gaps.mean())
-        found.append(Finding(
+        lines.append(Finding(
             "margins above epsilon and AutoAttack at epsilon give one robust accuracy: on CIFAR-10 they differ by 1.3 "
             "points in the mean and 6.1 at most",
             "section 3.1, figure 8",
@@ -61,7 +61,7 @@ def sane(few: Frame) -> list[Finding]:
             of_paper(name, judged([worst <= GAP[0], middle <= GAP[1]])),
             on=name,
         ))  # fmt: skip
-    return found
+    return lines
 
 
 def equidistant(linf: Frame) -> Finding:
@@ -81,16 +81,16 @@ def isometric(linf: Frame) -> list[Finding]:
         Finding(
             "features keep distances up to a factor",
             "section 3.2, figure 6",
-            f"rank correlation {mean(own['moved'])} in the mean, {decimals(own['moved'].min(), 2)} at least",
-            of_paper(name, judged(numbers(own["moved"]) >= STRONG)),
+            f"rank correlation {mean(rows['moved'])} in the mean, {decimals(rows['moved'].min(), 2)} at least",
+            of_paper(name, judged(numbers(rows["moved"]) >= STRONG)),
             on=name,
         )
-        for name, own in by_dataset(linf)
+        for name, rows in by_dataset(linf)
     ]
 
 
 def wide_of(pseudo: Frame) -> Frame:
-    """The taus of each network, a column for each score."""
+    """Return the taus of each network, a column for each score."""
     if not len(pseudo):
         return pseudo
     return pseudo.pivot_table(index=["group", "network"], columns="score", values="tau", sort=False).reset_index()
@@ -101,7 +101,7 @@ def learned(pseudo: Frame) -> Finding:
     wide = wide_of(pseudo)
     weak = wide[wide["logit_margin"] < WEAK] if len(wide) else wide
     better = weak["pseudo-margin, features"] > weak["logit_margin"] if len(weak) else []
-    taus = [mean(weak[one]) if len(weak) else "-" for one in ("logit_margin", "pseudo-margin, features")]
+    taus = [mean(weak[score]) if len(weak) else "-" for score in ("logit_margin", "pseudo-margin, features")]
     return Finding(
         "where consistency is weak a pseudo-margin learned from the features does better: tau from 0.28 to 0.57 on one "
         "network",
@@ -112,9 +112,9 @@ def learned(pseudo: Frame) -> Finding:
 
 
 def learned_where_strong(pseudo: Frame) -> Finding:
-    """The same on adversarially trained networks, none of which is weak here."""
+    """Judge the same on adversarially trained networks, none of which is weak here."""
     wide = where(wide_of(pseudo), group=ADVERSARIAL)
-    taus = [mean(wide[one]) if len(wide) else "-" for one in ("logit_margin", "pseudo-margin, features")]
+    taus = [mean(wide[score]) if len(wide) else "-" for score in ("logit_margin", "pseudo-margin, features")]
     return Finding(
         "does it help on the least consistent adversarially trained networks, too?",
         "",
@@ -125,8 +125,11 @@ def learned_where_strong(pseudo: Frame) -> Finding:
 
 def other_scores(scores: Frame) -> Finding:
     """Other stand-ins."""
-    own = where(scores, norm=NORMS[0])
-    taus = [mean(where(own, score=one)["tau"] if len(own) else []) for one in ("first_order_margin", "logit_margin")]
+    in_linf = where(scores, norm=NORMS[0])
+    taus = [
+        mean(where(in_linf, score=score)["tau"] if len(in_linf) else [])
+        for score in ("first_order_margin", "logit_margin")
+    ]
     return Finding(
         "does another score of few passes follow the input margin better?",
         "",
@@ -136,8 +139,8 @@ def other_scores(scores: Frame) -> Finding:
 
 
 def beside_fab(fab: Frame) -> Finding:
-    """The attack that the paper takes its input margins from."""
-    total, nearer, further = (int(fab[one].sum()) if len(fab) else 0 for one in ("points", "nearer", "further"))
+    """Judge the attack that the paper takes its input margins from."""
+    total, nearer, further = (int(fab[column].sum()) if len(fab) else 0 for column in ("points", "nearer", "further"))
     return Finding(
         "are they nearer than FAB's, which the paper takes?",
         "",
@@ -150,10 +153,10 @@ def beside_fab(fab: Frame) -> Finding:
 def search(checked: Frame) -> Finding:
     """Our own search."""
     total = int(checked["points"].sum()) if len(checked) else 0
-    there, held = (int(checked[one].sum()) if total else 0 for one in ("there", "held"))
+    confirmed, held = (int(checked[column].sum()) if total else 0 for column in ("there", "held"))
     return Finding(
         "are the input margins that the library finds right?",
         "",
-        f"all but {total - there} of {total} are; a plain descent found something clearly nearer at {total - held}",
+        f"all but {total - confirmed} of {total} are; a plain descent found something clearly nearer at {total - held}",
         Agreement.UNSAID,
     )

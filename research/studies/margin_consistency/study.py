@@ -20,22 +20,22 @@ FEWEST = 50
 """Further test points below which no pseudo-margin is learned."""
 
 
-def after(setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
-    """Of the networks where the logit margin follows the input margin least, a pseudo-margin."""
+def after(setting: Setting, networks: Sequence[Network], tables_by_step: Mapping[str, Tables]) -> Iterable[Step]:
+    """Return steps for pseudo-margins on the networks with the smallest tau of the logit margin."""
     size, taus = SIZES[setting.size], {}
     for network in networks:
         further, _ = OneNetwork(network, setting, size).points(size.learning, size.attacked)
         if network.repeat or len(further) < min(FEWEST, size.learning):
             continue
-        found = kept[f"{network.name}/margins {NORMS[0]}"]
-        if len(found["head"]) and np.isfinite(tau := tau_of(found["points"].to_pandas())):
+        margins = tables_by_step[f"{network.name}/margins {NORMS[0]}"]
+        if len(margins["head"]) and np.isfinite(tau := tau_of(margins["points"].to_pandas())):
             taus[network] = tau  # without a head there is nothing to learn from
     ordered = sorted(taus, key=lambda network: taus[network])
     attacked = [network for network in ordered if facts_of(network).group == ADVERSARIAL]
-    rest = [network for network in ordered if network not in attacked]
-    for network in (*attacked[: size.weakest], *rest[: size.weakest]):
-        one = OneNetwork(network, setting, size)
-        yield one.step("pseudo", one.pseudo)
+    otherwise = [network for network in ordered if network not in attacked]
+    for network in (*attacked[: size.weakest], *otherwise[: size.weakest]):
+        measuring = OneNetwork(network, setting, size)
+        yield measuring.step("pseudo", measuring.pseudo)
 
 
 STUDY = Study(

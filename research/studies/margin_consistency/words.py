@@ -45,47 +45,47 @@ PAPERS_DATA = (data_name("cifar10"), data_name("cifar100"))
 
 
 def frame_of(tables: Tables, name: str) -> Frame:
-    """A table of the results; without rows where nothing of it was measured."""
+    """Return a table of the results; without rows where nothing of it was measured."""
     return tables[name].to_pandas() if name in tables else pd.DataFrame()
 
 
-def where(frame: Frame, **wanted: object) -> Frame:
-    """The rows with these values; a frame without rows as it is."""
-    for column, value in wanted.items():
+def where(frame: Frame, **values: object) -> Frame:
+    """Return the rows with these values; a frame without rows as it is."""
+    for column, value in values.items():
         frame = frame[frame[column] == value] if len(frame) else frame
     return frame
 
 
 def numbers(values: Iterable[float]) -> NDArray[np.float64]:
-    """Those that are finite."""
-    found = np.asarray([*values], dtype=np.float64)
-    return found[np.isfinite(found)]
+    """Return the finite values."""
+    array = np.asarray([*values], dtype=np.float64)
+    return array[np.isfinite(array)]
 
 
 def strong(taus: Any) -> NDArray[np.bool_]:
-    """Whether each reaches `STRONG`, rounded as that is."""
+    """Return whether each reaches `STRONG`, rounded like it."""
     return np.round(np.asarray(taus, dtype=np.float64), 2) >= STRONG
 
 
 def mean(values: Iterable[float]) -> str:
-    """The mean of what is finite."""
-    found = numbers(values)
-    return decimals(float(found.mean()), 2) if len(found) else NOTHING
+    """Return the mean of the finite values."""
+    finite = numbers(values)
+    return decimals(float(finite.mean()), 2) if len(finite) else NOTHING
 
 
 def of_paper(data: str, judgement: Agreement) -> Agreement:
-    """The judgement on data that the paper looks at, by their name on pages; on others it claims nothing."""
+    """Return the judgement on data that the paper looks at, by their name on pages; on others it claims nothing."""
     return judgement if data in PAPERS_DATA else Agreement.UNSAID
 
 
 def by_dataset(frame: Frame) -> Iterator[tuple[str, Frame]]:
-    """The adversarially trained networks of each data set with several, under its name."""
-    for dataset, own in where(frame, group=ADVERSARIAL).groupby("dataset") if len(frame) else ():
-        if own["network"].nunique() > 1:
-            yield data_name(dataset), own
+    """Return the adversarially trained networks of each data set with several, under its name."""
+    for dataset, rows in where(frame, group=ADVERSARIAL).groupby("dataset") if len(frame) else ():
+        if rows["network"].nunique() > 1:
+            yield data_name(dataset), rows
 
 
-def ranks(first: Frame, second: Frame) -> tuple[float, float, int]:
+def ranks(x: Frame, second: Frame) -> tuple[float, float, int]:
     """Spearman's correlation over networks, its probability by chance, and the networks."""
-    found, chance, count = spearman_and_chance(first, second)
-    return (found, chance, count) if count >= SEVERAL else (np.nan, np.nan, count)
+    correlation, chance, count = spearman_and_chance(x, second)
+    return (correlation, chance, count) if count >= SEVERAL else (np.nan, np.nan, count)

@@ -18,8 +18,8 @@ def flips_by_block(network: nn.Module, points: Tensor, sigma: float, blocks: int
     flips = torch.zeros(len(points), blocks, dtype=torch.int64)
     for row, point in enumerate(points):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + row)
-        own = network(point[None]).argmax(1)
+        predicted = network(point[None]).argmax(1)
         for block in range(blocks):
             noise = torch.randn(COPIES, *point.shape, generator=generator)
-            flips[row, block] = (network(point + sigma * noise).argmax(1) != own).sum()
+            flips[row, block] = (network(point + sigma * noise).argmax(1) != predicted).sum()
     return flips

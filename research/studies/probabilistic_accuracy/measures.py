@@ -1,4 +1,4 @@
-"""What the study of probabilistic robust accuracy measures, how much of it, in which steps."""
+"""Measurements of the study of probabilistic robust accuracy, their size and their steps."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ LEVELS = {"small": 0.01, "middle": 0.1}
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Size of the measurements.
 
     Attributes:
         points: test points of a network.
         blocks: repeats of the usual estimate; all their copies together are the truth.
         searching: noisy copies of a point by which a sigma is found.
-        most: noisy copies of a point that the library may count.
+        draws: largest number of noisy copies of a point that the library counts.
     """
 
     points: int
     blocks: int
     searching: int
-    most: int
+    draws: int
 
 
 SIZES = {"cpu": Size(30, 20, 10, 2000), "paper": Size(1000, 20, 20, 10_000), "tiny": Size(12, 4, 10, 400)}
@@ -49,18 +49,18 @@ SIZES = {"cpu": Size(30, 20, 10, 2000), "paper": Size(1000, 20, 20, 10_000), "ti
 
 def of_network(network: Network, setting: Setting) -> Steps:
     """Its noise levels; at each the usual estimate many times, and the library's."""
-    one = OneNetwork(network, setting, SIZES[setting.size])
-    levels = (yield one.step("levels", one.levels))["levels"].to_pandas()
+    measuring = OneNetwork(network, setting, SIZES[setting.size])
+    levels = (yield measuring.step("levels", measuring.levels))["levels"].to_pandas()
     for level, sigma in zip(levels["level"], levels["sigma"], strict=True):
-        yield one.step(f"counted {level}", partial(one.counted, sigma), sigma=sigma)
-        yield one.step(f"library {level}", partial(one.by_library, sigma), sigma=sigma, rhos=RHOS)
+        yield measuring.step(f"counted {level}", partial(measuring.counted, sigma), sigma=sigma)
+        yield measuring.step(f"library {level}", partial(measuring.by_library, sigma), sigma=sigma, rhos=RHOS)
 
 
 class OneNetwork(Measuring[Size]):
-    """What is measured of a network."""
+    """Measurements of a network."""
 
     def levels(self) -> Tables:
-        """The sigma of each level."""
+        """Return the sigma of each level."""
         model, (x, _) = self.load(), self.points(self.size.points)
         seed = self.setting.seed + 1  # other draws than those that are counted
         sigmas = [sigma_of(model, x, share, self.size.searching, seed) for share in LEVELS.values()]
@@ -72,25 +72,25 @@ class OneNetwork(Measuring[Size]):
         model, (x, y) = self.load(), self.points(self.size.points)
         flips = flips_by_block(model, x, sigma, self.size.blocks, self.setting.seed + 2)
         with torch.no_grad():
-            right = model(x).argmax(1) == y
+            correct = model(x).argmax(1) == y
         return {
-            "right": pa.table({"right": right.numpy()}),
+            "right": pa.table({"right": correct.numpy()}),
             "flips": as_table(pd.DataFrame(flips.numpy(), columns=[f"{block}" for block in range(self.size.blocks)])),
         }
 
     def by_library(self, sigma: float) -> Tables:
-        """The library's answer for each `rho`, counted until each point is decided."""
+        """Return the library's answer for each `rho`, counted until each point is decided."""
         (x, y), rows = self.points(self.size.points), []
         for rho in RHOS:
             classifier = brittle.Classifier(self.load(), bounds=(0, 1))
             run = brittle.score(
-                classifier, (x, y), [MonteCarlo(sigma, draws=self.size.most, limit=rho)], seed=self.setting.seed,
+                classifier, (x, y), [MonteCarlo(sigma, draws=self.size.draws, limit=rho)], seed=self.setting.seed,
                 most_failures=None,
             )  # fmt: skip
-            found = probabilistic_accuracy(run, rho)
-            passes = float(np.mean(found.column.rows["passes"].to_numpy()))
+            answer = probabilistic_accuracy(run, rho)
+            passes = float(np.mean(answer.column.rows["passes"].to_numpy()))
             rows.append({
-                "rho": rho, "lower": found.lower, "upper": found.upper, "low": found.low, "high": found.high,
-                "undecided": found.undecided, "passes": passes,
+                "rho": rho, "lower": answer.lower, "upper": answer.upper, "low": answer.low, "high": answer.high,
+                "undecided": answer.undecided, "passes": passes,
             })  # fmt: skip
         return {"accuracy": as_table(pd.DataFrame(rows))}

@@ -1,4 +1,4 @@
-"""What the page of the study says beside its verdicts, all numbers of ours from the results."""
+"""Content of the study's page besides its verdicts, with all numbers of ours from the results."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from studies.study import Headline, Tables
 
 
 def content(tables: Tables) -> Mapping[str, Any]:
-    """The values of the template's names."""
+    """Return the values of the template's names."""
     frame = results(tables)
-    first = frame.iloc[0]
-    repeats = int(first["draws"]) // COPIES
+    example = frame.iloc[0]
+    repeats = int(example["draws"]) // COPIES
     return {
         "question": (
             "Probabilistic robust accuracy is the share of points that are predicted right and keep that under noise "
@@ -28,7 +28,10 @@ def content(tables: Tables) -> Mapping[str, Any]:
         "figure": "probabilistic_accuracy",
         "seen": (
             "Dots beside a diagonal on which no flip is the truth, a panel for each `rho`. Below it lie "
-            + ", ".join(f"{(missed(own) > 0).sum()} of {len(own)} ({rho:g})" for rho, own in frame.groupby("rho"))
+            + ", ".join(
+                f"{(missed(rows_of_rho) > 0).sum()} of {len(rows_of_rho)} ({rho:g})"
+                for rho, rows_of_rho in frame.groupby("rho")
+            )
         ),
         "caption": (
             "A dot for each network and level of noise: the share without a flip against the truth, a panel for each "
@@ -52,7 +55,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
             [
                 ("data", "CIFAR-10 and others", in_words(map(data_name, frame["dataset"]))),
                 ("networks", "ResNet-18 among them, many ways of training", f"{frame['network'].nunique()} small ones"),
-                ("points", NOTHING, f"{int(first['points'])}"),
+                ("points", NOTHING, f"{int(example['points'])}"),
                 ("copies", f"{COPIES}, once", f"{COPIES}, {repeats} times; the truth is the count over all of them"),
                 ("noise", NOTHING, "normal, of a size chosen for each network"),
                 ("seeds", NOTHING, "one training seed for each network"),
@@ -63,7 +66,7 @@ def content(tables: Tables) -> Mapping[str, Any]:
 
 
 def answer(tables: Tables) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     frame = results(tables)
     return (
         f"As an accuracy nearly, for `rho` of {STRICT:g} alone (at most {worst(tables)} of the points off); it is too "
@@ -72,16 +75,16 @@ def answer(tables: Tables) -> str:
 
 
 def worst(tables: Tables) -> str:
-    """The largest miss of the usual estimate for the probability that it is meant for."""
+    """Return the largest miss of the usual estimate for the probability that it is meant for."""
     return percent(float(missed(strict_of(results(tables))).abs().max()), 1)
 
 
 def headlines(tables: Tables) -> list[Headline]:
-    """What the front page says."""
+    """Return the headlines of the front page."""
     frame = results(tables)
     rows = {}
-    for rho, own in frame.groupby("rho"):
-        miss = missed(own)
+    for rho, rows_of_rho in frame.groupby("rho"):
+        miss = missed(rows_of_rho)
         text = f"at most {worst(tables)}" if rho == STRICT else f"mean {percent(float(miss.mean()))}"
         rows[f"rho {rho:g}"] = Row(miss, text)
     return [

@@ -14,7 +14,7 @@ from studies.tables import Frame
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """SVG by name."""
+    """Return the pictures as SVG by name."""
     return {"probabilistic_accuracy": svg(drawing(results(tables)))}
 
 

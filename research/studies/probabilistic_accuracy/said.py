@@ -1,4 +1,4 @@
-"""What the study found, a line for each thing."""
+"""Findings of the study, a line each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ STRICT = 0.99
 
 
 def results(tables: Tables) -> Frame:
-    """A row for each network, level and `rho`."""
+    """Return a row for each network, level and `rho`."""
     return tables["accuracy"].to_pandas()
 
 
 def findings(tables: Tables) -> list[Finding]:
-    """Every finding, from the results."""
+    """Return every finding, from the results."""
     frame = results(tables)
     return [
-        *(usual(own, data_name(dataset)) for dataset, own in frame.groupby("dataset")), same_for_all(frame),
-        *(false_holding(own, level) for level, own in strict_of(frame).groupby("level", sort=False)), repeats(frame),
+        *(usual(rows, data_name(dataset)) for dataset, rows in frame.groupby("dataset")), same_for_all(frame),
+        *(false_holding(rows, level) for level, rows in strict_of(frame).groupby("level", sort=False)), repeats(frame),
         library(frame), cost(frame),
     ]  # fmt: skip
 
@@ -38,12 +38,12 @@ def missed(frame: Frame) -> Frame:
 
 
 def strict_of(frame: Frame) -> Frame:
-    """The rows for the probability that the usual estimate is meant for."""
+    """Return the rows for the probability that the usual estimate is meant for."""
     return frame[frame["rho"] == STRICT]
 
 
 def usual(frame: Frame, on: str) -> Finding:
-    """The usual estimate for the probability that it is meant for."""
+    """Judge the usual estimate for the probability that it is meant for."""
     miss = missed(strict_of(frame))
     inside = miss == 0
     return Finding(
@@ -58,12 +58,12 @@ def usual(frame: Frame, on: str) -> Finding:
 
 def too_low(frame: Frame) -> list[str]:
     """How far the usual estimate lies below the truth for the other probabilities, ascending."""
-    others = frame[frame["rho"] != STRICT]
-    return [percent(float(missed(own).mean()), 0) for _, own in others.groupby("rho")]
+    lenient = frame[frame["rho"] != STRICT]
+    return [percent(float(missed(rows).mean()), 0) for _, rows in lenient.groupby("rho")]
 
 
 def same_for_all(frame: Frame) -> Finding:
-    """The usual estimate for other probabilities."""
+    """Judge the usual estimate for other probabilities."""
     return Finding(
         "may it stand in for 0.90 and 0.95, with the same copies?",
         "",
@@ -98,7 +98,7 @@ def repeats(frame: Frame) -> Finding:
 
 
 def library(frame: Frame) -> Finding:
-    """The library's answer."""
+    """Judge the library's answer."""
     sure = (frame["lower"] <= frame["truth_high"]) & (frame["truth_low"] <= frame["upper"])
     return Finding(
         "what does counting until each point is decided give?",
@@ -109,7 +109,7 @@ def library(frame: Frame) -> Finding:
 
 
 def cost(frame: Frame) -> Finding:
-    """What that costs."""
+    """Judge the cost of the library's answer."""
     strict = strict_of(frame)
     return Finding(
         "what does it cost?",

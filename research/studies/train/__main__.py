@@ -40,18 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="that networks on which claims rest are trained from")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     add_jobs(parser)
-    given = sys.argv[1:] if arguments is None else arguments
-    said = parser.parse_args(given)
-    chosen = only(recipes(said.size), said.only)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(words)
+    chosen = only(recipes(options.size), options.only)
     if not chosen:
-        parser.error(f"no network of the size {said.size} is called {said.only}; its names are those of recipes.py")
-    torch.set_num_threads(said.threads)
+        parser.error(
+            f"no network of the size {options.size} is called {options.only}; its names are those of recipes.py"
+        )
+    torch.set_num_threads(options.threads)
     try:
-        with processes_beside("studies.train", given, said.jobs):
-            train_all(tasks_of(chosen, said.seed, said.seeds), said.data, said.out, said.size)
-        if not said.beside:
-            names = [task.name for task in tasks_of(recipes(said.size), said.seed, said.seeds)]
-            print(printed(write_table(said.out, names)))
+        with processes_beside("studies.train", words, options.jobs):
+            train_all(tasks_of(chosen, options.seed, options.seeds), options.data, options.out, options.size)
+        if not options.beside:
+            names = [task.name for task in tasks_of(recipes(options.size), options.seed, options.seeds)]
+            print(printed(write_table(options.out, names)))
     except StudyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

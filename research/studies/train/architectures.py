@@ -112,7 +112,7 @@ def resnet3_prelu(data: Dataset, width: int) -> nn.Module:
 
 
 def _residual(data: Dataset, widths: Sequence[int], blocks: int, activation: type[nn.Module]) -> nn.Module:
-    """A stem, for each width so many blocks of which the first halves the side, and the mean over places."""
+    """Return a stem, for each width so many blocks of which the first halves the side, and the mean over places."""
     inside = widths[0]
     layers = [nn.Conv2d(data.channels, inside, 3, 1, 1, bias=False), nn.BatchNorm2d(inside), activation()]
     for stage, outside in enumerate(widths):
@@ -173,5 +173,5 @@ ARCHITECTURES: dict[str, Callable[[Dataset, int], nn.Module]] = {
 
 
 def build(name: str, data: Dataset, width: int) -> nn.Module:
-    """The architecture of this name for these data, its weights drawn from the global generator."""
+    """Return the architecture of this name for these data, its weights drawn from the global generator."""
     return nn.Sequential(Standardise(data.mean, data.deviation), ARCHITECTURES[name](data, width))

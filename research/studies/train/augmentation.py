@@ -18,9 +18,9 @@ def augment(x: Tensor) -> Tensor:
     count, channels, height, width = x.shape
     mirrored = torch.rand(count, device=x.device) < 0.5
     x = torch.where(mirrored[:, None, None, None], x.flip(3), x)
-    down, right = torch.randint(2 * SHIFT + 1, (2, count, 1), device=x.device)
+    down, across = torch.randint(2 * SHIFT + 1, (2, count, 1), device=x.device)
     rows = down + torch.arange(height, device=x.device)
-    columns = right + torch.arange(width, device=x.device)
+    columns = across + torch.arange(width, device=x.device)
     image = torch.arange(count, device=x.device)[:, None, None, None]
     channel = torch.arange(channels, device=x.device)[:, None, None]
     return pad(x, (SHIFT,) * 4)[image, channel, rows[:, None, :, None], columns[:, None, None, :]]

@@ -1,4 +1,4 @@
-"""Trains many networks: what is there stays, what is absent is said, the rest is trained."""
+"""Training of many networks: existing ones stay, absent data are reported, the others are trained."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def train_one(task: Task, folder: Path, out: Path, size: Size) -> None:
 
 
 def printed(table: pd.DataFrame) -> str:
-    """The table for the terminal."""
+    """Return the table for the terminal."""
     if table.empty:
         return "no network is there"
     shown = table[["name", "epochs", "training_points"]].assign(

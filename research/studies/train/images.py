@@ -18,7 +18,7 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a network has to know of a data set before it sees it.
+    """Facts of a data set that networks need before training.
 
     Attributes:
         channels: of an image.
@@ -29,8 +29,8 @@ class Dataset:
         epsilon: radius of the Linf ball, in pixels, of adversarial training and of the attack that tests all networks.
         sigma: standard deviation of the noise that networks are trained with.
         label_column: of the table of images, where several columns hold classes; else None.
-        every: where the images are not divided, each row of so many is for tests, from the first on, and the others are
-            for training; None where they are divided.
+        test_stride: for undivided images, one row in so many is for tests, from the first on, and the others are for
+            training; None for divided ones.
     """
 
     channels: int
@@ -41,18 +41,18 @@ class Dataset:
     epsilon: float
     sigma: float
     label_column: str | None = None
-    every: int | None = None
+    test_stride: int | None = None
 
 
 DATASETS = {
     "mnist": Dataset(1, 28, 10, (0.1307,), (0.3081,), epsilon=0.15, sigma=0.2),
     "fashion_mnist": Dataset(1, 28, 10, (0.2860,), (0.3530,), epsilon=0.05, sigma=0.1),
     "fashion_mnist_900": Dataset(
-        1, 28, 10, (0.2860,), (0.3530,), epsilon=0.05, sigma=0.1, every=3
+        1, 28, 10, (0.2860,), (0.3530,), epsilon=0.05, sigma=0.1, test_stride=3
     ),
     "cifar10": Dataset(3, 32, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), epsilon=8 / 255, sigma=0.1),
     "cifar10_lossless_854": Dataset(
-        3, 32, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), epsilon=8 / 255, sigma=0.1, every=1
+        3, 32, 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), epsilon=8 / 255, sigma=0.1, test_stride=1
     ),
     "cifar100": Dataset(
         3, 32, 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), epsilon=8 / 255, sigma=0.1,
@@ -72,7 +72,7 @@ def open_images(folder: Path, data: Dataset, split: str, limit: int | None = Non
         DataError: there is no such split, or a file is damaged.
     """
     arrays = [*folder.glob("*.npz")]
-    if data.every is not None:
+    if data.test_stride is not None:
         return open_points(arrays[0], layout="nhwc", scale_uint8=True) if arrays else open_points(folder)
     if len(arrays) == 1:
         return open_points(arrays[0], split=split, limit=limit, scale_uint8=True)
@@ -81,7 +81,7 @@ def open_images(folder: Path, data: Dataset, split: str, limit: int | None = Non
 
 @cache
 def read(folder: Path, data: Dataset, split: str, limit: int | None) -> tuple[Tensor, Tensor]:
-    """The first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`; read once in a process.
+    """Read the first `limit` images `[N, C, H, W]`, pixels in [0, 1], and their classes `[N]`, once in a process.
 
     Raises:
         DataError: there is no such split, a file is damaged, or the images have no labels.
@@ -93,9 +93,9 @@ def read(folder: Path, data: Dataset, split: str, limit: int | None) -> tuple[Te
         )
     images = torch.cat([batch.inputs for batch in points.batches(CHUNK)]).float()
     labels = torch.tensor([int(label) for label in points.labels])
-    if data.every is None:
+    if data.test_stride is None:
         return images, labels
     tests = torch.zeros(len(images), dtype=torch.bool)
-    tests[:: data.every] = True
+    tests[:: data.test_stride] = True
     rows = tests if split == "test" else ~tests
     return images[rows][:limit], labels[rows][:limit]

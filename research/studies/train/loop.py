@@ -97,7 +97,7 @@ class Training:
         return loss.detach()
 
     def _seed(self, purpose: str) -> int:
-        """A seed of 63 bits of its own for each network, purpose and seed."""
+        """Return a seed of 63 bits of its own for each network, purpose and seed."""
         return int.from_bytes(hashlib.sha256(f"{self.seed}/{self.recipe.name}/{purpose}".encode()).digest()[:8]) >> 1
 
     def save(self, path: Path, made_by: str) -> None:

@@ -1,4 +1,4 @@
-"""The networks that the studies look at: what each is trained on, how large it is, in which way, how long."""
+"""The networks of the studies: data, size, training and its length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES: tuple[Size, ...] = get_args(Size)
 """`cpu`: for two cores. `paper`: widths, epochs and optimisers of the papers, for a graphics card."""
 
 WEIGHTS = (1e-4, 1e-3, 1e-2)
-"""Of the gradient norm (Han et al., ICML workshop 2023, table 2)."""
+"""Weights of the gradient norm (Han et al., ICML workshop 2023, table 2)."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class Recipe:
 
     @property
     def repeated(self) -> bool:
-        """Whether it is trained from several seeds: claims of a paper rest on the few that are trained so."""
+        """Return whether it is trained from several seeds, as the few behind claims of a paper are."""
         return self.way.name in ATTACKED and self.dataset in ("mnist", "cifar10")
 
 
 def worst_case(dataset: str, steps: int) -> list[Way]:
-    """The ways against adversarial examples, and Gaussian augmentation beside them."""
+    """Return the ways against adversarial examples, and Gaussian augmentation beside them."""
     radius = DATASETS[dataset].epsilon
     return [
         Gaussian(DATASETS[dataset].sigma),
@@ -109,9 +109,9 @@ def recipes(size: Size) -> list[Recipe]:
 
 
 def _all(
-    dataset: str, architecture: str, width: int, ways: Sequence[Way], schedule: Schedule, attacked: int | None
+    dataset: str, architecture: str, width: int, methods: Sequence[Way], schedule: Schedule, attacked: int | None
 ) -> list[Recipe]:
-    return [Recipe(dataset, architecture, width, way, schedule, attacked) for way in ways]
+    return [Recipe(dataset, architecture, width, method, schedule, attacked) for method in methods]
 
 
 def _mnist_cpu() -> list[Recipe]:
@@ -133,7 +133,7 @@ def _cifar_cpu() -> list[Recipe]:
     shared = Schedule(epochs=8, points=20_000, augmented=True)
     residual = replace(shared, epochs=5)
     hardened = replace(shared, epochs=6)
-    against = [way for way in worst_case("cifar10", 3) if not isinstance(way, FGSM)]
+    against = [method for method in worst_case("cifar10", 3) if not isinstance(method, FGSM)]
     return [
         *_all("cifar10", "linear", 0, [Plain()], replace(shared, points=None), tested),
         *_all("cifar10", "cnn", 10, regularised(), shared, tested),

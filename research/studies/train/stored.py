@@ -25,11 +25,11 @@ CHECKPOINTS = ".checkpoints"
 
 def digest(network: nn.Module) -> str:
     """SHA-256 of all weights and buffers with their names, types and shapes."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, value in network.state_dict().items():
-        found.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        found.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
+        sha256.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        sha256.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return sha256.hexdigest()
 
 
 def store(network: nn.Module, example: Tensor, meta: Mapping[str, Any], folder: Path) -> None:
@@ -38,7 +38,7 @@ def store(network: nn.Module, example: Tensor, meta: Mapping[str, Any], folder: 
     Args:
         network: in evaluation mode.
         example: two images or more.
-        meta: what is said of it.
+        meta: facts of the network.
         folder: does not exist; the folder above it does.
     """
     making = folder.with_name(f".{folder.name}.making")
@@ -55,7 +55,7 @@ def store(network: nn.Module, example: Tensor, meta: Mapping[str, Any], folder: 
 
 
 def load_meta(folder: Path) -> dict[str, Any] | None:
-    """What is said of the network in a folder; None where there is none yet."""
+    """Return the facts of the network in a folder; None without a network."""
     path = folder / META
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 

@@ -1,4 +1,4 @@
-"""What the studies' tests share: a folder of data and networks, as a user has one."""
+"""Fixtures of the studies' tests: a folder of data and networks, like a user's."""
 
 from __future__ import annotations
 

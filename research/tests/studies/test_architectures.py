@@ -95,10 +95,10 @@ NUMBERS = {"wide_resnet_28_10": 36_479_194, "wide_resnet_34_10": 46_160_474, "re
 
 
 def with_statistics(network: nn.Module) -> nn.Module:
-    """The network with random batch norms, so that each of them counts."""
-    for one in network.modules():
-        if isinstance(one, nn.BatchNorm2d):
-            for tensor in (one.running_mean, one.running_var, one.weight, one.bias):
+    """Return the network with random batch norms, so that each of them counts."""
+    for layer in network.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            for tensor in (layer.running_mean, layer.running_var, layer.weight, layer.bias):
                 assert tensor is not None
                 nn.init.uniform_(tensor, 0.5, 1.5)
     return network.eval()
@@ -110,13 +110,15 @@ def agree(network: nn.Module, forward: Callable[[State, Tensor], Tensor]) -> Non
     assert (network(x) - logits).abs().max() <= 1e-9 * logits.abs().max()
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.slow) if "34" in one else one for one in FORWARD])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if "34" in name else name for name in FORWARD]
+)
 def test_logits_are_those_of_the_weights_alone(name: str) -> None:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         network = with_statistics(getattr(architectures, name)()).double()
         agree(network, FORWARD[name])
-    count = sum(one.numel() for one in network.parameters())
+    count = sum(parameter.numel() for parameter in network.parameters())
     assert count == NUMBERS.get(name, count)
 
 
@@ -127,7 +129,7 @@ def test_a_deeper_one_is_its_weights_at_a_tenth_of_its_width() -> None:
         agree(with_statistics(WideResNet(34, 1)).double(), wide)
     with torch.device("meta"):
         network = architectures.wide_resnet_34_10()
-    assert sum(one.numel() for one in network.parameters()) == NUMBERS["wide_resnet_34_10"]
+    assert sum(parameter.numel() for parameter in network.parameters()) == NUMBERS["wide_resnet_34_10"]
 
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616)
@@ -155,7 +157,7 @@ def checkpoint(network: nn.Module) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[nn.Module, Tensor, Tensor]:
-    """A small wide network, trained for seconds to tell four colours, and points that it was not trained on."""
+    """Return a small wide network, trained for seconds to tell four colours, and points that it was not trained on."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         labels = torch.arange(4).repeat(24)
@@ -181,8 +183,8 @@ def test_a_checkpoint_is_scored_as_the_network_that_wrote_it(
     (tmp_path / "small.py").write_text(CODE, encoding="utf-8")
     command = ["score", f"{tmp_path}/small.py:make", f"{tmp_path}/data.npz", "--weights", f"{tmp_path}/theirs.pt"]
     assert main([*command, "--out", f"{tmp_path}/run", "--scores", "logit_margin", "--quiet"]) == 0
-    said = capsys.readouterr().err
-    assert all(word in said for word in ("state_dict", "'module.model.'", "mean 0.4914 0.4822"))
+    stderr = capsys.readouterr().err
+    assert all(word in stderr for word in ("state_dict", "'module.model.'", "mean 0.4914 0.4822"))
     ours = brittle.read_table(tmp_path / "run").frame()
     theirs = brittle.score(network, (x, y), [brittle.scores.LogitMargin()]).frame()
     assert (ours["predicted"] == theirs["predicted"]).all()

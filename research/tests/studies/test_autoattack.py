@@ -17,7 +17,7 @@ EPSILON, STEPS = 0.05, 20
 
 
 def linear(classes: int, seed: int = 0) -> nn.Sequential:
-    """A linear network of 16 pixels."""
+    """Return a linear network of 16 pixels."""
     last = nn.Linear(16, classes, bias=False)
     with torch.no_grad():
         last.weight.copy_(torch.randn(classes, 16, generator=torch.Generator().manual_seed(seed)))
@@ -31,11 +31,11 @@ def middle(count: int) -> Tensor:
 
 def distances(network: nn.Module, x: Tensor) -> Tensor:
     """To the nearest input of another class: `min_j (z_y - z_j) / ||w_y - w_j||_1`."""
-    [weight] = [one.detach() for one in network.parameters()]
+    [weight] = [parameter.detach() for parameter in network.parameters()]
     logits = network(x).detach()
-    own = logits.argmax(1)
-    lengths = (weight[own][:, None] - weight[None]).abs().sum(2)
-    gaps = logits.gather(1, own[:, None]) - logits
+    predicted = logits.argmax(1)
+    lengths = (weight[predicted][:, None] - weight[None]).abs().sum(2)
+    gaps = logits.gather(1, predicted[:, None]) - logits
     return (gaps / lengths).masked_fill(lengths == 0, torch.inf).amin(1)
 
 
@@ -51,7 +51,7 @@ def test_of_a_linear_network_the_robust_accuracy_is_exact(classes: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["apgd-ce", "apgd-t", "fab-t", "square"])
-def test_each_attack_alone_stays_in_the_ball_and_finds_what_is_well_inside(kind: str) -> None:
+def test_each_attack_alone_stays_in_the_ball_and_finds_flips(kind: str) -> None:
     """Gradients find all that lies within; random squares, which turn few pixels, what lies at half of the radius."""
     network, x = linear(10), middle(200)
     with torch.no_grad():
@@ -92,8 +92,8 @@ def test_a_step_to_a_plane_is_as_short_as_a_linear_program_says() -> None:
     w = torch.randn(60, 6, generator=generator, dtype=torch.float64)
     w[::5, 2] = 0
     b = 1.5 * torch.randn(60, generator=generator, dtype=torch.float64)
-    found, missed = across(x, w, b), 0
-    for point, slope, offset, end in zip(x, w, b, found, strict=True):
+    ends, missed = across(x, w, b), 0
+    for point, slope, offset, end in zip(x, w, b, ends, strict=True):
         rows = [[*(side * float(i == j) for j in range(6)), -1.0] for i in range(6) for side in (1, -1)]
         limits = [side * float(value) for value in point for side in (1, -1)]
         truth = linprog([0.0] * 6 + [1.0], rows, limits, [[*slope.tolist(), 0.0]], [-float(offset)],
@@ -109,8 +109,13 @@ def test_a_step_to_a_plane_is_as_short_as_a_linear_program_says() -> None:
     assert 5 < missed < 55
 
 
-def test_squares_shrink_and_attacks_are_the_published_nineteen_and_one() -> None:
-    assert [side_of(spent, 28, 28) for spent in (0, 0.0011, 0.006, 0.9)] == [25, 18, 13, 1]
-    found = [*kinds(9)]
-    assert [sum(kind == name for kind, _ in found) for name in ("apgd-ce", "apgd-t", "fab-t", "square")] == [1, 9, 9, 1]
+def test_squares_shrink_and_attacks_are_the_published_twenty() -> None:
+    assert [side_of(share, 28, 28) for share in (0, 0.0011, 0.006, 0.9)] == [25, 18, 13, 1]
+    attacks = [*kinds(9)]
+    assert [sum(kind == name for kind, _ in attacks) for name in ("apgd-ce", "apgd-t", "fab-t", "square")] == [
+        1,
+        9,
+        9,
+        1,
+    ]
     assert len([*kinds(1)]) == 4

@@ -37,13 +37,13 @@ def line(slope: float = 2.0) -> nn.Linear:
 def test_estimators_of_a_linear_network_are_closed_forms() -> None:
     x, sigma = torch.tensor([[0.05], [0.1], [0.4]]), 0.1
     rows: Frame = estimates(line(), x, (sigma,), (2,), 0)
-    found = rows.set_index("estimator")["p_robust"]
+    p_robust = rows.set_index("estimator")["p_robust"]
     places = x.abs()[:, 0].numpy() / sigma
-    assert found[TAYLOR].to_numpy() == pytest.approx(stats.norm.cdf(places), abs=1e-6)
-    assert found[TAYLOR_MVS].to_numpy() == pytest.approx(1 / (1 + np.exp(-places)), rel=1e-6)
-    assert found[TAYLOR_SCALED].to_numpy() == pytest.approx(1 / (1 + np.exp(-SCALE * places)), rel=1e-6)
-    assert found[SOFTMAX].to_numpy() == pytest.approx(1 / (1 + np.exp(-2 * sigma * places)), rel=1e-6)
-    assert found[MMSE_].between(0, 1).all()
+    assert p_robust[TAYLOR].to_numpy() == pytest.approx(stats.norm.cdf(places), abs=1e-6)
+    assert p_robust[TAYLOR_MVS].to_numpy() == pytest.approx(1 / (1 + np.exp(-places)), rel=1e-6)
+    assert p_robust[TAYLOR_SCALED].to_numpy() == pytest.approx(1 / (1 + np.exp(-SCALE * places)), rel=1e-6)
+    assert p_robust[SOFTMAX].to_numpy() == pytest.approx(1 / (1 + np.exp(-2 * sigma * places)), rel=1e-6)
+    assert p_robust[MMSE_].between(0, 1).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])
@@ -56,27 +56,27 @@ def test_the_sigmoid_and_the_integral_meet_at_zero(dimension: int) -> None:
 
 
 def counted(flips: list[int], draws: int) -> pd.DataFrame:
-    """Counts at one sigma."""
+    """Return counts at one sigma."""
     return pd.DataFrame({"sigma": 0.1, "point": range(len(flips)), "flips": flips, "draws": draws})
 
 
 def test_errors_are_taken_from_the_count() -> None:
-    own = {"sigma": 0.1, "estimator": TAYLOR, "draws": 0, "point": range(3), "passes": 11}
-    found = errors(counted([0, 500, 1000], 1000), pd.DataFrame({**own, "p_robust": [1.0, 0.7, np.nan]})).iloc[0]
-    assert (found["error"], found["bias"], found["missing"]) == pytest.approx((0.1, 0.1, 1 / 3))
-    assert found["kept"] == 0.5
-    assert found["floor"] == pytest.approx(np.sqrt(0.25 / 1000 * 2 / np.pi) / 3, rel=1e-3)
+    keys = {"sigma": 0.1, "estimator": TAYLOR, "draws": 0, "point": range(3), "passes": 11}
+    row = errors(counted([0, 500, 1000], 1000), pd.DataFrame({**keys, "p_robust": [1.0, 0.7, np.nan]})).iloc[0]
+    assert (row["error"], row["bias"], row["missing"]) == pytest.approx((0.1, 0.1, 1 / 3))
+    assert row["kept"] == 0.5
+    assert row["floor"] == pytest.approx(np.sqrt(0.25 / 1000 * 2 / np.pi) / 3, rel=1e-3)
 
 
 @pytest.mark.parametrize("dimension", [3, 30, 3000])
 def test_the_counterexample_is_what_simulation_gives(dimension: int) -> None:
     """Within 5 standard errors of 200,000 draws; the product allows nothing, the sum enough."""
-    found, random = counterexample(dimension), np.random.default_rng(0)
-    first, second = random.standard_normal((2, 200_000))
-    rest = random.chisquare(dimension - 2, 200_000)
-    kept = (FIRST + first > 0) & (SECOND + second + SHIFT / dimension * (second**2 + rest) > 0)
-    assert found["truth"] == pytest.approx(kept.mean(), abs=5 * kept.std() / math.sqrt(200_000))
-    assert found["product"] < abs(found["truth"] - found["taylor"]) < found["sum"]
+    expected, random = counterexample(dimension), np.random.default_rng(0)
+    linear_draws, bent_draws = random.standard_normal((2, 200_000))
+    remainder = random.chisquare(dimension - 2, 200_000)
+    holds = (FIRST + linear_draws > 0) & (SECOND + bent_draws + SHIFT / dimension * (bent_draws**2 + remainder) > 0)
+    assert expected["truth"] == pytest.approx(holds.mean(), abs=5 * holds.std() / math.sqrt(200_000))
+    assert expected["product"] < abs(expected["truth"] - expected["taylor"]) < expected["sum"]
 
 
 class Quadratic(nn.Module):
@@ -90,16 +90,16 @@ class Quadratic(nn.Module):
 
 def test_curvatures_of_a_quadratic_are_its_eigenvalues() -> None:
     """The mean of those of a diagonal matrix is exact for every direction of signs."""
-    both = curvatures(Quadratic(), torch.zeros(2, 3), 0.1, 0)
-    assert both.largest[:, 0].tolist() == pytest.approx([3, 3], rel=0.02)
-    assert both.mean[:, 0].tolist() == pytest.approx([1.5, 1.5], rel=1e-3)
-    assert both.largest[:, 1].tolist() == both.mean[:, 1].tolist() == pytest.approx([0, 0], abs=1e-4)
-    assert both.length.flatten().tolist() == pytest.approx([5] * 4)
-    found = bounds(Quadratic(), torch.zeros(2, 3), 0.1, 0)
-    assert found["sum"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 3 / 5)] * 2, abs=0.02)
-    assert found["sum_mmse"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 1.5 / 5)] * 2, abs=0.03)
-    assert (found[["product", "product_mmse"]].to_numpy() < -4).all()
-    assert found["margins"].tolist() == [2, 2]
+    curvature = curvatures(Quadratic(), torch.zeros(2, 3), 0.1, 0)
+    assert curvature.largest[:, 0].tolist() == pytest.approx([3, 3], rel=0.02)
+    assert curvature.mean[:, 0].tolist() == pytest.approx([1.5, 1.5], rel=1e-3)
+    assert curvature.largest[:, 1].tolist() == curvature.mean[:, 1].tolist() == pytest.approx([0, 0], abs=1e-4)
+    assert curvature.length.flatten().tolist() == pytest.approx([5] * 4)
+    bound = bounds(Quadratic(), torch.zeros(2, 3), 0.1, 0)
+    assert bound["sum"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 3 / 5)] * 2, abs=0.02)
+    assert bound["sum_mmse"].tolist() == pytest.approx([math.log10(0.1 * math.sqrt(3) * 1.5 / 5)] * 2, abs=0.03)
+    assert (bound[["product", "product_mmse"]].to_numpy() < -4).all()
+    assert bound["margins"].tolist() == [2, 2]
 
 
 def asked(error: np.ndarray, **columns: object) -> pd.DataFrame:
@@ -118,12 +118,12 @@ def test_the_constant_that_a_bound_needs() -> None:
     error = np.geomspace(0.05, 0.4, 8)
     frame = asked(error, product=np.log10(error / 10))
     safe = frame.assign(flips=0, mmse=1.0, product=5.0)
-    found = of_taylor(pd.concat([frame, safe]))
-    assert (found["points"], found["product_middle"]) == (8, pytest.approx(1, abs=1e-3))
-    assert found["product_range"] == pytest.approx(0, abs=1e-3)
-    assert found["sum_range"] > 0.5
-    assert found["product_rank"] == pytest.approx(1)
-    assert found["product_zero"] == 0
+    constants = of_taylor(pd.concat([frame, safe]))
+    assert (constants["points"], constants["product_middle"]) == (8, pytest.approx(1, abs=1e-3))
+    assert constants["product_range"] == pytest.approx(0, abs=1e-3)
+    assert constants["sum_range"] > 0.5
+    assert constants["product_rank"] == pytest.approx(1)
+    assert constants["product_zero"] == 0
     assert needed(frame).set_index("estimator").loc[MMSE_, "points"] == 0
 
 
@@ -132,7 +132,7 @@ def test_counting_is_timed_beside_each_estimator_round_by_round(monkeypatch: pyt
     seconds = {(COUNTING, PRINTED): 2.0, (TAYLOR, LIBRARY): 4.0, (MMSE_, LIBRARY): 1.0}
     monkeypatch.setattr("studies.average_case.timing.networks", lambda: {SMALL: nn.Linear(2, 2)})
     monkeypatch.setattr("studies.average_case.timing.tasks_of", lambda *_: seconds)
-    monkeypatch.setattr("studies.average_case.timing.seconds_of", lambda one: one)
+    monkeypatch.setattr("studies.average_case.timing.seconds_of", lambda seconds_taken: seconds_taken)
     frame = runtimes(3, 1)
     assert frame["round"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert frame["parameters"].unique().tolist() == [6]
@@ -157,11 +157,11 @@ def test_the_whole_study(shared: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert (taylor["error"] <= 3 * taylor["floor"] + 1e-4).all()
     printed = results.frames["printed"].set_index(["estimator", "draws"])
     assert set(printed.index.get_level_values("draws")) == {0, PAPER_DRAWS, SIZES["tiny"].printed[1]}
-    truth, own = (
+    truth, printed_tables = (
         frames_of(read_tables(tmp_path / "average_case" / "steps" / "linear" / name)) for name in ("truth", "printed")
     )
     counted = truth["truth"].set_index(["sigma", "point"])
-    rows = own["printed"][own["printed"]["estimator"] == TAYLOR]
+    rows = printed_tables["printed"][printed_tables["printed"]["estimator"] == TAYLOR]
     off = [abs(row.p_robust - 1 + counted.loc[(row.sigma, row.point), "flips"] / 200) for row in rows.itertuples()]
     assert len(off) == SIZES["tiny"].printed[0]
     assert results.printed(TAYLOR) == printed.loc[(TAYLOR, 0), "error"] == pytest.approx(np.mean(off))

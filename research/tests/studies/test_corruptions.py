@@ -24,13 +24,13 @@ SMOOTH = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "gaussian_bl
 
 
 def pictures(channels: int) -> list[Image]:
-    """A disc on a ground with waves, in six places; the ground of a grey image is black."""
+    """Return a disc on a ground with waves, in six places; the ground of a grey image is black."""
     side = 28 if channels == 1 else 32
-    down, right = np.mgrid[:side, :side]
-    ground = np.array([0.0]) if channels == 1 else 0.5 + np.sin(down / 3 + right / 5)[..., None] * [0.3, 0.1, 0.2]
+    down, across = np.mgrid[:side, :side]
+    ground = np.array([0.0]) if channels == 1 else 0.5 + np.sin(down / 3 + across / 5)[..., None] * [0.3, 0.1, 0.2]
     tints = np.array([1.0]) if channels == 1 else np.array([0.9, 0.4, 0.1])
     places = [(11, 13), (14, 14), (16, 12), (12, 16), (15, 15), (10, 14)]
-    discs = [np.clip(6 - np.hypot(down - row, right - column), 0, 1)[..., None] for row, column in places]
+    discs = [np.clip(6 - np.hypot(down - row, across - column), 0, 1)[..., None] for row, column in places]
     return [np.rint(255 * (ground * (1 - disc) + tints * disc)).astype(np.uint8) for disc in discs]
 
 
@@ -39,7 +39,7 @@ def copy(image: Image, kind: str, severity: int, point: str = "a", seed: int = 0
 
 
 def distance(kind: str, severity: int, channels: int) -> float:
-    """The root mean square over the images, in levels."""
+    """Return the root mean square over the images, in levels."""
     squares = [
         (copy(image, kind, severity, str(row)).astype(float) - image) ** 2
         for row, image in enumerate(pictures(channels))
@@ -56,10 +56,10 @@ def test_the_kinds_are_those_of_the_papers() -> None:
 @pytest.mark.parametrize(("kind", "channels"), CASES)
 def test_the_strongest_is_farther_from_the_image_than_the_least(kind: str, channels: int) -> None:
     """The seed is fixed. But an elastic copy, as it gets worse, is moved less as a whole and bent more."""
-    least, strongest = (distance(kind, severity, channels) for severity in (1, 5))
-    assert least > 0
+    weakest, strongest = (distance(kind, severity, channels) for severity in (1, 5))
+    assert weakest > 0
     assert strongest > 0
-    assert kind == "elastic_transform" or strongest > least
+    assert kind == "elastic_transform" or strongest > weakest
 
 
 @pytest.mark.parametrize(("kind", "channels"), CASES)
@@ -67,14 +67,14 @@ def test_a_key_decides_the_copy(kind: str, channels: int) -> None:
     """The seed is fixed; of the other keys some may draw the same side."""
     image = pictures(channels)[0]
     for severity in range(1, 6):
-        one = copy(image, kind, severity)
-        assert (one.shape, one.dtype) == (image.shape, np.uint8)
-        assert np.array_equal(one, copy(image, kind, severity))
-    for others in (
+        corrupted = copy(image, kind, severity)
+        assert (corrupted.shape, corrupted.dtype) == (image.shape, np.uint8)
+        assert np.array_equal(corrupted, copy(image, kind, severity))
+    for copies in (
         [copy(image, kind, 5, point) for point in "bcdefg"],
         [copy(image, kind, 5, seed=s) for s in range(6)],
     ):
-        assert all(np.array_equal(others[0], other) for other in others) == (kind in FIXED)
+        assert all(np.array_equal(copies[0], picture) for picture in copies) == (kind in FIXED)
 
 
 @pytest.mark.parametrize(("kind", "channels"), [case for case in CASES if case[0] in SMOOTH])
@@ -103,5 +103,5 @@ def test_known_answers() -> None:
 def test_the_copies_of_a_batch_are_those_of_its_images() -> None:
     images = pictures(3)[:2]
     x = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2) / 255
-    found = (255 * corrupt_all(x, "snow", 3, 7).permute(0, 2, 3, 1)).round().numpy()
-    assert np.array_equal(found, [copy(image, "snow", 3, str(row), 7) for row, image in enumerate(images)])
+    levels = (255 * corrupt_all(x, "snow", 3, 7).permute(0, 2, 3, 1)).round().numpy()
+    assert np.array_equal(levels, [copy(image, "snow", 3, str(row), 7) for row, image in enumerate(images)])

@@ -49,8 +49,8 @@ def test_flips_are_counted() -> None:
 def test_the_error_of_counting_is_that_of_its_law(draws: int) -> None:
     flip, reference = np.array([0.0, 0.013, 0.25, 0.5, 1.0]), 10**12
     counts = np.arange(draws + 1)
-    known = [(stats.binom.pmf(counts, draws, p) * np.abs(counts / draws - p)).sum() for p in flip]
-    assert error_of_counting(flip, draws, reference) == pytest.approx(np.mean(known), abs=1e-9)
+    expected = [(stats.binom.pmf(counts, draws, p) * np.abs(counts / draws - p)).sum() for p in flip]
+    assert error_of_counting(flip, draws, reference) == pytest.approx(np.mean(expected), abs=1e-9)
 
 
 def test_copies_of_equal_error() -> None:
@@ -58,26 +58,26 @@ def test_copies_of_equal_error() -> None:
     flip, reference = np.array([0.2, 0.4, 0.5]), 3000
     for ratio in (0.4, 1.0, 2.0):
         copies = equal_copies(ratio, 400, reference)
-        known = ratio * error_of_counting(flip, 400, reference)
-        assert error_of_counting(flip, copies, reference) == pytest.approx(known, rel=0.02)
+        expected = ratio * error_of_counting(flip, 400, reference)
+        assert error_of_counting(flip, copies, reference) == pytest.approx(expected, rel=0.02)
     assert error_of_counting(flip, 3000, 3000) == pytest.approx(
         2**0.5 * error_of_counting(flip, 3000, 10**12), rel=1e-6
     )
     assert equal_copies(0.1, 400, reference) == math.inf
 
 
-def test_the_printed_linear_estimators_are_exact_on_linear_networks() -> None:
+def test_printed_linear_estimators_are_exact_on_linear_networks() -> None:
     """Beside a count of 40,000 copies at each point, within 5 standard errors; and beside the library, to its error."""
     network, sigma, draws = linear_network(), 0.4, 40_000
-    kept = 1 - count_flips(network, POINTS, sigma, draws, 0).double() / draws
-    found = taylor(network, POINTS, sigma, 0, torch.Generator())
-    assert ((found - kept).abs() < 5 * (kept * (1 - kept) / draws).sqrt() + 1e-3).all()
+    counted = 1 - count_flips(network, POINTS, sigma, draws, 0).double() / draws
+    p_robust = taylor(network, POINTS, sigma, 0, torch.Generator())
+    assert ((p_robust - counted).abs() < 5 * (counted * (1 - counted) / draws).sqrt() + 1e-3).all()
     classifier = brittle.Classifier(network, bounds="none")
-    assert torch.allclose(found, 1 - Taylor(sigma)(classifier, POINTS).value, atol=1e-3)
+    assert torch.allclose(p_robust, 1 - Taylor(sigma)(classifier, POINTS).value, atol=1e-3)
     sigmoid = taylor_mvs(network, POINTS, sigma, 0, torch.Generator())
     assert torch.allclose(sigmoid, 1 - TaylorMVS(sigma)(classifier, POINTS).value, atol=1e-6)
     for _, integral, _ in mmse_family(network, POINTS, sigma, (2000,), torch.Generator().manual_seed(0)):
-        assert torch.allclose(integral, found, atol=0.05)
+        assert torch.allclose(integral, p_robust, atol=0.05)
 
 
 def estimates(values: list[float], low: list[float], high: list[float]) -> pd.DataFrame:
@@ -89,15 +89,13 @@ def test_errors_are_those_of_the_numbers_that_are_there() -> None:
     """Truths 1, 0.9, 0.5 and 0.2 of 1,000 copies; one estimate is missing, one interval misses, one just does not."""
     flips = np.array([0, 100, 500, 800])
     nan = math.nan
-    found = errors_of(estimates([1.0, 0.8, nan, 0.4], [0.9, 0.7, nan, 0.24], [1.0, 0.86, nan, 0.5]), flips, 1000).iloc[
-        0
-    ]
-    assert (found["points"], found["intervals"], found["missed"], found["outside"]) == (3, 3, 1, 2)
-    assert found["error"] == pytest.approx((0 + 0.1 + 0.2) / 3)
-    assert found["bias"] == pytest.approx((0 - 0.1 + 0.2) / 3)
-    assert found["width"] == pytest.approx((0.1 + 0.16 + 0.26) / 3)
-    assert found["kendall"] == found["spearman"] == pytest.approx(1)
-    assert found["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6 - 1, 1000))
+    row = errors_of(estimates([1.0, 0.8, nan, 0.4], [0.9, 0.7, nan, 0.24], [1.0, 0.86, nan, 0.5]), flips, 1000).iloc[0]
+    assert (row["points"], row["intervals"], row["missed"], row["outside"]) == (3, 3, 1, 2)
+    assert row["error"] == pytest.approx((0 + 0.1 + 0.2) / 3)
+    assert row["bias"] == pytest.approx((0 - 0.1 + 0.2) / 3)
+    assert row["width"] == pytest.approx((0.1 + 0.16 + 0.26) / 3)
+    assert row["kendall"] == row["spearman"] == pytest.approx(1)
+    assert row["ratio"] == pytest.approx(0.1 / error_of_counting(np.array([0, 0.1, 0.8]), 6 - 1, 1000))
 
 
 def test_means_over_networks() -> None:
@@ -122,18 +120,18 @@ def test_the_whole_study(
     (tmp_path / "mine.py").write_text(
         code + "    p = torch.full((len(points),), 0.5)\n    return p, p - 0.5, p + 0.5\n"
     )
-    asked = ["estimators", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
-    assert main([*asked, "--estimator", "mine.py:half"]) == 0
-    said = capsys.readouterr().out
-    assert "steps is left out: its gradients are zero" in said
-    assert "others is left out: there is no folder of data" in said
+    arguments = ["estimators", "--shared", str(shared), "--out", str(tmp_path), "--size", "tiny"]
+    assert main([*arguments, "--estimator", "mine.py:half"]) == 0
+    output = capsys.readouterr().out
+    assert "steps is left out: its gradients are zero" in output
+    assert "others is left out: there is no folder of data" in output
     frame = pd.read_parquet(tmp_path / "estimators" / "results" / "estimators.parquet")
     linear = frame[(frame["origin"] == "library") & (frame["estimator"] == "taylor")].set_index("level")
     assert linear["error"].max() < 0.05  # the reference has 200 copies of 12 points
     assert (linear["passes"] == 4).all()
     assert frame["points"].max() == 12
-    own = frame.query("origin == 'of a user'")
-    assert set(own["estimator"]) == {"mine.py:half"}
-    assert set(own["budget"]) == {5, 10}
-    assert (own["passes"] == 1).all()
-    assert (own["width"] == 1).all()
+    users = frame.query("origin == 'of a user'")
+    assert set(users["estimator"]) == {"mine.py:half"}
+    assert set(users["budget"]) == {5, 10}
+    assert (users["passes"] == 1).all()
+    assert (users["width"] == 1).all()

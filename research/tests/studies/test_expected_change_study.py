@@ -38,16 +38,16 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + float(np.exp(-x)))
 
 
-def test_the_change_in_three_dimensions_is_within_its_standard_error() -> None:
+def test_the_change_in_three_dimensions_fits_its_standard_error() -> None:
     """There a coordinate of the sphere is even on its range (Archimedes): moments by quadrature, 5 standard errors."""
     x, radius, weights = torch.tensor([[0.5, 0.1, -0.2]]), 0.8, (2.0, 1.0, -2.0)
-    found = count_changes(logistic(*weights), x, radius, 4000, 0).iloc[0]
+    counted = count_changes(logistic(*weights), x, radius, 4000, 0).iloc[0]
     odds, nodes = 2 * 0.5 + 0.1 + 0.4, (np.arange(20000) + 0.5) / 10000 - 1
     change = 1 / (1 + np.exp(-(odds + radius * 3 * nodes))) - sigmoid(odds)
     for name, truth in {"mean": change.mean(), "variance": change.var(), "absolute": np.abs(change).mean()}.items():
-        assert abs(found[name] - truth) < 5 * found[f"{name}_se"]
-        assert found[f"{name}_se"] < 0.05 * abs(truth)
-    assert found["flips"] == pytest.approx((1 - odds / (radius * 3)) / 2, abs=0.03)
+        assert abs(counted[name] - truth) < 5 * counted[f"{name}_se"]
+        assert counted[f"{name}_se"] < 0.05 * abs(truth)
+    assert counted["flips"] == pytest.approx((1 - odds / (radius * 3)) / 2, abs=0.03)
 
 
 def test_the_library_and_the_count_agree_where_all_is_known() -> None:
@@ -60,13 +60,13 @@ def test_the_library_and_the_count_agree_where_all_is_known() -> None:
     assert (points["laplacian_se"] == 0).all()
     radius = 0.05
     truth = count_changes(network, x, radius, 400, 1)
-    found = of_changes(points, truth, score_changes(network, x, [radius], 200, 0), radius, 2)
-    assert found["error"] < 0.1
-    assert found["tangent_variance"] < 0.1
-    assert found["tangent_absolute"] < 0.1
-    assert found["violated"] == 0
-    assert found["loose"] > 1
-    assert found["sigma"] == pytest.approx(radius / np.sqrt(2))
+    summary = of_changes(points, truth, score_changes(network, x, [radius], 200, 0), radius, 2)
+    assert summary["error"] < 0.1
+    assert summary["tangent_variance"] < 0.1
+    assert summary["tangent_absolute"] < 0.1
+    assert summary["violated"] == 0
+    assert summary["loose"] > 1
+    assert summary["sigma"] == pytest.approx(radius / np.sqrt(2))
 
 
 def test_errors_are_without_what_the_draws_add() -> None:
@@ -76,8 +76,8 @@ def test_errors_are_without_what_the_draws_add() -> None:
     truth, se = exact + 0.5 * random.normal(size=exact.size), np.full(exact.size, 0.5)
     assert relative_error(1.5 * exact, truth, se) == pytest.approx((0.5, 0.5), abs=0.01)
     assert relative_error(2 * exact, exact, 0 * se) == pytest.approx((1, 0))
-    known = np.append(np.nan, exact[1:])
-    assert relative_error(known, truth, se)[0] < 0.05
+    partial = np.append(np.nan, exact[1:])
+    assert relative_error(partial, truth, se)[0] < 0.05
 
 
 def test_a_prediction_holds_by_sign_order_and_size() -> None:
@@ -88,7 +88,7 @@ def test_a_prediction_holds_by_sign_order_and_size() -> None:
         assert not holds(frame.assign(**{name: TOLERANCE - 0.01})).any()
 
 
-def test_scores_rank_the_points_that_flip_more_often_than_the_median() -> None:
+def test_scores_rank_points_that_flip_more_than_the_median() -> None:
     """Ten of twenty flip; the Laplacian puts one of them among the others, confidence all of them last."""
     flips, rank = np.repeat([0.5, 0.0], 10), np.arange(20.0)
     laplacian = np.where(rank == 9, 10.5, rank)
@@ -108,18 +108,18 @@ def test_scores_rank_the_points_that_flip_more_often_than_the_median() -> None:
 )
 def test_few_images_and_data_of_no_paper_are_not_judged(dataset: str, images: int, agreement: str) -> None:
     frame = pd.DataFrame({"network": [*"abc"], "corrupted": [2.0, 3.0, 4.0], "clean": 1.0, "images": images})
-    found = corrupted_larger(frame, dataset)
-    assert found.agreement == Agreement[agreement]
-    assert found.found.startswith("for 3 of 3 ")
+    finding = corrupted_larger(frame, dataset)
+    assert finding.agreement == Agreement[agreement]
+    assert finding.outcome.startswith("for 3 of 3 ")
 
 
 def test_networks_with_enough_images_speak_for_a_data_set() -> None:
     images = [IMAGES, IMAGES, IMAGES, 12, 12]
     frame = pd.DataFrame({"network": [*"abcde"], "corrupted": [2.0] * 3 + [0.5] * 2, "clean": 1.0, "images": images})
-    found = corrupted_larger(frame, "cifar10")
-    assert (found.agreement, found.found.split(" networks")[0]) == (Agreement.AGREES, "for 3 of 3")
+    finding = corrupted_larger(frame, "cifar10")
+    assert (finding.agreement, finding.outcome.split(" networks")[0]) == (Agreement.AGREES, "for 3 of 3")
     alone = corrupted_larger(frame[2:], "cifar10")
-    assert (alone.agreement, alone.found.split(" networks")[0]) == (Agreement.UNMEASURED, "for 1 of 3")
+    assert (alone.agreement, alone.outcome.split(" networks")[0]) == (Agreement.UNMEASURED, "for 1 of 3")
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ BOTH = pytest.mark.parametrize("norm", ["linf", "l2"])
 
 
 def linear(classes: int = 3, seed: int = 0) -> tuple[nn.Sequential, torch.Tensor]:
-    """A linear network of twelve pixels, and twenty points."""
+    """Return a linear network of twelve pixels, and twenty points."""
     generator = torch.Generator().manual_seed(seed)
     network = nn.Sequential(nn.Flatten(), nn.Linear(12, classes))
-    for one in network.parameters():
-        one.data = torch.randn(one.shape, generator=generator)
+    for parameter in network.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator)
     return network, torch.rand(20, 1, 3, 4, generator=generator)
 
 
@@ -66,20 +66,22 @@ def test_margins_by_hand(norm: str, gap: float, bounded: float, free: float) -> 
 @BOTH
 def test_the_search_ends_at_the_exact_margins(norm: str) -> None:
     network, x = linear()
-    found = brittle.nearest(brittle.Classifier(network, bounds=(0, 1)), x, norm=norm, effort="fast").distance.numpy()
+    margins_found = brittle.nearest(
+        brittle.Classifier(network, bounds=(0, 1)), x, norm=norm, effort="fast"
+    ).distance.numpy()
     exact = exactly(network, x, norm)
-    assert (found >= exact * (1 - 1e-5)).all()
-    assert found == pytest.approx(exact, rel=3e-3)
+    assert (margins_found >= exact * (1 - 1e-5)).all()
+    assert margins_found == pytest.approx(exact, rel=3e-3)
     with torch.no_grad():
         free = unbounded_margins(last(network).weight.double().numpy(), network(x).double().numpy(), norm)
     assert (free <= exact * (1 + 1e-6)).all()
 
 
-def test_fab_ends_at_the_exact_margins_and_nearer_ones_are_counted() -> None:
+def test_fab_ends_at_the_exact_margins() -> None:
     network, x = linear()
-    found, exact = fab_margins(network, x, network(x).argmax(1), 20).numpy(), exactly(network, x, "linf")
-    assert (found >= exact * (1 - 1e-5)).all()
-    assert found == pytest.approx(exact, rel=5e-3)
+    fab, exact = fab_margins(network, x, network(x).argmax(1), 20).numpy(), exactly(network, x, "linf")
+    assert (fab >= exact * (1 - 1e-5)).all()
+    assert fab == pytest.approx(exact, rel=5e-3)
     row = beside_fab(pd.DataFrame({"margin": [1.0, 1.0, 2.0, np.inf], "fab": [1.5, 1.0, 1.0, 1.0]}))
     assert row == {"points": 3, "nearer": 1, "further": 1, "ratio": 1.0}
 
@@ -105,11 +107,11 @@ def test_two_classes_of_a_linear_network_are_consistent(norm: str) -> None:
     points = margins(network, x, labels, norm, "fast", 0)
     assert points["right"].tolist() == [False] + [True] * 19
     assert tau_of(points) == pytest.approx(1)
-    found = consistency(points, float(np.median(points["margin"])))
-    assert (found["right"], found["failed"], found["auroc"], found["fpr95"]) == (19, 0, 1, 0)
-    assert found["moved"] == pytest.approx(1)
-    assert found["spread"] == pytest.approx(1, rel=1e-4)
-    assert found["robust"] == pytest.approx((points["margin"] > points["margin"].median())[1:].sum() / 20)
+    row = consistency(points, float(np.median(points["margin"])))
+    assert (row["right"], row["failed"], row["auroc"], row["fpr95"]) == (19, 0, 1, 0)
+    assert row["moved"] == pytest.approx(1)
+    assert row["spread"] == pytest.approx(1, rel=1e-4)
+    assert row["robust"] == pytest.approx((points["margin"] > points["margin"].median())[1:].sum() / 20)
     bins = pd.DataFrame(binned(points))
     assert bins["margin"].is_monotonic_increasing
 
@@ -117,24 +119,24 @@ def test_two_classes_of_a_linear_network_are_consistent(norm: str) -> None:
 def test_detection_by_hand() -> None:
     """Five fragile points with scores 0 to 4, five robust ones, of which one has a score below all of these."""
     margin, score = [0.1] * 5 + [0.3] * 5, [0, 1, 2, 3, 4, -1, 5, 6, 7, 8]
-    found = detected(margin, score, 0.1)
-    assert (found["positives"], found["auroc"], found["fpr95"]) == (5, pytest.approx(0.8), pytest.approx(0.2))
-    assert found["aupr"] == pytest.approx(np.mean([1 / 2, 2 / 3, 3 / 4, 4 / 5, 5 / 6]))
+    row = detected(margin, score, 0.1)
+    assert (row["positives"], row["auroc"], row["fpr95"]) == (5, pytest.approx(0.8), pytest.approx(0.2))
+    assert row["aupr"] == pytest.approx(np.mean([1 / 2, 2 / 3, 3 / 4, 4 / 5, 5 / 6]))
     assert np.isnan(detected(margin, score, 0.05)["auroc"])
 
 
 def test_a_perfect_score_gives_the_robust_accuracy_exactly() -> None:
     """All points are the subset, and their order is that of the margins; one in four is predicted wrongly."""
     margin = np.linspace(0.01, 0.4, 40)
-    right = np.arange(40) % 4 > 0
-    points = pd.DataFrame({"margin": margin, "right": right})
-    everything = pd.DataFrame({"logit_margin": margin**2, "right": right, "robust": right & (margin > 0.2)})
+    correct = np.arange(40) % 4 > 0
+    points = pd.DataFrame({"margin": margin, "right": correct})
+    everything = pd.DataFrame({"logit_margin": margin**2, "right": correct, "robust": correct & (margin > 0.2)})
     rows = pd.DataFrame(from_few(points, everything, everything["robust"].to_numpy()[:30], 0.2, 0))
-    whole = rows.iloc[-1]
+    complete = rows.iloc[-1]
     assert rows["size"].tolist() == [10, 20, 40]
-    assert whole["attacked"] == everything["robust"].mean()
-    assert whole["by_margins"] == whole["by_attack"] == everything["robust"][:30].mean()
-    assert whole["estimate_error"] == whole["counted_error"] == 0
+    assert complete["attacked"] == everything["robust"].mean()
+    assert complete["by_margins"] == complete["by_attack"] == everything["robust"][:30].mean()
+    assert complete["estimate_error"] == complete["counted_error"] == 0
     assert rows["among"].tolist() == [40, 40, 40]
     assert rows["estimate_error"].is_monotonic_decreasing
     assert (rows["estimate_error"] < rows["counted_error"] + 1e-12).all()
@@ -147,9 +149,9 @@ def test_the_whole_study(shared: Path, tmp_path: Path) -> None:
     results = read_tables(tmp_path / "margin_consistency" / "results")
     checked, networks = results["checked"].to_pandas(), results["networks"].to_pandas()
     assert set(networks["network"]) == {"linear"}
-    few = results["few"].to_pandas()
-    assert (few["tried"] == SIZES["tiny"].standard[0]).all()
-    assert few["by_margins"].tolist() == few["by_attack"].tolist()
+    few_margins = results["few"].to_pandas()
+    assert (few_margins["tried"] == SIZES["tiny"].standard[0]).all()
+    assert few_margins["by_margins"].tolist() == few_margins["by_attack"].tolist()
     assert (checked["there"] == checked["points"]).all()
     assert (checked["held"] == checked["points"]).all()
     assert checked["exact_least"].min() > 1 - 1e-5

@@ -17,7 +17,7 @@ from studies.probabilistic_accuracy.summary import RHOS, accuracies
 
 
 def drawn(flip: np.ndarray, blocks: int) -> np.ndarray:
-    """Counts of points of these flip probabilities."""
+    """Draw counts of points of these flip probabilities."""
     return np.random.default_rng(0).binomial(COPIES, flip[:, None], (len(flip), blocks))
 
 
@@ -35,23 +35,23 @@ def test_flips_are_counted_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("rho", RHOS)
-def test_the_truth_and_the_usual_estimate_of_points_that_are_known(rho: float) -> None:
+def test_the_truth_and_the_usual_estimate_of_known_points(rho: float) -> None:
     """Points at a tenth of the limit, at three times it, and at a tenth again that are predicted wrongly.
 
     The usual estimate is the mean of `(1 - p)^100`, within 5 standard errors over 400 blocks; the seed is fixed.
     """
     limit = 1 - rho
     flip = np.repeat([0.1 * limit, 3 * limit, 0.1 * limit], [60, 30, 10])
-    right = np.arange(100) < 90
-    found = accuracies(right, drawn(flip, 400), rho)
-    assert (found["right"], found["truth_low"], found["truth_high"]) == (0.9, 0.6, 0.6)
-    passing = (1 - flip) ** COPIES * right
+    correct = np.arange(100) < 90
+    row = accuracies(correct, drawn(flip, 400), rho)
+    assert (row["right"], row["truth_low"], row["truth_high"]) == (0.9, 0.6, 0.6)
+    passing = (1 - flip) ** COPIES * correct
     spread = np.sqrt((passing * (1 - passing)).sum() / 400) / len(flip)
-    assert found["usual"] == pytest.approx(passing.mean(), abs=5 * spread)
-    assert found["usual_least"] <= found["usual"] <= found["usual_most"]
+    assert row["usual"] == pytest.approx(passing.mean(), abs=5 * spread)
+    assert row["usual_least"] <= row["usual"] <= row["usual_most"]
     expected = passing[60:90].sum() / passing.sum()
-    assert found["false"] == pytest.approx(expected, abs=0.005)
-    assert found["doubted"] == pytest.approx(1 - passing[:60].mean(), abs=0.02)
+    assert row["false"] == pytest.approx(expected, abs=0.005)
+    assert row["doubted"] == pytest.approx(1 - passing[:60].mean(), abs=0.02)
 
 
 def test_the_whole_study(shared: Path, tmp_path: Path) -> None:

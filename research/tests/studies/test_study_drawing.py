@@ -20,7 +20,9 @@ PHONE = 358
 
 @pytest.mark.parametrize("turned", [{}, DARK], ids=["light", "dark"])
 def test_marks_and_words_stand_out_from_the_ground(turned: dict[str, str]) -> None:
-    against = {one: contrast(turned.get(one, one), turned.get(GROUND, GROUND)) for one in (*COLOURS, INK, MUTED)}
+    against = {
+        colour: contrast(turned.get(colour, colour), turned.get(GROUND, GROUND)) for colour in (*COLOURS, INK, MUTED)
+    }
     assert min(against.values()) >= 3
     assert min(against[INK], against[MUTED]) >= 4.5
 
@@ -28,20 +30,20 @@ def test_marks_and_words_stand_out_from_the_ground(turned: dict[str, str]) -> No
 @pytest.mark.parametrize("path", sorted((DOCS / "images" / "studies").glob("*.svg")), ids=lambda path: path.stem)
 def test_words_are_legible_on_a_phone_and_turn_in_the_dark(path: Path) -> None:
     picture = ElementTree.parse(path).getroot()
-    words = [one for one in picture.findall(".//{*}text") if one.text]
-    size = min(float(one.get("font-size", picture.get("font-size", "")).removesuffix("px")) for one in words)
+    words = [word for word in picture.findall(".//{*}text") if word.text]
+    size = min(float(word.get("font-size", picture.get("font-size", "")).removesuffix("px")) for word in words)
     assert size * min(1, PHONE / float(picture.attrib["width"])) >= 9
-    assert {one.get("fill") for one in words} <= {*DARK}
+    assert {word.get("fill") for word in words} <= {*DARK}
 
 
 def scale_of(names: list[str]) -> dict[str, Any]:
-    """The colours of data sets."""
+    """Return the colours of data sets."""
     encoding: Any = by_data(pd.DataFrame({"dataset": names})).to_dict()
     return encoding["scale"]
 
 
 def test_a_data_set_has_one_colour_however_many_there_are() -> None:
     names = [f"data {place:02}" for place in range(3 * len(COLOURS))]
-    many, few = (scale_of(some) for some in (names, names[:1]))
-    assert len(many["range"]) == len(names)
-    assert many["range"][:1] == few["range"]
+    repeated, single = (scale_of(chosen) for chosen in (names, names[:1]))
+    assert len(repeated["range"]) == len(names)
+    assert repeated["range"][:1] == single["range"]

@@ -20,7 +20,7 @@ NAMES = re.compile(r"\bL[012]\b|CIFAR-100?(?:-C)?\b|ResNet-18|WideResNet-34-10|`
 
 
 def typed(template: str) -> list[str]:
-    """The words of a template with a digit that is part of no name, inside expressions, too."""
+    """Return the words of a template with a digit that is part of no name, inside expressions, too."""
     return [
         word
         for word in NAMES.sub("", re.sub(r"\{#.*?#\}", "", template, flags=re.DOTALL)).split()
@@ -29,15 +29,15 @@ def typed(template: str) -> list[str]:
 
 
 def constants(code: str) -> Iterator[str]:
-    """The texts in what a finding says was found, and why: the third and the fifth argument of `Finding`."""
+    """Return the texts in what a finding says was found, and why: the third and the fifth argument of `Finding`."""
     for call in ast.walk(ast.parse(code)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Finding":
             for argument in (call.args[2], *call.args[4:]):
                 formats = {
                     id(part)
-                    for one in ast.walk(argument)
-                    if isinstance(one, ast.FormattedValue)
-                    for part in ast.walk(one)
+                    for field in ast.walk(argument)
+                    if isinstance(field, ast.FormattedValue)
+                    for part in ast.walk(field)
                 }
                 for part in ast.walk(argument):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in formats:
@@ -59,10 +59,10 @@ def test_a_page_is_short_and_no_cell_is_a_list(name: str) -> None:
     written = (DOCS / "studies" / f"{name}.md").read_text(encoding="utf-8")
     assert len(written.split()) <= 1500
     cells = [cell for line in written.splitlines() if line.startswith("|") for cell in line.split("|")]
-    said = [
+    cells_without_sources = [
         re.sub(r"\([^()]*(?:figure|table|section|PRBench|theorem|proposition|UAI)[^()]*\)", "", cell) for cell in cells
     ]
-    assert [cell for cell in said if len(re.findall(r"\d[\d.,]*", NAMES.sub("", cell))) > 3] == []
+    assert [cell for cell in cells_without_sources if len(re.findall(r"\d[\d.,]*", NAMES.sub("", cell))) > 3] == []
 
 
 def test_the_list_of_studies_says_what_each_found() -> None:
@@ -70,7 +70,7 @@ def test_the_list_of_studies_says_what_each_found() -> None:
     assert written == index_of(RESULTS)
     assert all(f"]({name}.md)" in written for name in KEPT)
     assert len(re.findall(r"^\d+\. ", written, flags=re.MULTILINE)) == 12
-    assert all((DOCS / "studies" / one).is_file() for one in re.findall(r"\]\((\.\./images/[^)]+)\)", written))
+    assert all((DOCS / "studies" / path).is_file() for path in re.findall(r"\]\((\.\./images/[^)]+)\)", written))
 
 
 @pytest.mark.parametrize("name", sorted(all_studies()))

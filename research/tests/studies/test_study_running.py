@@ -39,14 +39,18 @@ class Counter:
     def of_network(self, network: Network, setting: Setting) -> Steps:
         total = 0
         for name in ("a", "b", "c"):
-            found = yield self.step(f"{network.name}/{name}", setting, total)
-            total = value(found)
+            tables = yield self.step(f"{network.name}/{name}", setting, total)
+            total = value(tables)
 
-    def after(self, setting: Setting, networks: Sequence[Network], kept: Mapping[str, Tables]) -> Iterable[Step]:
-        yield self.step("after", setting, sum(value(kept[f"{network.name}/c"]) for network in networks))
+    def after(
+        self, setting: Setting, networks: Sequence[Network], tables_by_step: Mapping[str, Tables]
+    ) -> Iterable[Step]:
+        yield self.step("after", setting, sum(value(tables_by_step[f"{network.name}/c"]) for network in networks))
 
-    def summarise(self, kept: Mapping[str, Tables], seed: int) -> Tables:
-        return {"sum": pa.table({"value": [value(tables) for tables in kept.values()], "step": [*kept]})}
+    def summarise(self, tables_by_step: Mapping[str, Tables], seed: int) -> Tables:
+        return {
+            "sum": pa.table({"value": [value(tables) for tables in tables_by_step.values()], "step": [*tables_by_step]})
+        }
 
     def do(self, name: str, total: int) -> Tables:
         self.done.append(name)
@@ -71,14 +75,14 @@ def setting(seed: int = 0) -> Setting:
     return Setting(Path("shared"), None, "tiny", seed)
 
 
-def test_a_stopped_study_goes_on_and_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_a_stopped_study_goes_on_without_repeating_steps(tmp_path: Path) -> None:
     """Results are there of a run that was finished, and of no other."""
     stopped, counter = Counter("x/b"), Counter()
     with pytest.raises(RuntimeError, match="broken"):
         run_study(stopped.study(), ONE, setting(), tmp_path)
     for _ in range(2):
-        found = run_study(counter.study(), ONE, setting(), tmp_path)
-        assert found["sum"].to_pydict() == {"value": [1, 2, 3, 11, 4], "step": STEPS}
+        results = run_study(counter.study(), ONE, setting(), tmp_path)
+        assert results["sum"].to_pydict() == {"value": [1, 2, 3, 11, 4], "step": STEPS}
     assert counter.done == STEPS[1:]
     assert (tmp_path / "counter" / "results" / "sum.parquet").is_file()
     with pytest.raises(RuntimeError, match="broken"):
@@ -87,24 +91,24 @@ def test_a_stopped_study_goes_on_and_what_is_done_is_not_done_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", all_studies())
-def test_all_that_decides_a_number_is_in_the_identity_of_its_step(
+def test_all_that_decides_a_number_is_in_its_step_identity(
     name: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Network, points, seed, size, code, and what a step is given besides."""
-    one = find_networks(shared, None, lambda _: None)[0]
-    found = one_network(name, one, Setting(shared, None, "tiny", 0))
-    assert found.step("x", dict).identity == found.step("x", dict).identity
-    for other in (
-        replace(found, setting=Setting(shared, None, "tiny", 1)), replace(found, network=network("y")),
-        replace(found, setting=Setting(shared, None, "tiny", 0, "cuda")),
-        replace(found, size=replace(found.size, **{fields(found.size)[0].name: 99})),
+    first_network = find_networks(shared, None, lambda _: None)[0]
+    measuring = one_network(name, first_network, Setting(shared, None, "tiny", 0))
+    assert measuring.step("x", dict).identity == measuring.step("x", dict).identity
+    for changed in (
+        replace(measuring, setting=Setting(shared, None, "tiny", 1)), replace(measuring, network=network("y")),
+        replace(measuring, setting=Setting(shared, None, "tiny", 0, "cuda")),
+        replace(measuring, size=replace(measuring.size, **{fields(measuring.size)[0].name: 99})),
     ):  # fmt: skip
         monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "same")
-        assert other.step("x", dict).identity != found.step("x", dict).identity
-    assert found.step("x", dict, sigma=0.1).identity != found.step("x", dict, sigma=0.2).identity
-    before = found.step("x", dict).identity
+        assert changed.step("x", dict).identity != measuring.step("x", dict).identity
+    assert measuring.step("x", dict, sigma=0.1).identity != measuring.step("x", dict, sigma=0.2).identity
+    before = measuring.step("x", dict).identity
     monkeypatch.setattr("studies.measuring.points_digest", lambda *_: "another")
-    assert found.step("x", dict).identity != before
+    assert measuring.step("x", dict).identity != before
 
 
 def test_repeats_of_a_training_take_part_where_a_study_says_so() -> None:
@@ -114,11 +118,11 @@ def test_repeats_of_a_training_take_part_where_a_study_says_so() -> None:
     assert replace(study, repeats=True).of([once, again]) == [once, again]
 
 
-def test_a_network_computes_on_its_device_and_takes_inputs_from_another(shared: Path) -> None:
+def test_a_network_takes_inputs_from_another_device(shared: Path) -> None:
     """All of it is moved; inputs go there and outputs come back, with their gradients."""
-    one = find_networks(shared, None, lambda _: None)[0]
-    assert {part.device.type for part in one.load("meta").state_dict().values()} == {"meta"}
-    network, x = one.load(), torch.rand(3, 1, 8, 8, requires_grad=True)
+    first_network = find_networks(shared, None, lambda _: None)[0]
+    assert {part.device.type for part in first_network.load("meta").state_dict().values()} == {"meta"}
+    network, x = first_network.load(), torch.rand(3, 1, 8, 8, requires_grad=True)
     elsewhere = Elsewhere(network, "cpu")
     assert torch.equal(elsewhere(x), network(x))
     (slope,) = torch.autograd.grad(elsewhere(x)[:, 0].sum(), x)
@@ -134,12 +138,12 @@ def test_networks_of_others_are_measured_on_the_exact_images(shared: Path, tmp_p
     (tmp_path / "shared" / "data" / "cifar10_lossless_854").mkdir()
     images = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
     np.savez(tmp_path / "shared" / "data" / "cifar10_lossless_854" / "x.npz", images=images, labels=np.arange(5))
-    found = find_networks(tmp_path / "shared", tmp_path / "own", lambda _: None)
-    assert [(one.name, one.dataset, one.repeat) for one in found] == [
+    networks = find_networks(tmp_path / "shared", tmp_path / "own", lambda _: None)
+    assert [(entry.name, entry.dataset, entry.repeat) for entry in networks] == [
         ("models", "cifar10_lossless_854", True), ("own", "cifar10", True),
     ]  # fmt: skip
 
 
-def one_network(name: str, one: Network, setting: Setting) -> Measuring[Any]:
+def one_network(name: str, measured: Network, setting: Setting) -> Measuring[Any]:
     module = import_module(f"studies.{name}.measures")
-    return module.OneNetwork(one, setting, module.SIZES[setting.size])
+    return module.OneNetwork(measured, setting, module.SIZES[setting.size])

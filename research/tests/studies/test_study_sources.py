@@ -19,14 +19,14 @@ def names_behind(module: str) -> set[str]:
 
 @pytest.mark.parametrize("name", all_studies())
 def test_what_measures_is_behind_a_number_and_what_tells_is_not(name: str) -> None:
-    found = names_behind(f"studies.{name}.measures")
-    assert {f"studies/{name}/measures.py", "studies/networks.py", "brittle/model/classifier.py"} <= found
-    assert not found & {f"studies/{name}/{one}.py" for one in ("said", "page", "pictures", "summary", "study")}
-    assert not any(path.startswith(("brittle/extensions/report/", "brittle/cli/")) for path in found)
+    names = names_behind(f"studies.{name}.measures")
+    assert {f"studies/{name}/measures.py", "studies/networks.py", "brittle/model/classifier.py"} <= names
+    assert not names & {f"studies/{name}/{module}.py" for module in ("said", "page", "pictures", "summary", "study")}
+    assert not any(path.startswith(("brittle/extensions/report/", "brittle/cli/")) for path in names)
 
 
 def test_imports_are_followed_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of modules, of names in them, within functions, by public names; not for types alone."""
+    """Follow imports of modules, of names in them, within functions, by public names; not for types alone."""
     monkeypatch.setitem(sources.ROOTS, "studies", tmp_path)
     for path, text in {
         "__init__": "", "inner/__init__": "", "inner/named": "", "inner/late": "", "inner/typed": "",
@@ -45,12 +45,12 @@ def last():
         (tmp_path / f"{path}.py").write_text(text)
     sources.file_of.cache_clear()
     try:
-        found = files_behind("studies.first")
+        files = files_behind("studies.first")
     finally:
         sources.file_of.cache_clear()
-    own = {path.stem for path in found if path.is_relative_to(tmp_path)}
-    assert own == {"first", "__init__", "named", "late"}
-    library = {path.parent.name for path in found if not path.is_relative_to(tmp_path)}
+    stems = {path.stem for path in files if path.is_relative_to(tmp_path)}
+    assert stems == {"first", "__init__", "named", "late"}
+    library = {path.parent.name for path in files if not path.is_relative_to(tmp_path)}
     assert "orthant" in library
     assert "doctor" not in library
 

@@ -1,4 +1,4 @@
-"""What a table says: plain frames and records, one question per module, without loading torch."""
+"""Questions to a table, one per module, answered by plain frames and records without loading torch."""
 
 from brittle.analysis.class_bias import class_bias
 from brittle.analysis.class_votes import class_votes, confusions

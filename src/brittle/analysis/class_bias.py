@@ -1,4 +1,4 @@
-"""Is the model more robust for some classes than for others?"""
+"""Test whether the model is more robust for some classes than for others."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ from brittle.store.table import Table
 TAILS = np.geomspace(0.5, 1e-15, 121)
 """Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
 
+PERMUTATIONS = 1999
+"""Times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000."""
+
+MOST_POINTS = 10_000
+"""Points that the permutation test reads, about; of more, every so many of each class."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClassBias:
@@ -30,31 +36,32 @@ class ClassBias:
         by: whether a point belongs to its true class (`label`) or, without labels, to the class `predicted`.
         classes: one row per class, the least robust first: `class`, `name`, `points`, `mean`, `low`, `high` (interval
             of the mean of p_robust), `median`.
-        p_value: of the test that p_robust has one mean in all classes, corrected for their number
-            (`mean_differences`); NaN with fewer than two classes.
-        least: numbers of the classes that may be the least robust: no other one is surely less so, at the level
-            `1 - confidence` for all of them together. Every class, where the test finds no difference.
-        confidence: of the intervals, each for its class alone, and of the test.
+        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than
+            two classes.
+        least_robust: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the
+            level
+            `1 - confidence` for all of them together (`mean_differences`).
+        confidence: of the intervals, each for its class alone, and of both tests.
     """
 
     column: Column
     by: Literal["label", "predicted"]
     classes: pd.DataFrame
     p_value: float
-    least: tuple[int, ...]
+    least_robust: tuple[int, ...]
     confidence: float
 
     @property
     def differ(self) -> bool:
-        """Whether the classes surely differ; only then is there a least and a most robust one to name."""
+        """True where p_robust surely depends on the class; only then may a least robust class be named."""
         return self.p_value < 1.0 - self.confidence
 
 
 def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     """Robustness by class, with intervals and a test of the differences.
 
-    Validity: the points of a class are drawn independently. Interval and test are for means of numbers in [0, 1] and
-    cover the random error of each, not a bias of the estimator, which may differ from class to class.
+    Validity: the points are drawn independently. Intervals and tests cover the random error of each point, not a bias
+    of the estimator, which may differ from class to class.
 
     References:
         Fairness through robustness: investigating robustness disparity in deep learning, Vedant Nanda et al., 2021.
@@ -82,21 +89,67 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     ]
     frame = pd.DataFrame(rows).sort_values(["mean", "class"], ignore_index=True)
     numbers = [int(number) for number in frame["class"]]
-    found = mean_differences([groups[number].to_numpy() for number in numbers], confidence)
-    least = tuple(numbers[place] for place in found.least)
-    return ClassBias(column, by, frame, found.p_value, least, confidence)
+    values = [groups[number].to_numpy() for number in numbers]
+    least_robust = tuple(numbers[place] for place in mean_differences(values, confidence).least_robust)
+    return ClassBias(column, by, frame, permutation_p_value(values), least_robust, confidence)
+
+
+def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
+    r"""The p-value of the test that a value does not depend on the group that it belongs to.
+
+    The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
+    each order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as
+    far
+
+    $$p = \frac{1 + b}{1 + B}$$
+
+    is at most `a` with probability at most `a`: exactly, for any number of groups and of values in them.
+
+    Validity: values drawn independently. That it is small says that the groups differ in their laws, and most likely
+    in their means; which groups do, `mean_differences` says, with less power. Of more than `MOST_POINTS` values every
+    so many of each group are read.
+
+    References:
+        Permutation p-values should never be zero, Belinda Phipson and Gordon K. Smyth, 2010,
+        https://arxiv.org/abs/1603.05766
+
+    Args:
+        groups: at least one finite number each.
+
+    Returns:
+        The same number for the same groups in the same order; NaN with fewer than two groups.
+
+    Example:
+        >>> permutation_p_value([[0.8, 0.9] * 10, [0.7, 0.8] * 10, [0.9, 1.0] * 10])
+        0.0005
+    """
+    if len(groups) < 2:
+        return float("nan")
+    step = max(1, sum(map(np.size, groups)) // MOST_POINTS)
+    parts = [np.asarray(group, dtype=np.float64)[::step] for group in groups]
+    sizes, values = np.array([part.size for part in parts]), np.concatenate(parts)
+    values = values - values.mean()
+    starts, generator = np.cumsum(sizes) - sizes, np.random.default_rng(0)
+
+    def spread(ordered: NDArray[np.float64]) -> float:
+        return float((np.add.reduceat(ordered, starts) ** 2 / sizes).sum())
+
+    # Orders whose means are the same but for rounding count as spread as far.
+    observed = spread(values) - 1e-9 * float(values @ values)
+    as_far = sum(spread(values[generator.permutation(values.size)]) >= observed for _ in range(PERMUTATIONS))
+    return (1 + as_far) / (1 + PERMUTATIONS)
 
 
 class Differences(NamedTuple):
-    """Which means of several groups differ.
+    """Differences between the means of several groups.
 
     Attributes:
         p_value: that means differ at all, corrected for the number of pairs; NaN with fewer than two groups.
-        least: places of the groups that may have the smallest mean; all of them where nothing differs.
+        least_robust: places of the groups that may have the smallest mean; all of them where nothing differs.
     """
 
     p_value: float
-    least: tuple[int, ...]
+    least_robust: tuple[int, ...]
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
@@ -126,17 +179,19 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         ParameterError: the confidence is not between 0 and 1.
 
     Example:
-        >>> mean_differences([[0.1] * 20, [0.9] * 20, [0.1, 0.9] * 10], 0.99).least
+        >>> mean_differences([[0.1] * 20, [0.9] * 20, [0.1, 0.9] * 10], 0.99).least_robust
         (0,)
     """
     check_confidence(confidence)
-    every = tuple(range(len(groups)))
+    all_places = tuple(range(len(groups)))
     if len(groups) < 2:
-        return Differences(float("nan"), every)
+        return Differences(float("nan"), all_places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
     shown = _holm(above, 1.0 - confidence, pairs)
-    return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in every if not shown[place].any()))
+    return Differences(
+        min(1.0, pairs * float(above.min())), tuple(place for place in all_places if not shown[place].any())
+    )
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -144,18 +199,18 @@ def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     means = np.array([group.mean() for group in groups])
     ends = np.array([mean_ends(group, TAILS) for group in groups])  # [groups, 2, tails]
     apart = np.maximum(means[:, None] - means, 0.0) ** 2
-    found = np.ones_like(apart)
+    p_values = np.ones_like(apart)
     for tail, below, over in zip(TAILS, (means[:, None] - ends[:, 0]).T, (ends[:, 1] - means[:, None]).T, strict=True):
         clear = apart > below[:, None] ** 2 + over**2
         if not clear.any():
             break
-        found[clear] = 2.0 * tail
-    return found
+        p_values[clear] = 2.0 * tail
+    return p_values
 
 
 def _holm(p_values: NDArray[np.float64], level: float, pairs: int) -> NDArray[np.bool_]:
-    """Which p-values are rejected at `level`, of `pairs` tests."""
+    """Return which p-values are rejected at `level`, of `pairs` tests."""
     ordered = np.sort(p_values, axis=None)[:pairs]
-    kept = ordered * (pairs - np.arange(pairs)) > level
-    rejected = int(np.argmax(kept)) if kept.any() else pairs
+    is_retained = ordered * (pairs - np.arange(pairs)) > level
+    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs
     return p_values <= (ordered[rejected - 1] if rejected else -1.0)

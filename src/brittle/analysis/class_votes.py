@@ -1,4 +1,4 @@
-"""Which classes do the noisy copies of a point become, and how often is it the class of its label?"""
+"""Classes of the noisy copies of a point, and how often they are the class of its label."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 40
 
 
 def class_votes(table: Table, of: int | str | None = None, column: Column | None = None) -> pd.DataFrame:
-    r"""Which classes the noisy copies of each point became, each with its share.
+    r"""Return the classes that the noisy copies of each point became, with the share of each class.
 
     $$\mathrm{share} = \frac{1}{n} \#\{j : \arg\max_c z_c(x + e_j) = c\}$$
 
@@ -55,21 +55,25 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     """
     column = _counted(table, column)
     votes = unpack_votes(column.votes)
-    found = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.both})
-    asked = _asked(table, of)
-    wanted = asked[votes.units[asked["place"]] > 0]
-    found = found.merge(wanted, "right" if of is not None else "outer", on=["place", "class"]).fillna(0).astype("int64")
-    low, high = _interval(column, votes, found, table.record.confidence)
-    copies, draws = found["once"] + 2 * found["both"], votes.draws[found["place"]]
+    counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.twice})
+    requested = _asked(table, of)
+    counted_rows = requested[votes.units[requested["place"]] > 0]
+    counts = (
+        counts.merge(counted_rows, "right" if of is not None else "outer", on=["place", "class"])
+        .fillna(0)
+        .astype("int64")
+    )
+    low, high = _interval(column, votes, counts, table.record.confidence)
+    copies, draws = counts["once"] + 2 * counts["both"], votes.draws[counts["place"]]
     numbers = {"copies": copies, "draws": draws, "share": copies / draws, "low": low, "high": high}
-    points = np.array(column.rows.index, dtype=object)[found["place"]]
-    shown = pd.DataFrame({"point": points, "class": found["class"], **numbers, "place": found["place"]})
+    points = np.array(column.rows.index, dtype=object)[counts["place"]]
+    shown = pd.DataFrame({"point": points, "class": counts["class"], **numbers, "place": counts["place"]})
     order = shown.sort_values(["place", "copies", "class"], ascending=[True, False, True])
     return order.drop(columns="place").reset_index(drop=True)
 
 
 def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
-    r"""What noise turns each class into: of the noisy copies of its points, the share that every other class gets.
+    r"""Return, for each class, the share of the noisy copies of its points that every other class gets.
 
     The mean over the points that are predicted as a class of their shares (`class_votes`); whether the prediction is
     right does not matter.
@@ -98,19 +102,19 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     votes: Any = class_votes(table, column=column)
     classes: Any = table.points.select(["point", "predicted"]).to_pandas().set_index("point")["predicted"]
     votes["of"] = votes["point"].map(classes)
-    points = classes[[one is not None for one in column.votes]].value_counts()
+    points = classes[[cell is not None for cell in column.votes]].value_counts()
     shares = votes[votes["class"] != votes["of"]].groupby(["of", "class"])["share"].sum().rename("share").reset_index()
     shares["points"] = shares["of"].map(points)
     shares["share"] /= shares["points"]
-    found = shares[shares["share"] > 0].rename(columns={"of": "class", "class": "becomes"})
-    order = found.astype({"class": "int64"})[["class", "becomes", "points", "share"]]
+    transitions = shares[shares["share"] > 0].rename(columns={"of": "class", "class": "becomes"})
+    order = transitions.astype({"class": "int64"})[["class", "becomes", "points", "share"]]
     return order.sort_values(["share", "class", "becomes"], ascending=[False, True, True], ignore_index=True)
 
 
 def votes_texts(table: Table) -> pd.Series:
-    """What the noisy copies of each point are predicted, in a sentence, where not all of them are as the point is. By
-    its id; empty for a run without votes for classes."""
-    column = typical([one for one in table.columns if has_votes(one)])
+    """Return the predictions of the noisy copies of each point in a sentence, by its id, where some differ from that of
+    the point; empty for a run without votes for classes."""
+    column = typical([candidate for candidate in table.columns if has_votes(candidate)])
     if column is None:
         return pd.Series(dtype=object)
     votes = class_votes(table, column=column)
@@ -118,25 +122,27 @@ def votes_texts(table: Table) -> pd.Series:
         dict(zip(table.points["point"].to_pylist(), table.points[name].to_pylist(), strict=True))
         for name in ("label", "predicted")
     )
-    kept = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
-    votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~kept])
+    is_unanimous = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
+    votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~is_unanimous])
     texts: dict[str, list[str]] = {}
     draws = dict(zip(votes["point"], votes["draws"], strict=True))
     for point, number, copies in zip(votes["point"], votes["class"], votes["copies"], strict=True):
-        own = ", its label" if labels[point] == number else ""
-        texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]} ({copies:,}{own})")
+        label_note = ", its label" if labels[point] == number else ""
+        texts.setdefault(point, []).append(f"{class_name(table, number)[:LONGEST]} ({copies:,}{label_note})")
     noise = "" if column.setting.sigma is None else f" of {column.setting}"
-    said = {
-        point: f"Its {draws[point]:,} copies with noise{noise} are predicted {listed(each)}."
-        for point, each in texts.items()
+    texts_by_point = {
+        point: f"Its {draws[point]:,} copies with noise{noise} are predicted {listed(parts)}."
+        for point, parts in texts.items()
     }
-    return pd.Series(said, dtype=object)
+    return pd.Series(texts_by_point, dtype=object)
 
 
 def _counted(table: Table, column: Column | None) -> Column:
     """The column whose votes are read; refused where it has none."""
     check_column("column", column)
-    column = column if column is not None else typical([one for one in table.columns if has_votes(one)])
+    column = (
+        column if column is not None else typical([candidate for candidate in table.columns if has_votes(candidate)])
+    )
     if column is None or not has_votes(column):
         raise DataError(
             "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
@@ -154,27 +160,27 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
     if of not in (None, "label"):
         classes = range(table.record.model.classes or 0)
         plain = dict(enumerate(map(storable, table.record.data.names)))
-        known = ((one, (one, plain.get(one), class_name(table, one))) for one in classes)
-        fits = [one for one, names in known if of in names and not isinstance(of, bool)]
+        names_by_class = ((index, (index, plain.get(index), class_name(table, index))) for index in classes)
+        fits = [index for index, names in names_by_class if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
-            shown = listed([class_name(table, one) for one in classes])
+            shown = listed([class_name(table, index) for index in classes])
             raise ParameterError(
                 f"one class is asked for, by its name or its index from 0: {shown}; found {of!r:.60}, which is "
                 f"{'none' if not fits else 'several'}"
             )
         labels = pd.Series(fits[0], index=labels.index)
-    known = labels.notna()
-    return pd.DataFrame({"place": np.flatnonzero(known), "class": labels[known].astype("int64")})
+    names_by_class = labels.notna()
+    return pd.DataFrame({"place": np.flatnonzero(names_by_class), "class": labels[names_by_class].astype("int64")})
 
 
 def _interval(column: Column, votes: ClassVotes, frame: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
     """The interval of each row, by the way in which its copies were drawn."""
     place = frame["place"].to_numpy()
-    units, once, both = votes.units[place], frame["once"].to_numpy(), frame["both"].to_numpy()
+    units, once, twice = votes.units[place], frame["once"].to_numpy(), frame["both"].to_numpy()
     silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]
-    any_at_most, both_at_most = np.minimum(once + both + silent, units), np.minimum(both + silent, units)
+    any_at_most, both_at_most = np.minimum(once + twice + silent, units), np.minimum(twice + silent, units)
     single = sequence_interval if column.stops else clopper_pearson
     paired = votes.members[place] == 2
-    low = np.where(paired, paired_proportion(once, both, units, confidence)[0], single(once, units, confidence)[0])
+    low = np.where(paired, paired_proportion(once, twice, units, confidence)[0], single(once, units, confidence)[0])
     high = paired_proportion(any_at_most - both_at_most, both_at_most, units, confidence)[1]
     return low, np.where(paired, high, single(any_at_most, units, confidence)[1])

@@ -1,4 +1,4 @@
-"""Which of the scores of a run speaks for it, and under which noise."""
+"""Representative scores of a run, and their noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MONTE_CARLO, LAPLACIAN, CHANGE = "monte_carlo", "laplacian", "probability_change
 """The scores that count flips, that predict the mean change of the predicted probability, and that sample it."""
 
 METHODS = ("exact", "auto", "probes", "gram")
-"""Which Laplacian speaks for a run that holds several, the first of these; of others the first recorded."""
+"""Preference among several Laplacians of a run, the first of these; otherwise the first recorded."""
 
 
 def check_column(name: str, column: object) -> None:
@@ -49,7 +49,8 @@ def safer(column: Column) -> pd.Series | None:
 
 
 def safety(column: Column) -> pd.Series | None:
-    """As `safer`, and of an input margin the distance, which has a safer direction but is compared with no other."""
+    """Return `safer`, or for an input margin its distance, whose direction is safer but which compares with no other
+    score."""
     return column.value if column.score == INPUT_MARGIN else safer(column)
 
 
@@ -57,9 +58,13 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
     """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
     That is the one at the noise that speaks for the run, with the most draws."""
     spoken = typical(columns)
-    beside = [one for one in columns if spoken is not None and one.score == name and one.setting == spoken.setting]
-    most = max((column.most_draws or 0 for column in beside), default=0)
-    fitting = [column for column in beside if (column.most_draws or 0) == most]
+    candidates = [
+        candidate
+        for candidate in columns
+        if spoken is not None and candidate.score == name and candidate.setting == spoken.setting
+    ]
+    draws = max((column.most_draws or 0 for column in candidates), default=0)
+    fitting = [column for column in candidates if (column.most_draws or 0) == draws]
     return fitting[0] if len(fitting) == 1 else column_of(columns, name)
 
 
@@ -71,22 +76,28 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
         if column.score == LAPLACIAN and "rank" not in column.parameters and column.value.notna().any()
     ]
     order = {method: place for place, method in enumerate(METHODS)}
-    return min(candidates, key=lambda one: order.get(str(one.parameters.get("method")), len(METHODS)), default=None)
+    return min(
+        candidates, key=lambda candidate: order.get(str(candidate.parameters.get("method")), len(METHODS)), default=None
+    )
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
     """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws. A
     column whose points have different numbers of draws speaks for none: who is decided early has few."""
-    found = (
+    candidates = (
         column
         for column in columns
         if column.score == score and column.setting.sigma is not None and not column.stops
         if column.value.notna().any() and column.parameters.get("statistic", "mean") == "mean"
     )
     best = most_draws_by(
-        found, lambda column: column.setting, lambda one: (not one.parameters.get("clip"), one.most_draws or 0)
+        candidates,
+        lambda column: column.setting,
+        lambda candidate: (not candidate.parameters.get("clip"), candidate.most_draws or 0),
     )
-    return {setting: best[setting] for setting in sorted(best, key=lambda one: (one.sigma or 0.0, one.noise))}
+    return {
+        setting: best[setting] for setting in sorted(best, key=lambda setting: (setting.sigma or 0.0, setting.noise))
+    }
 
 
 def margin_columns(table: Table) -> tuple[Column, ...]:
@@ -95,6 +106,20 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
     A value is a distance in the norm that the parameters name, infinite where nothing was found.
     """
     return tuple(column for column in table.columns if column.score == INPUT_MARGIN)
+
+
+def parameters_text(column: Column) -> str:
+    """The parameters other than noise and draws that tell a column from others of its score; empty where none does.
+
+    Example:
+        >>> import brittle, torch
+        >>> model, margins = brittle.Classifier(torch.nn.Linear(2, 2)), ("linf", "l2")
+        >>> scores = [brittle.scores.InputMargin(norm=norm, effort="fast") for norm in margins]
+        >>> table = brittle.score(model, torch.rand(2, 2), scores)
+        >>> [parameters_text(column) for column in table.columns]
+        ['effort fast, norm linf', 'effort fast, norm l2']
+    """
+    return column.variant.removeprefix(column.score).strip("()").replace("=", " ")
 
 
 def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
@@ -112,5 +137,6 @@ def class_name(table: Table, number: int) -> str:
 
 
 def answer_text(table: Table, number: int | None, words: str | None) -> str | None:
-    """A label or a prediction: the name of its class, or the words for what is no class; None where there is none."""
+    """Return a label or a prediction by the name of its class, or by the words for a decision without classes; None
+    without any."""
     return words and storable(words) if number is None else class_name(table, number)

@@ -23,13 +23,13 @@ ACCURACY = "accuracy"
 """The row that says how many predictions are right."""
 
 P_ROBUST = "p_robust"
-"""What is compared of a flip probability: its complement, so that larger is safer in the whole comparison."""
+"""Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
 
 BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
 """Quantities between 0 and 1."""
 
 MEAN, MEDIAN = "mean", "median"
-"""What is compared: the mean of numbers between 0 and 1, the median of others."""
+"""Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
 
 SMALLEST = 1e-12
 """The smallest p-value that is told apart."""
@@ -38,7 +38,7 @@ HALVINGS = 14
 """Steps of the search for a p-value, each halving the logarithms that it may have."""
 
 SHARED, OWN = "shared", "own"
-"""Whether both runs drew the same noise at every point, or each its own."""
+"""Kinds of noise of two runs: the same at every point, or separate."""
 
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
@@ -56,7 +56,7 @@ Interval = Callable[[Values, float], tuple[float, float, float]]  # a number tha
 
 
 class Pairing(NamedTuple):
-    """Which points of two runs are one: their ids in either, in the order of the key, and what was left over."""
+    """Pairs of points of two runs: their ids in both, in the order of the key, and the points left over."""
 
     by: str  # point or row
     first: list[str]
@@ -98,8 +98,8 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
-        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
-        (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
+        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `first_columns`, or None without draws);
+        `statistic` (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
         `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
         interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
         `first_larger` (share of points, ties half); `speaks`, true of the one row that says which run is more robust,
@@ -112,29 +112,39 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     _check_alike(first, second)
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
-    others = {question_of(column): column for column in second.columns}
-    shared = [(column, others[question_of(column)]) for column in first.columns if question_of(column) in others]
-    own = [one for one, _ in shared]
-    spoken = typical([one for one in own if one.sources]) or next(
-        (one for one in margin_columns(first) if one in own), None
+    second_columns = {question_of(column): column for column in second.columns}
+    shared = [
+        (column, second_columns[question_of(column)])
+        for column in first.columns
+        if question_of(column) in second_columns
+    ]
+    first_columns = [column for column, _ in shared]
+    spoken = typical([column for column in first_columns if column.sources]) or next(
+        (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
     rows = []
-    right = [
+    correct_pair = [
         table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"] for table in (first, second)
     ]
-    if all(series.notna().any() for series in right):
+    if all(series.notna().any() for series in correct_pair):
         names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
         rows.append(
-            names | _compared(right[0], right[1], ACCURACY, pairing, confidence) | {"noise": None, "speaks": False}
+            names
+            | _compared(correct_pair[0], correct_pair[1], ACCURACY, pairing, confidence)
+            | {"noise": None, "speaks": False}
         )
-    for one, other in shared:
-        quantity = P_ROBUST if one.is_probability else one.quantity
-        x, y = (side.value.abs() if quantity == LAPLACIAN else side.value for side in (one, other))
-        names = {"score": one.label, "title": one.title, "quantity": quantity}
-        noise = (SHARED if drawn_alike and one.sources == other.sources else OWN) if one.sources else None
+    for first_column, second_column in shared:
+        quantity = P_ROBUST if first_column.is_probability else first_column.quantity
+        x, y = (side.value.abs() if quantity == LAPLACIAN else side.value for side in (first_column, second_column))
+        names = {"score": first_column.label, "title": first_column.title, "quantity": quantity}
+        noise = (
+            (SHARED if drawn_alike and first_column.sources == second_column.sources else OWN)
+            if first_column.sources
+            else None
+        )
         compared = _compared(x, y, quantity, pairing, confidence)
-        rows.append(names | compared | {"noise": noise, "speaks": one is spoken})
+        rows.append(names | compared | {"noise": noise, "speaks": first_column is spoken})
     return pd.DataFrame(rows, columns=FIELDS)
 
 
@@ -146,28 +156,35 @@ def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str
         DataError: as of `compare`; or the runs share no flip probability.
     """
     _check_alike(first, second)
-    pairing, others = pair_points(first, second), {question_of(column): column for column in second.columns}
-    one = typical([column for column in first.columns if column.sources and question_of(column) in others])
-    if one is None:
+    pairing, second_columns = pair_points(first, second), {question_of(column): column for column in second.columns}
+    first_column = typical(
+        [column for column in first.columns if column.sources and question_of(column) in second_columns]
+    )
+    if first_column is None:
         raise DataError("runs_differ", "the runs share no flip probability with the same parameters; score both by one")
-    found = _compared(one.value, others[question_of(one)].value, P_ROBUST, pairing, confidence)
-    ends = MeanInterval(found["difference"], found["difference_low"], found["difference_high"])
-    return one.shown, found["points"], ends
+    comparison = _compared(
+        first_column.value, second_columns[question_of(first_column)].value, P_ROBUST, pairing, confidence
+    )
+    ends = MeanInterval(comparison["difference"], comparison["difference_low"], comparison["difference_high"])
+    return first_column.shown, comparison["points"], ends
 
 
 def _noise_key(table: Table) -> tuple[int, str]:
-    """What, beside the id of a point, its draws follow from: the seed, and the device whose generator makes them."""
+    """Return the sources of the draws of a point beside its id: the seed, and the device whose generator makes them."""
     return table.record.seed, table.record.machine.device
 
 
 def _check_alike(first: Table, second: Table) -> None:
     """Raise where the two runs are about different decisions, or their inputs are in different units."""
-    one, other = first.record.model, second.record.model
-    if (one.decision, one.decision_parameters) != (other.decision, other.decision_parameters):
+    first_model, second_model = first.record.model, second.record.model
+    if (first_model.decision, first_model.decision_parameters) != (
+        second_model.decision,
+        second_model.decision_parameters,
+    ):
         raise DataError(
             "runs_differ",
-            f"the first run is about the decision {one.decision or 'class'}, the second about "
-            f"{other.decision or 'class'}, or about other parameters of it, so their scores answer different "
+            f"the first run is about the decision {first_model.decision or 'class'}, the second about "
+            f"{second_model.decision or 'class'}, or about other parameters of it, so their scores answer different "
             "questions; score both with one --decision (decision=)",
         )
     rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
@@ -177,11 +194,12 @@ def _check_alike(first: Table, second: Table) -> None:
             "the runs let other columns vary, by their noise or their rules, so their scores answer different "
             "questions; score both with one --noise, --categories and --rules",
         )
-    ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (one, other)]
+    ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (first_model, second_model)]
     if ends[0] != ends[1]:
         raise DataError(
             "runs_differ",
-            f"the inputs of the first run have {one.bounds_text}, those of the second {other.bounds_text}; "
+            f"the inputs of the first run have {first_model.bounds_text}, those of the second "
+            f"{second_model.bounds_text}; "
             "score both in one unit and with the same bounds",
         )
 
@@ -190,9 +208,9 @@ def pair_points(first: Table, second: Table) -> Pairing:
     """The pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
-        both = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
-        lonely = [len(place) - len(both) for place in places]
-        if len(both) and (key == "point" or lonely == [0, 0]):
+        pairs = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
+        lonely = [len(place) - len(pairs) for place in places]
+        if len(pairs) and (key == "point" or lonely == [0, 0]):
             break
     else:
         if len(places[0]) or len(places[1]):
@@ -201,7 +219,7 @@ def pair_points(first: Table, second: Table) -> Pairing:
                 f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
                 f"{len(places[1]):,} points); score the same points",
             )
-    labels = both[["label_first", "label_second"]].dropna()
+    labels = pairs[["label_first", "label_second"]].dropna()
     if differ := int((labels["label_first"] != labels["label_second"]).sum()):
         raise DataError(
             "runs_differ",
@@ -209,14 +227,16 @@ def pair_points(first: Table, second: Table) -> Pairing:
             f"same points; score the same data",
         )
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
-    return Pairing(key, both[names[0]].tolist(), both[names[1]].tolist(), *lonely)
+    return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
 
 
-def _compared(one: pd.Series, other: pd.Series, quantity: str, pairing: Pairing, confidence: float) -> Row:
+def _compared(
+    first_values: pd.Series, second_values: pd.Series, quantity: str, pairing: Pairing, confidence: float
+) -> Row:
     """Two numbers of the same points, beside each other."""
-    pairs = np.array([one.reindex(pairing.first), other.reindex(pairing.second)], dtype=np.float64)
-    known = ~np.isnan(pairs).any(axis=0)
-    x, y = pairs[:, known]
+    pairs = np.array([first_values.reindex(pairing.first), second_values.reindex(pairing.second)], dtype=np.float64)
+    is_paired = ~np.isnan(pairs).any(axis=0)
+    x, y = pairs[:, is_paired]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
     if quantity == P_ROBUST:  # what tells flip probabilities apart would be lost in differences of p_robust
         x, y, differences = 1.0 - x, 1.0 - y, 0.0 - differences
@@ -226,7 +246,7 @@ def _compared(one: pd.Series, other: pd.Series, quantity: str, pairing: Pairing,
     differs, size = differences != 0.0, x.size
     return {
         "pairing": pairing.by,
-        "dropped": int((~known).sum()),
+        "dropped": int((~is_paired).sum()),
         "only_first": pairing.only_first,
         "only_second": pairing.only_second,
         "statistic": MEAN if bounded else MEDIAN,
@@ -248,7 +268,7 @@ def _mean_difference(differences: Values, confidence: float) -> tuple[float, flo
 
 
 def _leaves_out(interval: tuple[float, float, float]) -> bool:
-    """Whether an interval leaves 0 out."""
+    """Return whether an interval leaves 0 out."""
     return interval[1] > 0.0 or interval[2] < 0.0
 
 
@@ -269,24 +289,27 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """The rows of `compare` without those of fewer draws than another of the first run's `columns` that is alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
-    kept = {ACCURACY, *(column.label for column in _most_drawn(compared))}
-    return pd.DataFrame(frame[frame["score"].isin(list(kept))].reset_index(drop=True))
+    labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
+    return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
 
 
 def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
-    """Of columns that differ by their draws alone that with the most."""
+    """Return, of columns that differ by their draws alone, the one with the most."""
     return most_draws_by(columns, lambda column: key_of(column, without_draws=True)).values()
 
 
 def unpaired(first: Table, second: Table) -> str:
-    """Which scores `compare` leaves out, as only one run holds them with these parameters; empty for none."""
-    named = []
-    for run, other, place in ((first, second, "first"), (second, first, "second")):
-        held = {question_of(column) for column in other.columns}
-        alone = [column.label for column in _most_drawn(one for one in run.columns if question_of(one) not in held)]
-        named += [f"{listed(alone)} only in the {place}"] if alone else []
+    """Return the scores that `compare` leaves out, because only one run holds them with these parameters; empty for
+    none."""
+    parts = []
+    for run, counterpart, place in ((first, second, "first"), (second, first, "second")):
+        held = {question_of(column) for column in counterpart.columns}
+        alone = [
+            column.label for column in _most_drawn(column for column in run.columns if question_of(column) not in held)
+        ]
+        parts += [f"{listed(alone)} only in the {place}"] if alone else []
     why = "not compared, as a row needs one score with the same parameters in both runs"
-    return f"{why}: {', '.join(named)}" if named else ""
+    return f"{why}: {', '.join(parts)}" if parts else ""
 
 
 def format_comparison(frame: pd.DataFrame) -> str:
@@ -294,11 +317,11 @@ def format_comparison(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
     rows, names = frame.to_dict("records"), short_labels(frame["score"])
-    first = rows[0]
-    by = "id" if first["pairing"] == "point" else "row, as their ids differ"
-    alone = [f"{first[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if first[f"only_{run}"]]
-    paired = f"{first['points'] + first['dropped']:,} points in both runs, paired by {by}"
-    title = "; ".join([paired, *alone, f"intervals at {100 * first['confidence']:.4g}%"])
+    row = rows[0]
+    by = "id" if row["pairing"] == "point" else "row, as their ids differ"
+    alone = [f"{row[f'only_{run}']:,} only in the {run}" for run in ("first", "second") if row[f"only_{run}"]]
+    paired = f"{row['points'] + row['dropped']:,} points in both runs, paired by {by}"
+    title = "; ".join([paired, *alone, f"intervals at {100 * row['confidence']:.4g}%"])
     header = ["score", "points", "first", "second", "first - second", "p", "first larger"]
     lines = [
         [
@@ -320,35 +343,35 @@ def format_comparison(frame: pd.DataFrame) -> str:
 
 
 def more_robust(rows: Iterable[Row], first: str, second: str) -> str:
-    """Which of two runs, by these names, is more robust and by how much, or that the data cannot tell."""
+    """Return in a sentence which of two runs is more robust and by how much, or that the data cannot tell."""
     row = next((row for row in rows if row["speaks"] and row["points"]), None)
     if row is None:
         return f"Nothing that both hold says whether {first} or {second} is more robust; score both by shrinkage."
     apart, low, high = (row[f"difference{end}"] for end in ("", "_low", "_high"))
-    said = f"The data cannot tell whether {first} or {second} is more robust"
+    sentence = f"The data cannot tell whether {first} or {second} is more robust"
     if low > 0.0 or high < 0.0:
-        said = f"{first if low > 0.0 else second} is more robust".capitalize()
+        sentence = f"{first if low > 0.0 else second} is more robust".capitalize()
     flips = row["quantity"] == P_ROBUST
-    what = "mean probability to keep a prediction" if flips else "median distance to another prediction"
+    quantity = "mean probability to keep a prediction" if flips else "median distance to another prediction"
     difference = f"{number(apart)} ({number(low)} to {number(high)} at {100 * row['confidence']:.4g}%)"
     return (
-        f"{said}: the {what} is {number(row['first'])} in {first} and {number(row['second'])} in {second}, the "
+        f"{sentence}: the {quantity} is {number(row['first'])} in {first} and {number(row['second'])} in {second}, the "
         f"{row['statistic']} difference {difference}, by {row['score']}."
     )
 
 
 def remarks(rows: list[Row]) -> list[str]:
-    """What a reader of the rows has to know, as far as there are such rows."""
+    """Return the remarks that a reader of the rows needs."""
     infinite = max(max(row["first_infinite"], row["second_infinite"]) for row in rows)
     dropped = max(row["dropped"] for row in rows)
     noises = [row["noise"] for row in rows]
-    own, alike = noises.count(OWN), [row for row in rows if row["reason"] == ALIKE]
-    said = {
-        "of flip probabilities p_robust is compared: larger is safer": any(one["quantity"] == P_ROBUST for one in rows),
+    separate, alike = noises.count(OWN), [row for row in rows if row["reason"] == ALIKE]
+    sentences = {
+        "of flip probabilities p_robust is compared: larger is safer": any(row["quantity"] == P_ROBUST for row in rows),
         f"up to {infinite:,} distances are infinite: no other prediction was found there": infinite,
         f"up to {dropped:,} points are left out for lack of a value in one run or both": dropped,
         f"in {noises.count(SHARED)} of {len(rows)} rows both runs have the same noise": SHARED in noises,
-        f"{own} of {len(rows)} rows read noise of each run's own; one seed makes it the same": own,
+        f"{separate} of {len(rows)} rows read noise of each run's own; one seed makes it the same": separate,
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
-    return [text for text, holds in said.items() if holds]
+    return [text for text, holds in sentences.items() if holds]

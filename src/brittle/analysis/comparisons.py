@@ -1,4 +1,4 @@
-"""One run and several others over the same points, such as clean images and corruptions of them: a line for each."""
+"""Comparison of a run with several others over the same points, such as clean and corrupted images, a line for each."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SEVERAL_FIELDS = ("run", "split", *FIELDS)
 """The columns of several comparisons."""
 
 
-def compare_several(first: Table, others: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
     """The rows of `compare` for each of several named runs, whose errors name the run.
 
     Raises:
         DataError: as of `compare`; or a run shares no score with the first.
     """
     rows: list[Row] = []
-    for name, other in others:
+    for name, rival in rivals:
         try:
-            frame = compare(first, other)
+            frame = compare(table, rival)
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
         if frame.empty:
             raise DataError(
                 "runs_differ", f"{name} shares no score with the same parameters with the first run; score both by one"
             )
-        rows += frame.assign(run=name, split=other.record.data.split).to_dict("records")
+        rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
     return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
 
 
@@ -43,15 +43,15 @@ def format_comparisons(frame: pd.DataFrame) -> str:
     runs are."""
     rows = frame.to_dict("records")
     speaks = any(row["speaks"] for row in rows)
-    found, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
-    ((told, _),) = Counter(row["score"] for row in rows if row["speaks"] or not speaks).most_common(1)
-    beside = [row for row in rows if row["score"] == told]
+    row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
+    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not speaks).most_common(1)
+    beside = [row for row in rows if row["score"] == score]
     spoken = beside[0]
-    shown = {ACCURACY: ACCURACY, told: spoken["quantity"]}
+    shown = {ACCURACY: ACCURACY, score: spoken["quantity"]}
     header = [cell for name in shown.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
     lines = [["run", "points", *header]]
     for name, row in runs.items():
-        cells = [cell for label in shown for cell in _cells(found.get((name, label)))]
+        cells = [cell for label in shown for cell in _cells(row_by_key.get((name, label)))]
         called = f"{name} ({row['split']})" if row["split"] else name
         lines.append([called, f"{row['points'] + row['dropped']:,}", *cells])
     by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
@@ -69,5 +69,5 @@ def format_comparisons(frame: pd.DataFrame) -> str:
 def _cells(row: Row | None) -> list[str]:
     if row is None:
         return ["-"] * 4
-    first, second, larger = (number(row[name]) for name in ("first", "second", "first_larger"))
-    return [first, second, with_interval(row, "difference"), larger]
+    first_text, second_text, larger_text = (number(row[name]) for name in ("first", "second", "first_larger"))
+    return [first_text, second_text, with_interval(row, "difference"), larger_text]

@@ -1,4 +1,4 @@
-"""Do two numbers per point rank the points alike, and how sure is that? Kendall's tau-b and Spearman's correlation."""
+"""Rank correlation of two numbers per point, and its interval: Kendall's tau-b and Spearman's correlation."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
         ([0.1, 0.3], [1.0, 3.0], 1)
     """
     arrays = one_length(**sequences)
-    known = ~np.any(np.isnan(arrays), axis=0)
-    return [array[known] for array in arrays], int((~known).sum())
+    is_complete = ~np.any(np.isnan(arrays), axis=0)
+    return [array[is_complete] for array in arrays], int((~is_complete).sum())
 
 
 def one_length(**sequences: ArrayLike) -> list[Values]:
     """The sequences as float64, `[n]` each, None as NaN."""
     arrays = [np.asarray(sequence, dtype=np.float64) for sequence in sequences.values()]
     if any(array.shape != arrays[0].shape[:1] for array in arrays):
-        found = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))
-        raise ParameterError(f"the arrays must hold one number per point, as many each; found {found}")
+        lengths = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))
+        raise ParameterError(f"the arrays must hold one number per point, as many each; found {lengths}")
     return arrays
 
 
@@ -63,14 +63,14 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:
     return float(scipy.stats.kendalltau(x, y).statistic) if _varied(x, y) else math.nan
 
 
-def kendall(first: Values, second: Values, confidence: float) -> Correlation:
+def kendall(x: Values, y: Values, confidence: float) -> Correlation:
     r"""Kendall's tau-b of two sequences without NaN, `[n]` each, with an interval over points.
 
     The interval is Student's, on the scale of `atanh(tau)`, from the jackknife over points (`jackknife_half`). Where
     all pairs agree the jackknife sees no variation; the bound is then that of the `n // 2` disjoint pairs, all of one
     kind (Clopper-Pearson). Below 10 points the interval is the whole range.
     """
-    return _with_ends(kendall_tau, first, second, _bound_of_agreement(first, confidence), confidence)
+    return _with_ends(kendall_tau, x, y, _bound_of_agreement(x, confidence), confidence)
 
 
 def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlation:
@@ -114,31 +114,29 @@ def jackknife_half(statistic: Callable[..., float], *samples: NDArray, confidenc
     order = np.lexsort(samples[::-1])[np.random.default_rng(0).permutation(size)]
     group = np.empty(size, dtype=np.int64)
     group[order] = np.arange(size) % groups
-    left_out = np.array([statistic(*(one[group != out] for one in samples)) for out in range(groups)])
+    left_out = np.array([statistic(*(sample[group != out] for sample in samples)) for out in range(groups)])
     return math.inf if np.isnan(left_out).any() else float(jackknife(left_out[None, :], [groups], confidence)[0])
 
 
-def _varied(first: Values, second: Values) -> bool:
-    return first.size > 1 and first.min() < first.max() and second.min() < second.max()
+def _varied(x: Values, y: Values) -> bool:
+    return x.size > 1 and x.min() < x.max() and y.min() < y.max()
 
 
-def _rho(first: Values, second: Values) -> float:
-    if not _varied(first, second):
+def _rho(x: Values, y: Values) -> float:
+    if not _varied(x, y):
         return math.nan
-    return float(np.corrcoef(scipy.stats.rankdata(first), scipy.stats.rankdata(second))[0, 1])
+    return float(np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[0, 1])
 
 
-def _with_ends(
-    statistic: Callable[..., float], first: Values, second: Values, agreed: float, confidence: float
-) -> Correlation:
+def _with_ends(statistic: Callable[..., float], x: Values, y: Values, agreed: float, confidence: float) -> Correlation:
     """A correlation with its interval; `agreed` is its lower end where it is 1."""
-    value, low, high = statistic(first, second), -1.0, 1.0
-    if abs(value) > 1.0 - 1e-12 and first.size >= MIN_POINTS:
+    value, low, high = statistic(x, y), -1.0, 1.0
+    if abs(value) > 1.0 - 1e-12 and x.size >= MIN_POINTS:
         low, high = (agreed, 1.0) if value > 0.0 else (-1.0, -agreed)
-    elif not math.isnan(value) and first.size >= MIN_POINTS:
-        half = jackknife_half(statistic, first, second, confidence=confidence) / (1.0 - value**2)
+    elif not math.isnan(value) and x.size >= MIN_POINTS:
+        half = jackknife_half(statistic, x, y, confidence=confidence) / (1.0 - value**2)
         low, high = (math.tanh(math.atanh(value) + side * half) for side in (-1.0, 1.0))
-    return Correlation(first.size, value, low, high)
+    return Correlation(x.size, value, low, high)
 
 
 def _bound_of_agreement(values: Values, confidence: float) -> float:

@@ -1,4 +1,4 @@
-"""Does a prediction hold? Points that surely do, that surely do not, and that are undecided."""
+"""Decisions about predictions: they hold, break, or are undecided."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from brittle.store.schemas import unpack_votes
 from brittle.store.table import Table
 
 STATES = (HOLDS, BREAKS, UNDECIDED)
-"""What a point may be."""
+"""States of a point."""
 
 SHRINKAGE = "shrinkage"
 """The score whose values mix a count and a model."""
 
 MORE_DRAWS = 10
-"""How many times the draws of a run that left points undecided are worth spending on those."""
+"""Factor on the draws of a run that are worth spending on its undecided points."""
 
 
 def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
-    """Whether the prediction of each point is kept with probability `limit` or more under the noise of a column.
+    """Return for each point whether its prediction is kept with probability `limit` or more under the noise of a
+    column.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit`. A state is as sure as the interval: where it is counted
@@ -60,7 +61,7 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
 
 
 def unjudged_text(column: Column) -> str:
-    """Why a column that judges no point (`Column.judges`) says of none that it holds or breaks."""
+    """Explain why a column without intervals (`Column.judges`) decides about no point."""
     return f"{column.title} is no measurement under noise: it has no interval, so no point is held or broken by it"
 
 
@@ -70,11 +71,11 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
     Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
     at that noise level.
     """
-    found = representative_column(table.columns, limit, sigma)
-    if found is None:
+    column = representative_column(table.columns, limit, sigma)
+    if column is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
         raise DataError("no_such_score", f"the run holds no flip probability{at}; score it by one, such as moments")
-    return found
+    return column
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:
@@ -87,13 +88,18 @@ def numbers_beside(table: Table, judge: Column) -> Column:
     if judge.limit is None:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
-    alike = [one for one in table.columns if one.is_probability and (one.setting, one.parameters.get("clip")) == kind]
+    alike = [
+        column
+        for column in table.columns
+        if column.is_probability and (column.setting, column.parameters.get("clip")) == kind
+    ]
     fitting = [column for column in largest_budgets(alike) if _counted(column) and not column.stops]
     return min(fitting, key=lambda column: column.preference or 0.0, default=judge)
 
 
 def _counted(column: Column) -> bool:
-    """Whether a column speaks for a run, and its values are counts, not those of a model whose intervals count copies.
+    """Return whether a column is representative and its values are counts, not those of a model whose intervals count
+    copies.
 
     `SHRINKAGE` leans towards its count as far as its model is off.
     """

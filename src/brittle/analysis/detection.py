@@ -1,4 +1,4 @@
-"""Does a score find the points that a small perturbation can flip?"""
+"""Detection by a score of the points that a small perturbation can flip."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ margin is consistent lie above, the two that are not lie below."""
 
 @dataclass(frozen=True)
 class Detection:
-    """How well a score tells non-robust points, the positive class, from robust ones.
+    """Quality of a score that separates non-robust points, the positive class, from robust ones.
 
     Attributes:
         epsilon: a point is non-robust when its margin is at most this.
@@ -137,10 +137,14 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
         0.75
     """
     check_confidence(confidence)
-    ours, others = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
-    if not (ours.size and others.size):
+    positive_scores, negative_scores = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
+    if not (positive_scores.size and negative_scores.size):
         return _UNKNOWN
-    return _auroc(np.concatenate([ours, others]), np.arange(ours.size + others.size) < ours.size, confidence)
+    return _auroc(
+        np.concatenate([positive_scores, negative_scores]),
+        np.arange(positive_scores.size + negative_scores.size) < positive_scores.size,
+        confidence,
+    )
 
 
 def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:

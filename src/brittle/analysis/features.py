@@ -1,4 +1,4 @@
-"""The inputs that a run keeps, by the features of which they are made: of small inputs that are no images."""
+"""Inputs that a run keeps, by their features: small inputs other than images."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
     Raises:
         DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
     """
-    found = _found_by(table, table.counterexamples, score)
+    rows = _found_by(table, table.counterexamples, score)
     places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
-    inputs = _inputs(table, found["input"])
-    whole = np.full((len(places), inputs.shape[1]), np.nan)
-    for point, values in zip(found["point"].to_pylist(), inputs, strict=True):
+    inputs = _inputs(table, rows["input"])
+    all_inputs = np.full((len(places), inputs.shape[1]), np.nan)
+    for point, values in zip(rows["point"].to_pylist(), inputs, strict=True):
         if point in places:
-            whole[places[point]] = values
-    return whole
+            all_inputs[places[point]] = values
+    return all_inputs
 
 
 def features(table: Table, point: str) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def features(table: Table, point: str) -> pd.DataFrame:
 
 
 def changed_features(table: Table, point: str, score: Key | None = None) -> pd.DataFrame:
-    """How the nearest input found with another prediction differs from a point, feature by feature.
+    """Return the features in which the nearest input with another prediction differs from a point.
 
     Args:
         table: a run.
@@ -93,34 +93,34 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
             one for this point.
 
     Returns:
-        One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found, and
-        `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the features;
-        in the declared units.
+        One row per feature: `feature` (its name), `value` at the point, `counterexample` at the input that was found,
+        and `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the
+        features; in the declared units.
 
     Raises:
         DataError: the run keeps no inputs, has no such score, or found no such input for the point.
     """
     value = features(table, point)["value"].to_numpy()
     rows = table.counterexamples.filter(pc.field("point") == point)
-    other = _inputs(table, _found_by(table, rows, score)["input"])[0]
-    frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": other})
-    frame["change"] = np.where(np.isnan(value), 0.0, other - value)  # a missing value stays missing
+    counterexample = _inputs(table, _found_by(table, rows, score)["input"])[0]
+    frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": counterexample})
+    frame["change"] = np.where(np.isnan(value), 0.0, counterexample - value)  # a missing value stays missing
     order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
     return frame.iloc[order].reset_index(drop=True)
 
 
 def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
-    """Those of the counterexamples `rows` that a score found, by default the first of the run that found one."""
-    found = list(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
-    asked = table.columns if score is None else (column_of(table.columns, score),)
-    key = next((key_of(column) for column in asked if key_of(column) in found), None)
+    """Return the counterexamples in `rows` of a score, by default of the first score of the run with any."""
+    keys = list(zip(rows["score"].to_pylist(), rows["parameters"].to_pylist(), strict=True))
+    columns = table.columns if score is None else (column_of(table.columns, score),)
+    key = next((key_of(column) for column in columns if key_of(column) in keys), None)
     if key is None:
-        who = "any score of the run" if score is None else asked[0].label
+        who = "any score of the run" if score is None else columns[0].label
         raise DataError(
             "no_such_point",
             f"no input with another prediction was found by {who}; --scores input_margin searches for one",
         )
-    return rows.filter(pa.array([pair == key for pair in found], pa.bool_()))
+    return rows.filter(pa.array([pair == key for pair in keys], pa.bool_()))
 
 
 def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
@@ -132,8 +132,9 @@ def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
-    seen = "" if shape is None else f" of shape {list(shape)!s:.40}"
+    shape_note = "" if shape is None else f" of shape {list(shape)!s:.40}"
     return DataError(
         "no_such_point",
-        f"the run keeps none of its inputs{seen}; it keeps those of at most {MAX_KEPT} numbers that are no images",
+        f"the run keeps none of its inputs{shape_note}; it keeps those of at most {MAX_KEPT} numbers that are no "
+        "images",
     )

@@ -15,7 +15,7 @@ from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 
 ROUNDING = 1e-9
-"""How far rounding may put a number outside its range."""
+"""Distance by which rounding may put a number outside its range."""
 
 SMALL_SKEWNESS = 1e-6
 """Skewness below which the correction is lost in rounding, and Student's interval is given as it is."""
@@ -73,26 +73,26 @@ def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[
     """The ends of `mean_interval` of at least one number in [0, 1] at the confidences `1 - 2 tails`, `[T]` each."""
     mean = points.mean()
     low, high = (
-        lower_quantiles(each, tails) if each.any() else np.zeros(tails.shape) for each in (points, 1.0 - points)
+        lower_quantiles(values, tails) if values.any() else np.zeros(tails.shape) for values in (points, 1.0 - points)
     )
     return np.minimum(low, mean), np.maximum(1.0 - high, mean)
 
 
-def ranged_interval(values: NDArray[np.float64], least: float, largest: float, confidence: float) -> MeanInterval:
-    """`mean_interval` of numbers that lie between `least` and `largest`."""
-    reach = largest - least
-    return MeanInterval(*(least + reach * end for end in mean_interval((values - least) / reach, confidence)))
+def ranged_interval(values: NDArray[np.float64], smallest: float, largest: float, confidence: float) -> MeanInterval:
+    """`mean_interval` of numbers that lie between `smallest` and `largest`."""
+    reach = largest - smallest
+    return MeanInterval(*(smallest + reach * end for end in mean_interval((values - smallest) / reach, confidence)))
 
 
-def joined(first: MeanInterval, second: MeanInterval) -> MeanInterval:
+def joined(upper: MeanInterval, lower: MeanInterval) -> MeanInterval:
     """The sum of two independent means: the half-widths on either side are joined by their squares.
 
     References:
         Construction of confidence limits about effect measures, Guang Yong Zou and Allan Donner, 2008.
     """
-    centre = first.mean + second.mean
-    below = math.hypot(first.mean - first.low, second.mean - second.low)
-    above = math.hypot(first.high - first.mean, second.high - second.mean)
+    centre = upper.mean + lower.mean
+    below = math.hypot(upper.mean - upper.low, lower.mean - lower.low)
+    above = math.hypot(upper.high - upper.mean, lower.high - lower.mean)
     return MeanInterval(centre, centre - below, centre + above)
 
 

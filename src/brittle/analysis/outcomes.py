@@ -1,4 +1,4 @@
-"""Which evaluations got no number, or one with a remark, and why? Which certificates were refuted?"""
+"""Evaluations without a number, or with a remark, and their reasons; refuted certificates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = ("labels", "status", "sentence", "has_value", "points", "first")
 _SENTENCES = {status.slug: status.sentence for status in Status}
 
 
-def outcomes(table: Table, first: int = 5) -> pd.DataFrame:
+def outcomes(table: Table, examples: int = 5) -> pd.DataFrame:
     """Every status other than `ok`, with its points and its scores.
 
     A status that came with a number at some points and without one at others has a row for either.
@@ -26,31 +26,31 @@ def outcomes(table: Table, first: int = 5) -> pd.DataFrame:
 
     Args:
         table: a run.
-        first: how many of the points to name.
+        examples: how many of the points to name.
 
     Returns:
         `labels` of the scores (empty where the point itself is meant), `status`, `sentence`, `has_value` (whether a
-        number was given all the same), `points` (how many) and `first` (a list of `(row, name, detail)`), those
+        number was given all the same), `points` (how many) and `examples` (a list of `(row, name, detail)`), those
         without a number first.
     """
     points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")
     valued = ~points["status"].isin(list(WITHOUT_VALUE))
-    rows = list(_outcomes(points, points, valued, first).values())
+    rows = list(_outcomes(points, points, valued, examples).values())
     scores: dict[tuple[str, tuple[str, ...]], Row] = {}
     for column in table.columns:
         evaluated = column.rows.loc[valued.to_numpy()]
-        for key, row in _outcomes(evaluated, points, evaluated["value"].notna(), first).items():
+        for key, row in _outcomes(evaluated, points, evaluated["value"].notna(), examples).items():
             scores.setdefault(key, row)["labels"] += (column.label,)
     frame = pd.DataFrame([*rows, *scores.values()], columns=_FIELDS)
     return frame.sort_values("has_value", kind="stable", ignore_index=True)
 
 
 def _outcomes(
-    rows: pd.DataFrame, points: pd.DataFrame, valued: pd.Series, first: int
+    rows: pd.DataFrame, points: pd.DataFrame, valued: pd.Series, examples: int
 ) -> dict[tuple[str, tuple[str, ...]], Row]:
     """The statuses of `rows` other than `ok`, by status and the points that have it."""
-    found = rows[["status", "detail"]].join(points[["row", "name"]]).assign(valued=valued)
-    remarkable = found[found["status"].notna() & (found["status"] != Status.OK.slug)]
+    table = rows[["status", "detail"]].join(points[["row", "name"]]).assign(valued=valued)
+    remarkable = table[table["status"].notna() & (table["status"] != Status.OK.slug)]
     groups = cast("Iterable[tuple[tuple[bool, str], pd.DataFrame]]", remarkable.groupby(["valued", "status"]))
     return {
         (slug, tuple(group.index)): {
@@ -59,7 +59,7 @@ def _outcomes(
             "sentence": _SENTENCES.get(slug, f"Status {slug}, which this version does not know."),
             "has_value": bool(has_value),
             "points": len(group),
-            "first": [*group.head(first)[["row", "name", "detail"]].itertuples(index=False, name=None)],
+            "first": [*group.head(examples)[["row", "name", "detail"]].itertuples(index=False, name=None)],
         }
         for (has_value, slug), group in groups
     }
@@ -67,14 +67,14 @@ def _outcomes(
 
 def refuted_points(columns: Iterable[Column]) -> int:
     """Points of a run with a score whose certificate was refuted."""
-    found: set[str] = set()
+    points: set[str] = set()
     for column in columns:
-        found.update(column.rows.index[(column.status == Status.REFUTED.slug).to_numpy()])
-    return len(found)
+        points.update(column.rows.index[(column.status == Status.REFUTED.slug).to_numpy()])
+    return len(points)
 
 
 def refuted_text(points: int) -> str:
-    """What it means that the certificates of so many points were refuted; empty where none was."""
+    """Explain that the certificates of so many points were refuted; empty for none."""
     if not points:
         return ""
     return (

@@ -1,8 +1,9 @@
-"""What a run says in one screen: how many points hold, which kinds, which classes, on what evidence."""
+"""Overview of a run in one screen: points that hold, their kinds and classes, and the evidence."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, safety
+from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, parameters_text, safety
 from brittle.analysis.decisions import numbers_beside
-from brittle.estimate import COUNT, LIMIT, short_labels
+from brittle.estimate import COUNT, LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
@@ -24,13 +25,20 @@ FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
 """The states of points, the safest first: the order in which they are shown."""
 
 FAILED = "failed"
-"""What a point without a number is called among the states."""
+"""State of a point without a number."""
 
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
-"""What a prediction is, as far as the labels say."""
+"""Kinds of predictions by their labels."""
 
 SHARES = {"half": 0.5, "one in ten": 0.1}
-"""The shares of the points of which a distance is said, in words."""
+"""Shares of the points whose distances the overview gives, in words."""
+
+DISTANCE_WORDS = {
+    "l1": "sum of the changes of all values",
+    "l2": "Euclidean distance",
+    "linf": "largest change of a value",
+}
+"""The norms of a change in words."""
 
 POINTS_TO_NAME = 30
 """Points that a class has at least before it is named as the least robust one."""
@@ -38,7 +46,7 @@ POINTS_TO_NAME = 30
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """What a run says of its points, for one limit.
+    """Overview of the points of a run, for one limit.
 
     Attributes:
         column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
@@ -47,7 +55,7 @@ class Overview:
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
         labelled: those of them with a label and a prediction.
-        right: those of the labelled ones that are predicted right.
+        correct: those of the labelled ones that are predicted right.
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
@@ -65,7 +73,7 @@ class Overview:
     limit: float
     points: int
     labelled: int
-    right: int
+    correct: int
     groups: pd.DataFrame
     without_number: int
     classes: pd.DataFrame
@@ -87,22 +95,22 @@ class Overview:
 
     @property
     def judges(self) -> bool:
-        """Whether points can hold or break by the flip probability that was read."""
+        """True where points can hold or break by the flip probability of the overview."""
         return self.column is not None and self.column.judges
 
     @property
     def named(self) -> Row | None:
         """The row of `bias.classes` of the one class that is surely the least robust; None where none is."""
-        if self.bias is None or not self.bias.differ or len(self.bias.least) != 1:
+        if self.bias is None or not self.bias.differ or len(self.bias.least_robust) != 1:
             return None
-        first = self.bias.classes.iloc[0].to_dict()
-        return first if first["points"] >= POINTS_TO_NAME else None
+        worst = self.bias.classes.iloc[0].to_dict()
+        return worst if worst["points"] >= POINTS_TO_NAME else None
 
 
 def overview(
     table: Table, limit: float | None = None, column: Column | None = None, sigma: float | None = None
 ) -> Overview:
-    """What a run says in one screen; `brittle.analysis.overview_text` says it in sentences.
+    """Return the overview of a run; `brittle.analysis.overview_text` words it in sentences.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit` (see `decide`). A class is named as the least robust one only where it has
@@ -134,13 +142,13 @@ def overview(
         limit=limit,
         points=len(frame),
         labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
-        right=frame["kind"].tolist().count(RIGHT),
+        correct=frame["kind"].tolist().count(RIGHT),
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
         classes=_classes(table, frame),
         bias=class_bias(table, numbers) if column is not None and column.judges else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
-        order=next((one.label for one in table.columns if safety(one) is not None), ""),
+        order=next((column.label for column in table.columns if safety(column) is not None), ""),
         record=table.record,
         margins=margin_sentences(table),
     )
@@ -158,53 +166,67 @@ def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:
 
 
 def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """The states of the points of each class, that of which the largest share breaks first."""
-    known = frame.dropna(subset=["class", "state"])
-    found = pd.crosstab(known["class"], known["state"]).reindex(columns=FROM_SAFE, fill_value=0)
-    found = found.rename_axis(index="class", columns=None).assign(points=found.sum(axis=1)).reset_index()
-    found["class"] = found["class"].astype(int)
-    found["name"] = [class_name(table, number) for number in found["class"]]
-    shares = {"broken": -found[BREAKS] / found["points"], "held": found[HOLDS] / found["points"]}
-    order = found.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True)
+    """Count the states of the points by class, the class with the largest share of broken points first."""
+    rated = frame.dropna(subset=["class", "state"])
+    counts = pd.crosstab(rated["class"], rated["state"]).reindex(columns=FROM_SAFE, fill_value=0)
+    counts = counts.rename_axis(index="class", columns=None).assign(points=counts.sum(axis=1)).reset_index()
+    counts["class"] = counts["class"].astype(int)
+    counts["name"] = [class_name(table, number) for number in counts["class"]]
+    shares = {"broken": -counts[BREAKS] / counts["points"], "held": counts[HOLDS] / counts["points"]}
+    order = counts.assign(**shares).sort_values(["broken", "held", "class"], ignore_index=True)
     return order.loc[:, ["class", "name", "points", *FROM_SAFE]]
 
 
 def margin_sentences(table: Table) -> tuple[str, ...]:
-    """For each input margin, within which distance another prediction was found of half and of one in ten of the points
-    with a number; and, where certificates were asked for, within which half of them have none.
+    """Return a sentence for each input margin: the distances within which half and one in ten of the points with a
+    number have another prediction; and, with certificates, the distance within which half of them have none.
 
     The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
     The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
     """
-    columns = margin_columns(table)
-    names = short_labels(column.label for column in columns)
-    return tuple(_sentences(column, names[column.label]) for column in columns if column.value.notna().any())
+    columns = [column for column in margin_columns(table) if column.value.notna().any()]
+    norms = Counter(column.parameters.get("norm") for column in columns)
+    return tuple(_sentences(table, column, norms[column.parameters.get("norm")] > 1) for column in columns)
 
 
-def _sentences(column: Column, name: str) -> str:
-    known = column.rows[column.value.notna()].astype({"value": float, "low": float})
-    distances, radii = np.sort(known["value"]), np.sort(known["low"])
-    places = {words: math.ceil(share * len(known)) - 1 for words, share in SHARES.items()}
-    within = [
-        f"within {_length(column, distances[place])} of {words}"
-        for words, place in places.items()
-        if math.isfinite(distances[place])
+def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
+    rows = column.rows[column.value.notna()].astype({"value": float, "low": float})
+    distances, radii = np.sort(rows["value"]), np.sort(rows["low"])
+    nearest = {words: distances[math.ceil(share * len(rows)) - 1] for words, share in SHARES.items()}
+    (nearest_name, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [
+        ("", math.nan)
     ]
-    said = [f"{name}: an input with another prediction was found {' and '.join(within)} of the points."]
-    if not within:
-        said = [f"{name}: an input with another prediction was found for fewer than one in ten points."]
+    text = f"For {nearest_name} of the points the nearest input with another prediction is at most "
+    text += f"{_length(column, distance)} away" + "".join(
+        f", for {words} at most {_length(column, distance)}" for words, distance in further
+    )
+    if not nearest_name:
+        text = "An input with another prediction was found for fewer than one in ten points"
+    search = f"search: {parameters_text(column)}" if has_sibling else ""
+    brackets = "; ".join(filter(None, [_distance_text(table, column) if nearest_name else "", search]))
+    sentences = [f"{text}{brackets and f' ({brackets})'}."]
     if missed := int(np.isinf(distances).sum()):
-        said.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
-    radius = radii[places["half"]]
-    if exact := int(np.count_nonzero(known["value"] == known["low"])):
-        said.append(f"It is the exact distance of {share_of(exact, len(known), 'point')}.")
+        sentences.append(f"None was found for {share_of(missed, len(distances), 'point')}.")
+    if exact := int(np.count_nonzero(rows["value"] == rows["low"])):
+        sentences.append(f"It is the exact distance of {share_of(exact, len(rows), 'point')}.")
+    radius = radii[math.ceil(len(rows) / 2) - 1]
     if radius > 0.0:
-        said.append(f"Certified: none nearer than {number(radius)} to half of the points.")
+        sentences.append(f"Certified: for half of the points none is nearer than {number(radius)}.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
-        said.append("Fewer than half of the points have a certificate.")
-    return " ".join(said)
+        sentences.append("Fewer than half of the points have a certificate.")
+    return " ".join(sentences)
+
+
+def _distance_text(table: Table, column: Column) -> str:
+    """Return the norm of a distance and its unit."""
+    norm, bounds = str(column.parameters.get("norm")), table.record.model.bounds
+    if norm == COUNT:
+        return ""
+    values = "pixels" if len(table.record.data.input_shape or ()) == 3 else "values"
+    ends = "" if bounds is None else f", {values} from {bounds[0]:g} to {bounds[1]:g}"
+    return f"{DISTANCE_WORDS.get(norm, norm)} in the units of the inputs{ends}"
 
 
 def _length(column: Column, distance: float) -> str:
-    unit = by_number(int(distance), " changed value", " changed values")
+    unit = by_number(int(distance), " changed value", " changed values") if distance == distance else ""
     return f"{number(distance)}{unit if column.parameters.get('norm') == COUNT else ''}"

@@ -27,7 +27,7 @@ FEWEST_FOR_DETECTOR = 38
 0.95 cannot be calibrated."""
 
 FEW_IN_CLASS = 100
-"""With fewer points in a class, the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
+"""Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
 
 MOST_DRAWS = 10_000_000
 """Noisy copies of a point at most that a score takes."""
@@ -40,7 +40,7 @@ RESTS = {
     Evidence.EXTRAPOLATED: "a model alone, of noise that no noisy copy drew",
     Evidence.SAMPLED: "rare flips that a search came near; others are not covered",
 }
-"""What intervals that do not count noisy copies rest on."""
+"""Evidence of intervals that do not count noisy copies."""
 
 COUNTED = (
     "The interval counts noisy copies and holds for every network.",
@@ -49,18 +49,17 @@ COUNTED = (
 """Said where all others do, of one interval and of several."""
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
-WRONG_HOLDS = "wrong, and noise does not change them: are their labels right?"
-WRONG_OPEN = "wrong, none of them known to hold under noise: look at them, and at their labels"
+LOOK_AT_LABELS = "wrong: are their labels right?"
 CALIBRATES = "broken by noise: calibrate a detector that flags such predictions in one pass"
-"""What is said of points, after their number."""
+"""Words for points, after their number."""
 
 
 class DecisionWords(NamedTuple):
-    """How a run speaks of what is right: what is counted, the verbs for one and several, what the right ones are."""
+    """Words for correct predictions: the counted noun, the verbs for one and several, and the predicate."""
 
     counted: str = "label"
     verbs: tuple[str, str] = ("is", "are")
-    right: str = "predicted right"
+    correct: str = "predicted right"
     unlabelled: str = "No point has a label, so nothing is known of how many are right."
 
 
@@ -70,13 +69,13 @@ def words_of(decision: str | None) -> DecisionWords:
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
     if name == "top":
-        return words._replace(right=f"among the {value} classes that score highest")
+        return words._replace(correct=f"among the {value} classes that score highest")
     if name == "multilabel" and not value:
-        return words._replace(counted="point", verbs=("has", "have"), right="every label predicted right")
+        return words._replace(counted="point", verbs=("has", "have"), correct="every label predicted right")
     if name == "within":
         unlabelled = f"The data do not say which number is right, {unknown}"
-        right = f"right: within {value} of what the data say"
-        return words._replace(counted="prediction", right=right, unlabelled=unlabelled)
+        correct = f"right: within {value} of what the data say"
+        return words._replace(counted="prediction", correct=correct, unlabelled=unlabelled)
     if name not in ("", "multilabel"):
         kind = name if name in ("masks", "boxes") else "a decision of your own"
         return words._replace(unlabelled=f"What the data say is not compared with {kind}, {unknown}")
@@ -84,7 +83,7 @@ def words_of(decision: str | None) -> DecisionWords:
 
 
 def decision_text(model: ModelRecord) -> str:
-    """What a prediction is, in a sentence, where it is not the predicted class of one pass; else empty."""
+    """Explain the prediction in a sentence, where it is not the predicted class of a single pass; else empty."""
     decision = model.decision
     name, _, value = (decision or "").partition(":")
     overlap, _, score = value.partition(",")
@@ -98,12 +97,12 @@ def decision_text(model: ModelRecord) -> str:
     }
     if name == "multilabel" and value:
         return f"A prediction is whether label {value} holds."
-    own = f"A prediction holds while the function {printable(value)} says that it is the same."
-    return sentences.get(decision or "", sentences.get(name, own)) or ""
+    sentence = f"A prediction holds while the function {printable(value)} says that it is the same."
+    return sentences.get(decision or "", sentences.get(name, sentence)) or ""
 
 
 def still_text(data: DataRecord) -> str:
-    """Which columns of a table no noise changes, as they are categories; empty without any."""
+    """Name the columns of a table that noise never changes, because they are categories; empty without any."""
     names = [printable(name) for name in data.reading.get("categories") or ()]
     return f"Noise leaves categories as they are: {listed(names)}." if names else ""
 
@@ -124,26 +123,26 @@ class NextStep:
         return f"{self.points:,} {self.words}{'' if self.words.endswith('?') else '.'}"
 
 
-def how_brittle(found: Overview) -> str:
-    """How many predictions hold and break, and how many are right; of which points, where these were chosen."""
-    words, column = words_of(found.record.model.decision), found.column
+def how_brittle(overview: Overview) -> str:
+    """Say how many predictions hold and break, how many are correct, and how the points were chosen."""
+    words, column = words_of(overview.record.model.decision), overview.column
     imprecise = "" if column is None else imprecise_text(column)
-    chosen, right = chosen_sentence(found.points, found.record.data), words.unlabelled
-    if found.labelled:
-        share = share_of(found.right, found.labelled, words.counted)
-        right = f"{share} {verb_of(found.right, found.labelled, *words.verbs)} {words.right}."
-    if column is None or not found.rated:
-        unknown = " No point has a flip probability, so how many predictions hold under noise is not known."
-        return chosen + right + ("" if column is None and found.margins else unknown)
-    if not found.judges:
-        return f"{chosen}{unjudged_text(column)}. {right}"
-    held, broken, open_ones = (found.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
+    chosen, accuracy = chosen_sentence(overview.points, overview.record.data), words.unlabelled
+    if overview.labelled:
+        share = share_of(overview.correct, overview.labelled, words.counted)
+        accuracy = f"{share} {verb_of(overview.correct, overview.labelled, *words.verbs)} {words.correct}."
+    if column is None or not overview.rated:
+        unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
+        return chosen + accuracy + ("" if column is None and overview.margins else unknown)
+    if not overview.judges:
+        return f"{chosen}{unjudged_text(column)}. {accuracy}"
+    held, broken, open_ones = (overview.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     noise = "" if column.setting.sigma is None else f"Under noise of {column.setting}, "
     return (
-        f"{chosen}{noise}{share_of(held, found.rated, 'prediction')} {verb_of(held, found.rated, 'holds', 'hold')}: "
-        f"kept with probability {_limit(found)} or more. {broken:,} {by_number(broken, 'breaks', 'break')} and "
-        f"{open_ones:,} {by_number(open_ones, 'is', 'are')} undecided{_undecided_text(found)}. {right}"
-        f"{imprecise and f' {imprecise}'}"
+        f"{chosen}{noise}{share_of(held, overview.rated, 'prediction')} "
+        f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
+        f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
+        f"undecided{_undecided_text(overview)}. {accuracy}{imprecise and f' {imprecise}'}"
     )
 
 
@@ -168,8 +167,8 @@ def imprecise_text(column: Column) -> str:
 
 
 def _undecided_text(overview: Overview) -> str:
-    """How many noisy copies, drawn for the limit, leave points undecided, and with which probabilities these are kept;
-    empty without any."""
+    """Say after how many noisy copies points are undecided, and with which probabilities they are kept; empty without
+    any."""
     column = overview.column
     if column is None or column.limit != overview.limit or not overview.count(UNDECIDED):
         return ""
@@ -179,118 +178,119 @@ def _undecided_text(overview: Overview) -> str:
 
 
 def chosen_sentence(points: int, data: DataRecord) -> str:
-    """How the points of a run were chosen, with a blank behind it; empty where they were not."""
+    """Say how the points of a run were chosen, followed by a blank; empty where they were not."""
     who = by_number(points, "1 point here was", f"{points:,} points here were")
     so = "" if data.sample_seed is not None else ", so no share here is one of all the data"
     chosen = chosen_text(points, data)
     return f"The {who} {chosen}{so}. " if chosen else ""
 
 
-def where(found: Overview) -> str:
-    """Whether one class is less robust than the others; empty with fewer than two classes."""
-    bias, named = found.bias, found.named
+def where(overview: Overview) -> str:
+    """Say whether one class is less robust than the others; empty with fewer than two classes."""
+    bias, worst = overview.bias, overview.named
     if bias is None or len(bias.classes) < 2:
         return ""
-    if named is not None:
+    if worst is not None:
         return (
-            f"{named['name']} is the least robust class: its predictions are kept with probability "
-            f"{number(named['mean'])} in the mean ({span(named['low'], named['high'])}), and those of every other "
-            f"class more often."
+            f"The least robust class is {worst['name']}: its mean p_robust is {number(worst['mean'])} "
+            f"({span(worst['low'], worst['high'])}), and higher in every other class."
         )
+    counts, test = bias.classes["points"].tolist(), f"permutation test, p = {number(bias.p_value)}"
+    smallest, largest = min(counts), max(counts)
+    sizes = f"{smallest:,} to {largest:,} points" if smallest < largest else f"{smallest:,} points"
     if not bias.differ:
-        counts = bias.classes["points"].tolist()
-        least, most = min(counts), max(counts)
-        sizes = f"{least:,} to {most:,} points" if least < most else f"{least:,} points"
-        p = f" (p = {number(bias.p_value)})" if bias.p_value < 1 else ""
-        few = "; so few points show only large differences" if least < FEW_IN_CLASS else ""
-        return f"The {len(bias.classes)} classes, of {sizes} each, are not shown to differ in mean robustness{p}{few}."
-    return (
-        f"The classes differ in mean robustness (p = {number(bias.p_value)}), but which is the least robust is open: "
-        f"{len(bias.least)} of {len(bias.classes)} may be."
-    )
+        caveat = "; so few points show only large differences" if smallest < FEW_IN_CLASS else ""
+        return f"The {len(counts)} classes, of {sizes} each, are not shown to differ in p_robust ({test}){caveat}."
+    which = "which one is the least robust is open"
+    if len(bias.least_robust) < len(counts):
+        which += f": {len(bias.least_robust)} of {len(counts)} may be"
+    return f"The {len(counts)} classes, of {sizes} each, differ in p_robust ({test}); {which}."
 
 
-def how_sure(found: Overview) -> str:
-    """How sure the states are, and what they rest on."""
-    rated, lost = found.rated, found.without_number
-    if not rated or not found.judges:
+def how_sure(overview: Overview) -> str:
+    """Say how sure the states are, and on which evidence."""
+    rated, lost = overview.rated, overview.without_number
+    if not rated or not overview.judges:
         return ""
-    said = [f"A point is called only where its whole {100 * found.record.confidence:.4g}% interval lies on one side."]
-    if found.column is not None and found.numbers is not None and found.numbers is not found.column:
-        said += [
-            f"States are by {found.column.shown}; the values that points are listed with by {found.numbers.shown}."
+    sentences = [
+        f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
+    ]
+    if overview.column is not None and overview.numbers is not None and overview.numbers is not overview.column:
+        sentences += [
+            f"States are by {overview.column.title}, whose copies stop once a point is decided; the p_robust that "
+            f"points are listed with is by {overview.numbers.title}, of {overview.numbers.most_draws:,} copies each."
         ]
     rests = [
         f"{count:,} of {rated:,} {by_number(rated, 'interval', 'intervals')} {verb_of(count, rated, 'rests', 'rest')} "
         f"on {basis}."
         for kind, basis in RESTS.items()
-        if (count := found.evidence.get(kind.slug))
+        if (count := overview.evidence.get(kind.slug))
     ]
-    said += rests or [by_number(rated, *COUNTED)]
+    sentences += rests or [by_number(rated, *COUNTED)]
     if lost:
-        said += [f"{share_of(lost, found.points, 'point')} {verb_of(lost, found.points, 'has', 'have')} no number."]
-    return " ".join(said)
+        sentences += [
+            f"{share_of(lost, overview.points, 'point')} {verb_of(lost, overview.points, 'has', 'have')} no number."
+        ]
+    return " ".join(sentences)
 
 
-def next_steps(found: Overview, run: str | None = None) -> tuple[NextStep, ...]:
-    """What to do next, the most useful first, each with the command that does it.
+def next_steps(overview: Overview, run: str | None = None) -> tuple[NextStep, ...]:
+    """Return the next steps, the most useful first, each with its command.
 
     The folder of the run is by default the one that its command named, else `RUN`.
     """
-    run = _take_apart(found.record.command)[0] if run is None else run
+    run = _take_apart(overview.record.command)[0] if run is None else run
     show = f"brittle show {shlex.quote(run)}"
-    if found.column is None:
-        step = NextStep(found.points, "in all: look at the least safe", f"{show} --by {shlex.quote(found.order)}")
-        return (step,) if found.order else ()
-    if not found.judges:
+    if overview.column is None:
+        step = NextStep(overview.points, "in all: look at the least safe", f"{show} --by {shlex.quote(overview.order)}")
+        return (step,) if overview.order else ()
+    if not overview.judges:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
-        return (NextStep(found.points, words, f"{show} --by {shlex.quote(found.column.shown)}"),)
-    limit, sigma = f"--limit {_limit(found)}", found.column.setting.sigma
-    if len({score.parameters.get("sigma") for score in found.record.scores} - {None}) > 1 and sigma is not None:
+        return (NextStep(overview.points, words, f"{show} --by {shlex.quote(overview.column.shown)}"),)
+    limit, sigma = f"--limit {_limit(overview)}", overview.column.setting.sigma
+    if len({score.parameters.get("sigma") for score in overview.record.scores} - {None}) > 1 and sigma is not None:
         show += f" --sigma {sigma:g}"
-    held, broken, held_wrong = found.count(HOLDS), found.count(BREAKS), found.count(HOLDS, WRONG)
-    model = found.record.model
+    held, broken = overview.count(HOLDS), overview.count(BREAKS)
+    model = overview.record.model
     fits = model.decision is None and model.state_sha256 is not None and model.bounds_shape is None
-    fits = fits and any(one.score == READ_BY_DETECTORS for one in found.record.scores)
+    fits = fits and any(score.score == READ_BY_DETECTORS for score in overview.record.scores)
     calibrates = fits and min(broken, held) >= FEWEST_FOR_DETECTOR
-    open_wrong = 0 if held_wrong else found.labelled - found.right
     fit = f"brittle detector fit {shlex.quote(run)} {limit}"
     steps = (
-        NextStep(found.count(UNDECIDED), "undecided: draw more copies", draw_more(found, run), UNDECIDED),
-        NextStep(found.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
-        NextStep(held_wrong, WRONG_HOLDS, f"{show} --state holds --wrong {limit}", HOLDS, WRONG),
-        NextStep(open_wrong, WRONG_OPEN, f"{show} --wrong {limit}", kind=WRONG),
+        NextStep(overview.count(UNDECIDED), "undecided: draw more copies", draw_more(overview, run), UNDECIDED),
+        NextStep(overview.count(BREAKS, RIGHT), RIGHT_BREAKS, f"{show} --state breaks --right {limit}", BREAKS, RIGHT),
+        NextStep(overview.labelled - overview.correct, LOOK_AT_LABELS, f"{show} --wrong {limit}", kind=WRONG),
         NextStep(broken if calibrates else 0, CALIBRATES, fit, BREAKS),
-        NextStep(found.without_number, "without a number: see why", f"{show} --state failed", FAILED),
+        NextStep(overview.without_number, "without a number: see why", f"{show} --state failed", FAILED),
     )
     return tuple(step for step in steps if step.points)
 
 
-def where_to_run(found: Overview) -> str:
-    """From which folder the commands of `next_steps` run as they are, or what their folder `RUN` stands for."""
-    if _take_apart(found.record.command)[0] == "RUN":
+def where_to_run(overview: Overview) -> str:
+    """Say in which folder the commands of `next_steps` run, or what their folder `RUN` stands for."""
+    if _take_apart(overview.record.command)[0] == "RUN":
         return "RUN is the folder of this run."
     return "The commands run in the folder where this run was started."
 
 
-def format_overview(found: Overview, run: str | None = None) -> str:
+def format_overview(overview: Overview, run: str | None = None) -> str:
     """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
-    said = (
-        how_brittle(found),
-        decision_text(found.record.model),
-        "" if found.column is None else still_text(found.record.data),
-        where(found),
-        how_sure(found),
-        *found.margins,
+    sentences = (
+        how_brittle(overview),
+        decision_text(overview.record.model),
+        "" if overview.column is None else still_text(overview.record.data),
+        where(overview),
+        how_sure(overview),
+        *overview.margins,
     )
-    lines = [text for text in said if text]
-    kinds = [{"name": kind, **row} for kind, row in found.groups.to_dict("index").items() if any(row.values())]
+    lines = [text for text in sentences if text]
+    kinds = [{"name": kind, **row} for kind, row in overview.groups.to_dict("index").items() if any(row.values())]
     lines += ["", *_counts("predictions", kinds)] if kinds else []
-    if len(found.classes) > 1:
-        lines += ["", *_counts("class", found.classes.head(CLASSES_SHOWN).to_dict("records"))]
-        more = len(found.classes) - CLASSES_SHOWN
+    if len(overview.classes) > 1:
+        lines += ["", *_counts("class", overview.classes.head(CLASSES_SHOWN).to_dict("records"))]
+        more = len(overview.classes) - CLASSES_SHOWN
         lines += [f"  and {more} classes more"] if more > 0 else []
-    steps = next_steps(found, run)
+    steps = next_steps(overview, run)
     lines += ["", "next:"] if steps else []
     lines += [line for step in steps for line in (f"  {step.text}", f"    {step.command}")]
     return "\n".join(lines)
@@ -307,20 +307,20 @@ def draw_more(overview: Overview, run: str | None = None) -> str:
     `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
     """
     column, command, limit = overview.column, overview.record.command, _limit(overview)
-    most = None if column is None or column.limit != overview.limit else column.most_draws
+    draws = None if column is None or column.limit != overview.limit else column.most_draws
     if command is None:
-        arguments = f'"{SHRINKAGE}", limit={limit}' if most is None else f"draws={MORE_DRAWS * most}"
+        arguments = f'"{SHRINKAGE}", limit={limit}' if draws is None else f"draws={MORE_DRAWS * draws}"
         return f"brittle.score(..., {arguments})"
     folder, words = _take_apart(command)
     folder = folder if run is None else run
-    if most is None:
+    if draws is None:
         return f"{words} --out {shlex.quote(f'{folder}-decided')} --scores {SHRINKAGE} --limit {limit}"
     return f"brittle more {shlex.quote(folder)}"
 
 
-def _limit(found: Overview) -> str:
+def _limit(overview: Overview) -> str:
     """The limit with all digits that people give one."""
-    return f"{found.limit:.12g}"
+    return f"{overview.limit:.12g}"
 
 
 def _take_apart(command: tuple[str, ...] | None) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from brittle.store.table import Table
 from brittle.text import aligned, clipped, number, span
 
 FEATURES, CHANGES = 20, 10
-"""How many features of a point, and of these how many changes, a terminal shows."""
+"""Numbers of features of a point, and of their changes, that a terminal shows."""
 
 MOST_NAME = 60
 """Characters of the name of a feature that it shows."""
@@ -27,31 +27,31 @@ VERDICTS = {
     UNDECIDED: "It is undecided whether it is kept with probability {} or more",
     BREAKS: "It breaks: kept with probability below {}",
 }
-"""What is said of a point at a limit, by its state."""
+"""Sentences about a point at a limit, by its state."""
 
 _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "evidence", "status", "detail", "passes")
 
 
-def find_point(table: Table, asked: str | int) -> str:
+def find_point(table: Table, query: str | int) -> str:
     """The id of the point that has this id, this row number or this name, in that order.
 
     Raises:
         DataError: no point has, or several have that name.
     """
     ids = table.points["point"].to_pylist()
-    if str(asked) in ids:
-        return str(asked)
-    if str(asked).isdecimal() and int(asked) in (rows := table.points["row"].to_pylist()):
-        return ids[rows.index(int(asked))]
-    named = [one for one, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == str(asked)]
-    if len(named) == 1:
-        return named[0]
-    if named:
+    if str(query) in ids:
+        return str(query)
+    if str(query).isdecimal() and int(query) in (rows := table.points["row"].to_pylist()):
+        return ids[rows.index(int(query))]
+    matches = [point for point, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == str(query)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise DataError(
-            "no_such_point", f"{len(named)} points have the name {str(asked)!r:.60}; ask by id: {listed(named)}"
+            "no_such_point", f"{len(matches)} points have the name {str(query)!r:.60}; ask by id: {listed(matches)}"
         )
     raise DataError(
-        "no_such_point", f"no point of the run has the id, row or name {str(asked)!r:.60}; ids: {listed(ids)}"
+        "no_such_point", f"no point of the run has the id, row or name {str(query)!r:.60}; ids: {listed(ids)}"
     )
 
 
@@ -65,8 +65,8 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
     Returns:
         One row per score, in the order of the record: `score` (its label), `quantity` (`p_robust` of a flip
         probability), `value` with its interval `low`, `high`; `rank`, its place in the order of that score, the least
-        safe first, and the `last` place that it shares with equal points, `of` so many points with a number (NaN where
-        a score has no safer direction); `evidence`, `status`, `detail`, `passes`.
+        safe first, and the `last_rank` place that it shares with equal points, `of` so many points with a number (NaN
+        where a score has no safer direction); `evidence`, `status`, `detail`, `passes`.
     """
     rows = []
     for column in table.columns:
@@ -77,8 +77,8 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
         order = safety(column)
         place = {}
         if order is not None:
-            first, last = (order.rank(method=end)[point] for end in ("min", "max"))
-            place = {"rank": first, "last": last, "of": order.count()}
+            first_rank, last_rank = (order.rank(method=end)[point] for end in ("min", "max"))
+            place = {"rank": first_rank, "last": last_rank, "of": order.count()}
         quantity = "p_robust" if column.is_probability else column.quantity
         rows.append(row | {"score": column.label, "quantity": quantity} | place)
     return pd.DataFrame(rows, columns=_FIELDS)
@@ -89,26 +89,28 @@ def format_point_card(table: Table, point: str) -> str:
 
     Of each estimator of the flip probability, that with the most draws.
     """
-    most = {column.label for column in largest_budgets(table.columns)}
-    names = {one.label: one.shown for one in table.columns if one.label in most or not one.is_probability}
+    largest = {column.label for column in largest_budgets(table.columns)}
+    names = {
+        column.label: column.shown for column in table.columns if column.label in largest or not column.is_probability
+    }
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
     votes = votes_texts(table).get(point)
     lines = [_what(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
-    lines += aligned([header, *([names[one["score"]], *_cells(one)] for one in shown)])
-    notes = {one["detail"]: names[one["score"]] for one in shown if one["detail"]}
+    lines += aligned([header, *([names[cell_row["score"]], *_cells(cell_row)] for cell_row in shown)])
+    notes = {row["detail"]: names[row["score"]] for row in shown if row["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
-    kept = row["input"] is not None
-    if kept:
-        own = features(table, point)
-        lines += ["", *_first(own, FEATURES, ["feature", "value"], "features"), ""]
+    has_input = row["input"] is not None
+    if has_input:
+        values = features(table, point)
+        lines += ["", *_first(values, FEATURES, ["feature", "value"], "features"), ""]
     met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"])
-    columns = {key_of(one): one for one in table.columns}
-    for one in met.filter(pc.field("point") == point).to_pylist():
-        there = answer_text(table, one["predicted"], one["decided"])
-        lines.append(f"  {one['score']}: the nearest other input that was found is predicted {there}")
-        if kept and (column := columns.get((one["score"], one["parameters"]))) is not None:
+    columns = {key_of(column): column for column in table.columns}
+    for counterexample in met.filter(pc.field("point") == point).to_pylist():
+        prediction = answer_text(table, counterexample["predicted"], counterexample["decided"])
+        lines.append(f"  {counterexample['score']}: the nearest other input that was found is predicted {prediction}")
+        if has_input and (column := columns.get((counterexample["score"], counterexample["parameters"]))) is not None:
             changed = changed_features(table, point, column).query("change != 0").rename(columns={"other": "there"})
             lines += _first(changed.assign(feature="  " + changed["feature"]), CHANGES, [*changed], "that change")
     return "\n".join(lines)
@@ -116,26 +118,26 @@ def format_point_card(table: Table, point: str) -> str:
 
 def _what(table: Table, row: Row) -> str:
     name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
-    own, right = (
+    answer, correctness = (
         answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
     )
-    predicted = "no prediction" if own is None else f"predicted {own}"
-    label = "" if right is None else f", labelled {right}"
+    predicted = "no prediction" if answer is None else f"predicted {answer}"
+    label = "" if correctness is None else f", labelled {correctness}"
     wrong = {True: ": right", False: ": wrong", None: ""}[row["correct"]]
     detail = f"; {row['detail']}" if row["detail"] else ""
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
 
 
 def _verdict(table: Table, point: str) -> list[str]:
-    """Whether the prediction holds."""
+    """Say whether the prediction holds."""
     column = representative_column(table.columns)
     lines = []
     if column is not None and not column.judges:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT
-        said = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
-        lines.append(f"{said.format(f'{limit:g}')}, by {column.shown}.")
+        sentence = VERDICTS.get(column.states(limit).to_dict()[point], "It has no number")
+        lines.append(f"{sentence.format(f'{limit:g}')}, by {column.shown}.")
     return lines
 
 
@@ -148,8 +150,8 @@ def _cells(row: Row) -> list[str]:
     return [f"{number(row['value'])} ({quantity})", span(row["low"], row["high"]), rank, row["evidence"], row["status"]]
 
 
-def _first(frame: pd.DataFrame, most: int, header: list[str], what: str) -> list[str]:
+def _first(frame: pd.DataFrame, count: int, header: list[str], kind: str) -> list[str]:
     """The first rows of features and numbers of them, and how many more there are."""
-    rows = [[row[0][: MOST_NAME + 2], *(f"{one:.3g}" for one in row[1:])] for row in frame.head(most).to_numpy()]
-    more = [f"  and {len(frame) - most:,} more {what}"] if len(frame) > most else []
+    rows = [[row[0][: MOST_NAME + 2], *(f"{value:.3g}" for value in row[1:])] for row in frame.head(count).to_numpy()]
+    more = [f"  and {len(frame) - count:,} more {kind}"] if len(frame) > count else []
     return [*(aligned([header, *rows]) if rows else []), *more]

@@ -1,4 +1,4 @@
-"""Which points, in which order: by any score, of a class, of a kind."""
+"""Lists of points, ordered by any score, of a class, of a kind."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from brittle.text import aligned, chosen_text, clipped, number, span
 Correct = Literal["right", "wrong"]
 
 _ORDER = ("danger", "second")
-"""What orders points before their rows."""
+"""Keys that order points before their rows."""
 
-_SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct")
+_SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct", "label_probability")
 
 
 def point_list(
@@ -38,11 +38,14 @@ def point_list(
     limit: float | None = None,
     judge: Column | None = None,
 ) -> pd.DataFrame:
-    """The points of a run, the least safe by a score first.
+    """Return the points of a run, the least safe by a score first; of wrong ones the least probable label first.
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
     preference, then by their place in the data.
+
+    Wrong points, without `by`, are ordered by the probability that the model gives their label, the smallest first:
+    the first labels are the most suspicious (`docs/how-to/labels.md`).
 
     Args:
         table: a run.
@@ -57,8 +60,8 @@ def point_list(
 
     Returns:
         `point`, `row`, `name`, `label`, `predicted`, `target` and `decided` (the words for both, where they are no
-        classes), `correct`, `value` (`p_robust` of a flip probability) with its interval `low`, `high`, `state` (None
-        where `by` is no flip probability), `status`.
+        classes), `correct`, `label_probability` (where it orders the points), `value` (`p_robust` of a flip
+        probability) with its interval `low`, `high`, `state` (None where `by` is no flip probability), `status`.
 
     Raises:
         DataError: the run has no such class, no label, or no flip probability.
@@ -66,26 +69,29 @@ def point_list(
     """
     check_column("by", by)
     check_column("judge", judge)
+    by_label = by is None and correct == "wrong"
     if by is None:
         judge = judge if judge is not None else column_for(table, limit)
         by = numbers_beside(table, judge)
-    wanted = Wanted(of_class, state, correct, limit)
-    return least_points([table], len(table.points), table, by, by if judge is None else judge, wanted)[0]
+    criteria = Wanted(of_class, state, correct, limit, by_label)
+    return least_points([table], len(table.points), table, by, by if judge is None else judge, criteria)[0]
 
 
 class Wanted(NamedTuple):
-    """Which points a list has, and what their states compare `p_robust` with: the arguments of `point_list`."""
+    """Criteria of a list: its points, and the limit of their states, as the arguments of `point_list`. With `by_label`
+    the points with the least probable label come first."""
 
     of_class: str | int | None = None
     state: str | None = None
     correct: Correct | None = None
     limit: float | None = None
+    by_label: bool = False
 
 
 def least_points(
-    shards: Iterable[Table], most: int, table: Table, by: Column, judge: Column, wanted: Wanted
+    shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """The first `most` points of a `point_list`, of which one shard of the run at a time is held.
+    """Return the first `count_shown` points of a `point_list`; one shard of the run is held at a time.
 
     `by` and `judge` are columns of `table`, which is the run or a sample of it.
 
@@ -95,30 +101,32 @@ def least_points(
     Raises:
         DataError, ParameterError: as of `point_list`.
     """
-    check_share("limit", wanted.limit)
-    if wanted.state not in (None, FAILED, *STATES):
-        raise ParameterError(f"state is holds, breaks, undecided or failed; found {wanted.state!r:.40}")
+    check_share("limit", criteria.limit)
+    if criteria.state not in (None, FAILED, *STATES):
+        raise ParameterError(f"state is holds, breaks, undecided or failed; found {criteria.state!r:.40}")
     if safety(by) is None:
         raise ParameterError(f"{by.label} has no safer direction, so it orders no points; name another score")
     (class_kind, _), names = class_of(table), table.record.data.names
     second = preferred(table.columns, by.setting, exclude=by.score) if by.is_probability else None
-    first, matched, count, labelled, classes = pd.DataFrame(), 0, 0, False, set[int]()
+    order = [*(["label_probability"] if criteria.by_label else []), *_ORDER, "row"]
+    rows, matched, count, labelled, classes = pd.DataFrame(), 0, 0, False, set[int]()
     for shard in shards:
-        frame = _rows(shard, by, judge, second, wanted.limit)
+        frame = _rows(shard, by, judge, second, criteria.limit)
         count += len(frame)
         labelled |= bool(frame["correct"].notna().any())
-        classes |= {int(one) for one in frame[class_kind].dropna()}
-        chosen = frame.loc[_is_wanted(frame, class_kind, names, wanted)]
+        classes |= {int(index) for index in frame[class_kind].dropna()}
+        chosen = frame.loc[_is_wanted(frame, class_kind, names, criteria)]
         matched += len(chosen)
-        first = pd.concat([first, chosen]) if len(first) else chosen
-        first = first.sort_values(by=[*_ORDER, "row"], na_position="last").head(most)
-    if wanted.correct is not None and not labelled:
+        rows = pd.concat([rows, chosen]) if len(rows) else chosen
+        rows = rows.sort_values(by=order, na_position="last").head(count_shown)
+    if criteria.correct is not None and not labelled:
         raise DataError("no_labels", "no point of the run has a label, so none is known to be right or wrong")
-    asked = wanted.of_class
-    if asked is not None and not any(_is_class(one, asked, names) for one in classes):
-        seen = listed([class_name(table, one) for one in sorted(classes)]) or "none"
-        raise DataError("no_such_point", f"no point of the run is in class {str(asked)!r:.60}; classes: {seen}")
-    return first.drop(columns=[*_ORDER]).reset_index(drop=True), (matched, count)
+    query = criteria.of_class
+    if query is not None and not any(_is_class(index, query, names) for index in classes):
+        present = listed([class_name(table, index) for index in sorted(classes)]) or "none"
+        raise DataError("no_such_point", f"no point of the run is in class {str(query)!r:.60}; classes: {present}")
+    hidden = [] if criteria.by_label and bool(rows["label_probability"].notna().any()) else ["label_probability"]
+    return rows.drop(columns=[*_ORDER, *hidden]).reset_index(drop=True), (matched, count)
 
 
 def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit: float | None) -> pd.DataFrame:
@@ -133,20 +141,22 @@ def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit:
     return frame.assign(danger=safety(by), second=0.0 if second is None else -table[second.label].value)
 
 
-def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], wanted: Wanted) -> NDArray[np.bool_]:
-    kept = np.ones(len(frame), bool)
-    if wanted.of_class is not None:
-        kept &= [key == key and _is_class(int(key), wanted.of_class, names) for key in frame[class_kind]]
-    if wanted.state is not None:
-        kept &= (frame["value"].isna() if wanted.state == FAILED else frame["state"] == wanted.state).to_numpy(bool)
-    if wanted.correct is not None:
-        kept &= frame["correct"].eq(wanted.correct == "right").to_numpy(bool)
-    return kept
+def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], criteria: Wanted) -> NDArray[np.bool_]:
+    is_chosen = np.ones(len(frame), bool)
+    if criteria.of_class is not None:
+        is_chosen &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
+    if criteria.state is not None:
+        is_chosen &= (frame["value"].isna() if criteria.state == FAILED else frame["state"] == criteria.state).to_numpy(
+            bool
+        )
+    if criteria.correct is not None:
+        is_chosen &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
+    return is_chosen
 
 
-def _is_class(key: int, asked: str | int, names: Sequence[str]) -> bool:
-    """Whether class `key` is the one that is asked for by its name or its number."""
-    name = str(asked) if asked in names else str(asked).removeprefix("class ")
+def _is_class(key: int, query: str | int, names: Sequence[str]) -> bool:
+    """Return whether class `key` has the requested name or number."""
+    name = str(query) if query in names else str(query).removeprefix("class ")
     return names.index(name) == key if name in names else str(key) == name
 
 
@@ -162,7 +172,7 @@ def format_point_list(
 
     Where `frame` is but the beginning of a list, `counts` says how many points that has, and how many the run.
     """
-    names = table.record.data.names
+    names, by_label = table.record.data.names, "label_probability" in frame
 
     def class_text(key: float, words: object) -> str:
         if key != key:
@@ -173,6 +183,7 @@ def format_point_list(
         [
             str(row["point"]) if pd.isna(row["name"]) else f"{row['point']} {clipped(row['name'])}",
             class_text(row["label"], row["target"]),
+            *([number(row["label_probability"])] if by_label else []),
             class_text(row["predicted"], row["decided"]),
             number(row["value"]),
             span(row["low"], row["high"]),
@@ -182,10 +193,20 @@ def format_point_list(
         for row in frame.head(top).to_dict("records")
     ]
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
-    header = ["point", "label", "predicted", title, "interval", "state", "status"]
+    header = [
+        "point",
+        "label",
+        *(["probability"] if by_label else []),
+        "predicted",
+        title,
+        "interval",
+        "state",
+        "status",
+    ]
     matched, count = counts or (len(frame), len(by))
     chosen = chosen_text(count, table.record.data)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"
     which = f"{matched:,} of {count:,} points{chosen and f' ({chosen})'}"
+    order = "with the least probable label" if by_label else f"the least safe by {by.shown}"
     more = [f"  and {matched - top:,} more; --top shows them"] if matched > top else []
-    return "\n".join([f"{which}, the least safe by {by.shown} first{states}", *aligned([header, *rows]), *more])
+    return "\n".join([f"{which}, {order} first{states}", *aligned([header, *rows]), *more])

@@ -26,7 +26,7 @@ from brittle.store.table import Table
 from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
 
 PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
-"""What becomes of a rule, and of a check."""
+"""Results of a rule, and of a check."""
 
 MOST_POINTS = 10_000_000
 """No more points are asked for; a rule that needs more lies at the truth."""
@@ -34,13 +34,13 @@ MOST_POINTS = 10_000_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a rule.
+    """Result of a rule.
 
     Attributes:
         rule: its name, such as `holds`.
         words: what it asks for.
         state: `passes`, where the whole interval keeps it, `fails`, where the whole interval breaks it, or `undecided`.
-        wanted: the least value that keeps it.
+        minimum: smallest value that keeps it.
         value: the value over these points.
         low: lower end of its interval for all such points.
         high: upper end.
@@ -53,7 +53,7 @@ class Verdict:
     rule: str
     words: str
     state: str
-    wanted: float
+    minimum: float
     value: float
     low: float
     high: float
@@ -63,7 +63,7 @@ class Verdict:
     parts: tuple[Verdict, ...] = ()
 
     @property
-    def found(self) -> str:
+    def finding(self) -> str:
         """The value with its interval, and what would decide the rule."""
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{number(self.value)}, {span(self.low, self.high)} for all such points{remedy}"
@@ -86,28 +86,34 @@ class Checked:
     @property
     def state(self) -> str:
         """`fails` where a rule fails, else `undecided` where one is, else `passes`."""
-        states = {one.state for one in self.verdicts}
-        return next((one for one in (FAILS, UNDECIDED) if one in states), PASSES)
+        states = {verdict.state for verdict in self.verdicts}
+        return next((state for state in (FAILS, UNDECIDED) if state in states), PASSES)
 
     def __str__(self) -> str:
         rows = [
-            [one.state, one.rule, number(one.wanted), number(one.value), span(one.low, one.high)]
-            for one in self.verdicts
+            [
+                verdict.state,
+                verdict.rule,
+                number(verdict.minimum),
+                number(verdict.value),
+                span(verdict.low, verdict.high),
+            ]
+            for verdict in self.verdicts
         ]
         lines = aligned([["", "rule", "at least", "found", "interval"], *rows])
-        for one in self.verdicts:
-            lines += [f"  {one.rule}: {one.words}{f'; {one.remedy}' if one.remedy else ''}"]
-            lines += [f"    {one.command}"] if one.command else []
+        for verdict in self.verdicts:
+            lines += [f"  {verdict.rule}: {verdict.words}{f'; {verdict.remedy}' if verdict.remedy else ''}"]
+            lines += [f"    {verdict.command}"] if verdict.command else []
         return "\n".join([*filter(None, [self.remark]), f"{self.state}: {self._counts}", *lines])
 
     @property
     def _counts(self) -> str:
         passed, failed, open_ones = (
-            sum(one.state == state for one in self.verdicts) for state in (PASSES, FAILS, UNDECIDED)
+            sum(verdict.state == state for verdict in self.verdicts) for state in (PASSES, FAILS, UNDECIDED)
         )
-        said = f"{passed} of {len(self.verdicts)} rules {by_number(passed, 'passes', 'pass')}, {failed} "
-        said += f"{by_number(failed, 'fails', 'fail')}, {open_ones} {by_number(open_ones, 'is', 'are')} undecided"
-        return f"{said}; all intervals hold together at {100 * self.confidence:.4g}%"
+        summary = f"{passed} of {len(self.verdicts)} rules {by_number(passed, 'passes', 'pass')}, {failed} "
+        summary += f"{by_number(failed, 'fails', 'fail')}, {open_ones} {by_number(open_ones, 'is', 'are')} undecided"
+        return f"{summary}; all intervals hold together at {100 * self.confidence:.4g}%"
 
     def json(self) -> str:
         """The check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
@@ -118,23 +124,28 @@ class Checked:
 
         A rule that asks the same of all classes is a case for each.
         """
-        cases = [part for one in self.verdicts for part in one.parts or (one,)]
+        cases = [part for verdict in self.verdicts for part in verdict.parts or (verdict,)]
         counts = {"failures": FAILS, "skipped": UNDECIDED}
-        tally = {name: str(sum(one.state == state for one in cases)) for name, state in counts.items()}
+        tally = {
+            name: str(sum(case_verdict.state == state for case_verdict in cases)) for name, state in counts.items()
+        }
         root = ElementTree.Element("testsuites")
         tally |= {"name": "brittle", "tests": str(len(cases)), "errors": "0"}
         suite = ElementTree.SubElement(root, "testsuite", tally)
-        for one in cases:
-            case = ElementTree.SubElement(suite, "testcase", classname="brittle.check", name=printable(one.rule))
-            message = printable(f"{one.words}: {one.found}")
-            if one.state != PASSES:
-                ElementTree.SubElement(case, "failure" if one.state == FAILS else "skipped", message=message)
+        for verdict in cases:
+            case = ElementTree.SubElement(suite, "testcase", classname="brittle.check", name=printable(verdict.rule))
+            message = printable(f"{verdict.words}: {verdict.finding}")
+            if verdict.state != PASSES:
+                ElementTree.SubElement(case, "failure" if verdict.state == FAILS else "skipped", message=message)
             ElementTree.SubElement(case, "system-out").text = message
         return ElementTree.tostring(root, "unicode", xml_declaration=True) + "\n"
 
     def markdown(self) -> str:
         """The check as a table in Markdown, for a pull request."""
-        rows = [[one.state, one.words, number(one.value), span(one.low, one.high)] for one in self.verdicts]
+        rows = [
+            [verdict.state, verdict.words, number(verdict.value), span(verdict.low, verdict.high)]
+            for verdict in self.verdicts
+        ]
         head = ["|  | rule | found | interval |", "| --- | --- | --- | --- |"]
         lines = [*head, *(f"| {' | '.join(map(in_markdown, row))} |" for row in rows)]
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
@@ -142,8 +153,13 @@ class Checked:
     def github(self) -> str:
         """The check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
         kinds = {FAILS: "error", UNDECIDED: "warning", PASSES: "notice"}
-        said = ((kinds[one.state], one.rule, printable(f"{one.words}: {one.found}")) for one in self.verdicts)
-        return "\n".join(f"::{kind} title=brittle: {rule}::{text.replace('%', '%25')}" for kind, rule, text in said)
+        annotations = (
+            (kinds[verdict.state], verdict.rule, printable(f"{verdict.words}: {verdict.finding}"))
+            for verdict in self.verdicts
+        )
+        return "\n".join(
+            f"::{kind} title=brittle: {rule}::{text.replace('%', '%25')}" for kind, rule, text in annotations
+        )
 
 
 def check(
@@ -161,7 +177,7 @@ def check(
     detector: Any = None,
     detector_tpr: float | None = None,
 ) -> Checked:
-    r"""Whether a run keeps rules, each of which asks for a share of at least so much.
+    r"""Check whether a run keeps rules, each of which asks for a share of at least so much.
 
     A rule passes where the whole interval of its share keeps it, fails where the whole interval breaks it, and is
     undecided else. With `m` rules each interval is at the confidence `1 - a / m`, `a` one less that of the run, and
@@ -227,30 +243,33 @@ def check(
 
 def _check_asked(table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
     """Raise where an argument of `check` is of another kind, outside its range, or without the one it needs."""
-    for name, one in (("table", table), ("against", against)):
-        if not isinstance(one, Table) and (name == "table" or one is not None):
-            raise ParameterError(f"{name} must be a table, such as brittle.read_table('RUN'); found {one!r:.60}")
+    for name, argument in (("table", table), ("against", against)):
+        if not isinstance(argument, Table) and (name == "table" or argument is not None):
+            raise ParameterError(f"{name} must be a table, such as brittle.read_table('RUN'); found {argument!r:.60}")
     for name, share in shares.items():
         if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
     check_share("limit", limit)
-    for one, other, beside in (("robust_accuracy", "epsilon", epsilon), ("detector_tpr", "detector", detector)):
-        if (shares[one] is None) != (beside is None):
-            raise ParameterError(f"{one} and {other} belong together; give both")
+    for share_name, partner, partner_value in (
+        ("robust_accuracy", "epsilon", epsilon),
+        ("detector_tpr", "detector", detector),
+    ):
+        if (shares[share_name] is None) != (partner_value is None):
+            raise ParameterError(f"{share_name} and {partner} belong together; give both")
     if detector is not None and not hasattr(detector, "true_positives"):
         raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
     if shares["no_worse_than"] is not None and against is None:
         raise ParameterError("no_worse_than needs another run: give against, too")
 
 
-def _state(low: float, high: float, wanted: float) -> str:
-    return PASSES if low >= wanted else FAILS if high < wanted else UNDECIDED
+def _state(low: float, high: float, minimum: float) -> str:
+    return PASSES if low >= minimum else FAILS if high < minimum else UNDECIDED
 
 
 def _share(
-    rule: str, words: str, wanted: float, counts: tuple[int, int, int], missed: float, wrong: float = 0.0
+    rule: str, words: str, minimum: float, counts: tuple[int, int, int], missed: float, wrong: float = 0.0
 ) -> Verdict:
-    """The verdict on a share of which `counts` has the points that surely belong to it, those that may, and all.
+    """Return the verdict on a share; `counts` has the points that surely belong to it, those that may, and all.
 
     `missed` is one less the confidence of its interval; `wrong` the probability with which a point is counted on the
     other side than it belongs.
@@ -260,22 +279,24 @@ def _share(
     high = float(clopper_pearson(possible, points, 1.0 - missed)[1]) if points else 1.0
     low, high = max(0.0, (low - wrong) / (1.0 - wrong)), min(1.0, high / (1.0 - wrong))
     value = sure / points if points else math.nan
-    state, remedy = _state(low, high, wanted), ""
+    state, remedy = _state(low, high, minimum), ""
     if state == UNDECIDED:
-        more = _points_needed(sure / points, possible / points, wanted, missed, wrong, points) if points else None
+        more = _points_needed(sure / points, possible / points, minimum, missed, wrong, points) if points else None
         remedy = (
             f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
         )
-    return Verdict(rule, words, state, wanted, value, low, high, points, remedy)
+    return Verdict(rule, words, state, minimum, value, low, high, points, remedy)
 
 
-def _points_needed(sure: float, possible: float, wanted: float, missed: float, wrong: float, points: int) -> int | None:
-    """How many points with these shares decide, half as many again at a time; None where none do."""
+def _points_needed(
+    sure: float, possible: float, minimum: float, missed: float, wrong: float, points: int
+) -> int | None:
+    """Return how many points with these shares decide, half as many again at a time; None where none do."""
     while points < MOST_POINTS:
         points = math.ceil(1.5 * points)
         low = float(clopper_pearson(round(sure * points), points, 1.0 - missed)[0])
         high = float(clopper_pearson(round(possible * points), points, 1.0 - missed)[1])
-        if (low - wrong) / (1.0 - wrong) >= wanted or high / (1.0 - wrong) < wanted:
+        if (low - wrong) / (1.0 - wrong) >= minimum or high / (1.0 - wrong) < minimum:
             return _two_digits(points)
     return None
 
@@ -308,24 +329,24 @@ def _counts(states: Any) -> tuple[int, int, int]:
     return sure, len(states) - int((states == BREAKS).sum()), len(states)
 
 
-def _holds(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
+def _holds(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states = column.states(at)
-    words = f"at least {wanted:.4g} of the predictions {_hold(column, at)}"
+    words = f"at least {minimum:.4g} of the predictions {_hold(column, at)}"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
-    verdict = _share("holds", words, wanted, (sure, possible, points), missed, wrong)
+    verdict = _share("holds", words, minimum, (sure, possible, points), missed, wrong)
     if verdict.state != UNDECIDED or sure == possible:
         return verdict
     # More copies decide the rule where it is decided once each open point is on the side of its value.
     settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
-    likely = _share("holds", words, wanted, (settled, settled, points), missed, wrong)
+    likely = _share("holds", words, minimum, (settled, settled, points), missed, wrong)
     if likely.state == UNDECIDED:
         return replace(verdict, remedy=likely.remedy.replace("points like these", "points like these, none undecided,"))
     remedy = f"{possible - sure:,} points are undecided: draw more copies of these"
     return replace(verdict, remedy=remedy, command=draw_more(overview(table, limit=limit)))
 
 
-def _every_class(table: Table, wanted: float, limit: float | None, missed: float) -> Verdict:
+def _every_class(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states: Any = column.states(at)
     by, classes = class_of(table)
@@ -335,25 +356,25 @@ def _every_class(table: Table, wanted: float, limit: float | None, missed: float
             "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
         )
     wrong = (1.0 - table.record.confidence) / 2.0
-    share, hold = f"at least {wanted:.4g} of the predictions of", _hold(column, at)
-    found = {}
+    share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
+    verdicts = {}
     for name, group in groups.items():
         called = class_name(table, name)
-        own = _share(
-            f"every class: {called}", f"{share} {called} {hold}", wanted, _counts(group), missed / len(groups), wrong
+        verdict = _share(
+            f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), missed / len(groups), wrong
         )
-        found[name] = replace(own, remedy=own.remedy.replace("points", "points of that class"))
+        verdicts[name] = replace(verdict, remedy=verdict.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
-    worst = min(found, key=lambda name: (order.index(found[name].state), found[name].low))
-    states_of = [one.state for one in found.values()]
+    worst = min(verdicts, key=lambda name: (order.index(verdicts[name].state), verdicts[name].low))
+    states_of = [verdict.state for verdict in verdicts.values()]
     called = printable(class_name(table, worst))
-    named = f"the worst is {called}, by {by}; {states_of.count(FAILS)} of {len(found)} fail"
-    said = f"{share} every class {hold}; {named}, {states_of.count(UNDECIDED)} are undecided"
-    return replace(found[worst], rule="every class", words=said, parts=tuple(found.values()))
+    worst_text = f"the worst is {called}, by {by}; {states_of.count(FAILS)} of {len(verdicts)} fail"
+    summary = f"{share} every class {hold}; {worst_text}, {states_of.count(UNDECIDED)} are undecided"
+    return replace(verdicts[worst], rule="every class", words=summary, parts=tuple(verdicts.values()))
 
 
 def _right(table: Table) -> pd.DataFrame:
-    """Of each point that is labelled whether it is `right`, surely, and `open`, where it has no prediction."""
+    """Return, for each labelled point, whether it is `right` for certain, and `open` without a prediction."""
     points = table.points.select(["point", "label", "target", "correct"]).to_pandas().set_index("point")
     points = points[points.notna().any(axis=1)]
     if not len(points):
@@ -361,32 +382,34 @@ def _right(table: Table) -> pd.DataFrame:
     return pd.DataFrame({"right": points["correct"].eq(True), "open": points["correct"].isna()})
 
 
-def _accuracy(table: Table, wanted: float, missed: float) -> Verdict:
-    known = _right(table)
-    sure = int(np.count_nonzero(known["right"]))
-    words = f"at least {wanted:.4g} of the labelled points are predicted right"
-    return _share("accuracy", words, wanted, (sure, sure + int(np.count_nonzero(known["open"])), len(known)), missed)
+def _accuracy(table: Table, minimum: float, missed: float) -> Verdict:
+    outcomes = _right(table)
+    sure = int(np.count_nonzero(outcomes["right"]))
+    words = f"at least {minimum:.4g} of the labelled points are predicted right"
+    return _share(
+        "accuracy", words, minimum, (sure, sure + int(np.count_nonzero(outcomes["open"])), len(outcomes)), missed
+    )
 
 
-def _robust_accuracy(table: Table, wanted: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
+def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
     check_epsilon(epsilon)
-    margins = [one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))]
+    margins = [column for column in margin_columns(table) if norm in (None, column.parameters.get("norm"))]
     if len(margins) != 1:
-        held = ", ".join(str(one.parameters.get("norm")) for one in margin_columns(table)) or "none"
+        held = ", ".join(str(column.parameters.get("norm")) for column in margin_columns(table)) or "none"
         raise DataError("no_such_score", f"the rule needs input_margin in one norm; the run has {held}; name it (norm)")
-    (margin,), known = margins, _right(table)
-    distance = margin.value.reindex(known.index)
-    sure = int(np.count_nonzero(known["right"] & (distance > epsilon)))
-    unknown = int(np.count_nonzero(known["open"] | (known["right"] & distance.isna())))
+    (margin,), outcomes = margins, _right(table)
+    distance = margin.value.reindex(outcomes.index)
+    sure = int(np.count_nonzero(outcomes["right"] & (distance > epsilon)))
+    unknown = int(np.count_nonzero(outcomes["open"] | (outcomes["right"] & distance.isna())))
     words = (
-        f"at least {wanted:.4g} of the labelled points are right, and no other prediction was found within "
+        f"at least {minimum:.4g} of the labelled points are right, and no other prediction was found within "
         f"{epsilon:.4g} ({margin.parameters.get('norm')}) by the search"
     )
-    return _share("robust accuracy", words, wanted, (sure, sure + unknown, len(known)), missed)
+    return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), missed)
 
 
-def _against(table: Table, other: Table, allowed: float, missed: float) -> Verdict:
-    score, points, difference = mean_difference(table, other, 1.0 - missed)
+def _against(table: Table, rival: Table, allowed: float, missed: float) -> Verdict:
+    score, points, difference = mean_difference(table, rival, 1.0 - missed)
     words = f"the mean of p_robust by {printable(score)} is at most {allowed:.4g} below that of the other run"
     state, remedy = _state(difference.low, difference.high, -allowed), ""
     if not points:
@@ -403,13 +426,13 @@ def _against(table: Table, other: Table, allowed: float, missed: float) -> Verdi
     return Verdict("against", words, state, -allowed, *difference, points, remedy)
 
 
-def _detector(table: Table, detector: Any, wanted: float, missed: float) -> Verdict:
+def _detector(table: Table, detector: Any, minimum: float, missed: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
         raise ModelError(
             "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
         )
     rate = replace(detector.true_positives, confidence=1.0 - missed)
-    words = f"the detector flags at least {wanted:.4g} of the brittle predictions held out from its fit"
-    state, value = _state(rate.low, rate.high, wanted), math.nan if rate.value is None else rate.value
+    words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
+    state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""
-    return Verdict("detector", words, state, wanted, value, rate.low, rate.high, rate.points, remedy)
+    return Verdict("detector", words, state, minimum, value, rate.low, rate.high, rate.points, remedy)

@@ -18,8 +18,8 @@ LEAST = 1e-18
 """Share of the largest number below which numbers are one interval."""
 
 PLACES = 0.125 * np.arange(66).reshape(3, 22)
-"""Where the integral is taken, in the order taken: the inverse hyperbolic sines of the distances from the saddle point
-in its width."""
+"""Nodes of the integral, in their order: inverse hyperbolic sines of the distances from the saddle point in its
+width."""
 
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""
@@ -68,9 +68,9 @@ def lower_quantiles(values: Values, tails: Values) -> Values:
         return largest * betaincinv(weighted, values.size - weighted + 1.0, tails)
     numbers, counts = _condensed(values / largest)
     numbers, counts = np.append(numbers, 0.0), np.append(counts, 1.0)
-    places, found = _probabilities(numbers, counts, _tilts(numbers, counts, tails))
+    places, quantiles = _probabilities(numbers, counts, _tilts(numbers, counts, tails))
     order = np.unique(places, return_index=True)[1]
-    probits, logarithms = ndtri(found[order]), np.log(places[order])
+    probits, logarithms = ndtri(quantiles[order]), np.log(places[order])
     rising = np.append(True, np.diff(np.maximum.accumulate(probits)) > 1e-9)
     if rising.sum() < 2:
         return np.full(tails.shape, largest * places.min())
@@ -89,8 +89,8 @@ def _condensed(values: Values) -> tuple[Values, Values]:
     numbers, counts = np.unique(values, return_counts=True)
     if numbers.size <= MOST:
         return numbers, counts.astype(np.float64)
-    least = max(float(numbers[numbers > 0.0][0]), LEAST)
-    place = np.searchsorted(np.geomspace(least, 1.0, MOST // 2 + 1)[1:-1], numbers, side="right")
+    smallest = max(float(numbers[numbers > 0.0][0]), LEAST)
+    place = np.searchsorted(np.geomspace(smallest, 1.0, MOST // 2 + 1)[1:-1], numbers, side="right")
     size = np.bincount(place, counts, MOST // 2)
     place, size = np.cumsum(size > 0)[place] - 1, size[size > 0]
     mean = np.bincount(place, counts * numbers) / size
@@ -121,8 +121,8 @@ def _tilts(numbers: Values, counts: Values, tails: Values) -> Values:
         at = _tilted(numbers, counts, tilts)
         root, slope = -np.sqrt(np.maximum(-2.0 * at.height, 1e-30)), at.s * np.sqrt(at.curvature)
         density = np.exp(at.height) / np.sqrt(2.0 * np.pi)
-        found = np.where(root > -1e-3, 0.5, ndtr(root) + density * (1.0 / root - 1.0 / slope))
-        above, below = np.flatnonzero(found > 1.5 * tails.max()), np.flatnonzero(found < tails.min() / 1.5)
+        starts = np.where(root > -1e-3, 0.5, ndtr(root) + density * (1.0 / root - 1.0 / slope))
+        above, below = np.flatnonzero(starts > 1.5 * tails.max()), np.flatnonzero(starts < tails.min() / 1.5)
         low = -float(tilts[above[-1] if above.size else 0])
         high = -float(tilts[below[0] if below.size else -1])
     return -np.geomspace(low, high, 6 + int(2.0 * np.log10(tails.max() / tails.min())))

@@ -62,7 +62,8 @@ def show(
         point: The id, the row or the name of a point: everything that the run says of it.
         top: Points in the list; 20 by default.
         by: The score that orders the list, the least safe point first: a name, at the noise that speaks for the run, or
-            a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run.
+            a label such as moments(draws=100, sigma=0.1). By default the flip probability that speaks for the run, and
+            with --wrong the probability of the label.
         of_class: Only points of this class, by name or number.
         state: Only points that hold, break or are undecided at --limit, or that have no number (failed).
         right: Only points that are predicted right.
@@ -95,7 +96,7 @@ def show(
         judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
         column = judge if by else numbers_beside(table, judge)
         correct = "right" if right else "wrong" if wrong else None
-        wanted, first = Wanted(of_class, state, correct, limit), next(read_shards(run_folder))
+        wanted, first = Wanted(of_class, state, correct, limit, wrong and not by), next(read_shards(run_folder))
         frame, counts = least_points(read_shards(run_folder), top or TOP, table, column, judge, wanted)
         text = format_point_list(frame, first, column, top or TOP, judge, counts)
         text = as_json(by=column.label, points=records(frame)) if json else text
@@ -127,7 +128,7 @@ def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
     if json:
         states = {state: found.count(state) for state in found.groups.columns}
         counts = {"limit": found.limit, "points": found.points, "chosen_from": table.record.data.chosen_from}
-        counts |= {"labelled": found.labelled, "right": found.right}
+        counts |= {"labelled": found.labelled, "right": found.correct}
         steps = [asdict(one) for one in next_steps(found, run)]
         groups = found.groups.to_dict("index")
         by = None if found.column is None else found.column.label

@@ -1,4 +1,4 @@
-"""What the code of a function or a class is, so that a run does not go on with another one."""
+"""Digests of the code of functions and classes, so that a run does not go on with other code."""
 
 from __future__ import annotations
 
@@ -15,87 +15,87 @@ import torch
 
 
 def code_digest(thing: Callable[..., Any] | type) -> str:
-    """A digest of what a function or a class is, 16 hexadecimal digits.
+    """Return a digest of the code of a function or a class, 16 hexadecimal digits.
 
-    Of a function that is its bytecode, its defaults, what it holds of the function around it, and what it names of its
-    module: values, objects, networks, functions of that module; of an object its class and what it holds. Of a class it
-    is its methods, its properties and the values that it holds, and those of the classes of its module that it is
-    derived from. Modules, classes and functions of other modules that it names are not looked at: the record of a run
-    has the digest of the file in which it stands.
+    For a function it covers its bytecode, its defaults, its closure, and the names of its module that it uses: values,
+    objects, networks, functions of that module; for an object its class and its state. For a class it covers its
+    methods, its properties and its values, and those of its base classes in the same module. Modules, classes and
+    functions of other modules are not covered: the record of a run has the digest of the file of the code.
     """
-    parts = _of_class(thing, set()) if isinstance(thing, type) else _parts(thing, set())
+    parts = _class_parts(thing, set()) if isinstance(thing, type) else _parts(thing, set())
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """What a value is, as texts that are the same in every process.
+def _parts(value: Any, visited: set[int]) -> Iterator[str]:
+    """Yield the parts of a value as texts that are the same in every process.
 
-    `seen` holds the places in memory of functions and classes that were looked at, and of values that are being.
+    `visited` holds the places in memory of functions and classes that were looked at, and of values that are being.
     """
-    if id(value) in seen:
+    if id(value) in visited:
         yield type(value).__qualname__
     elif isinstance(value, torch.Tensor | np.ndarray):
-        yield _numbers(value)
+        yield _number_text(value)
     elif isinstance(value, type):
         yield value.__qualname__
-    elif (inside := _inside(value, seen)) is not None:
-        seen.add(id(value))
-        for one in inside:
-            yield from _parts(one, seen)
+    elif (inside := _inside(value, visited)) is not None:
+        visited.add(id(value))
+        for part in inside:
+            yield from _parts(part, visited)
         if not inspect.isfunction(value):
-            seen.discard(id(value))
+            visited.discard(id(value))
     elif isinstance(value, set | frozenset):
         yield from sorted(map(repr, value))
     else:
         yield re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _inside(value: Any, seen: set[int]) -> Iterable[Any] | None:
-    """What a function, a call with fixed arguments, a container or an object is made of; None of other values.
+def _inside(value: Any, visited: set[int]) -> Iterable[Any] | None:
+    """Return the parts of a function, a partial call, a container or an object; None for other values.
 
-    An object is what it holds where it is called, or where its text says nothing of it.
+    An object counts by its state if it is callable, or if its `repr` does not show the state.
     """
     if inspect.isfunction(value):
-        return _of_function(value)
+        return _function_parts(value)
     if isinstance(value, partial):
         return (value.func, value.args, value.keywords)
     if inspect.ismethod(value):
         return (value.__func__, value.__self__)
     if isinstance(value, Mapping):
-        return [one for key in sorted(value, key=str) for one in (key, value[key])]
+        return [entry for key in sorted(value, key=str) for entry in (key, value[key])]
     if isinstance(value, tuple | list):
         return (f"{len(value)} values", *value)
-    own = type(value)
-    told = own.__repr__ is not object.__repr__ and not callable(value) and not hasattr(own, "__dataclass_fields__")
-    held = object.__getstate__(value)
-    if told or inspect.ismodule(value) or (held is None and not hasattr(value, "__dict__")):
+    kind = type(value)
+    is_shown = kind.__repr__ is not object.__repr__ and not hasattr(kind, "__dataclass_fields__")
+    state = object.__getstate__(value)
+    is_empty = state is None and not hasattr(value, "__dict__")
+    if (is_shown and not callable(value)) or inspect.ismodule(value) or is_empty:
         return None
-    return (own.__qualname__, *_of_class(own, seen), held)
+    return (kind.__qualname__, *_class_parts(kind, visited), state)
 
 
-def _of_class(kind: type, seen: set[int]) -> Iterator[str]:
-    """A class and those of its module that it is derived from: methods, properties and values."""
-    for one in kind.__mro__:
-        if one.__module__ == kind.__module__ and id(one) not in seen:
-            seen.add(id(one))
-            yield one.__qualname__
-            for name, value in sorted(vars(one).items()):
+def _class_parts(kind: type, visited: set[int]) -> Iterator[str]:
+    """Yield the methods, properties and values of a class and of its base classes in the same module."""
+    for base in kind.__mro__:
+        if base.__module__ == kind.__module__ and id(base) not in visited:
+            visited.add(id(base))
+            yield base.__qualname__
+            for name, value in sorted(vars(base).items()):
                 value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
                 if inspect.isfunction(value) or not name.startswith(("__", "_abc_")):
                     yield name
-                    yield from _parts(value, seen)
+                    yield from _parts(value, visited)
 
 
-def _of_function(function: Any) -> Iterator[Any]:
+def _function_parts(function: Any) -> Iterator[Any]:
     codes = [function.__code__]
     yield function.__qualname__
     for code in codes:
-        codes += [one for one in code.co_consts if inspect.iscode(one)]
-        plain = (one for one in code.co_consts if not inspect.iscode(one))
-        constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in plain]
+        codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
+        plain = (constant for constant in code.co_consts if not inspect.iscode(constant))
+        constants = [sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant for constant in plain]
         yield f"{code.co_code.hex()} {code.co_names} {constants!r}"
-    held = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # some are not set yet
-    yield [function.__defaults__, function.__kwdefaults__, held]
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # a cell may be empty yet
+    yield [function.__defaults__, function.__kwdefaults__, cells]
     for name in sorted({name for code in codes for name in code.co_names} & function.__globals__.keys()):
         value = function.__globals__[name]
         same = inspect.isfunction(value) and value.__module__ == function.__module__
@@ -104,7 +104,7 @@ def _of_function(function: Any) -> Iterator[Any]:
             yield from (name, value)
 
 
-def _numbers(value: torch.Tensor | np.ndarray) -> str:
+def _number_text(value: torch.Tensor | np.ndarray) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
         return f"{value.dtype} {value.tolist()!r}"
     content = torch.as_tensor(value).detach().cpu()

@@ -1,4 +1,4 @@
-"""Decisions between classes and about numbers, and every decision by the words of the command line."""
+"""Decisions on classes and on numbers, and every decision by its name on the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.decisions.base import Decision, alone, check_count, numbers
+from brittle.decisions.base import Decision, check_count, numbers, only_or_all
 from brittle.decisions.function_code import code_digest
 from brittle.decisions.labels import MultiLabel
 from brittle.errors import ModelError, ParameterError
@@ -18,35 +18,35 @@ from brittle.estimate import Parameters
 from brittle.registry import Registry, missing
 
 Compare = Callable[[Tensor, Tensor], Tensor]
-"""From what the model returns `[N, ...]` and what it returned at the point `[N, ...]`, row by row, to margins `[N, K]`
-or `[N]`; True and False count as 1 and -1."""
+"""A function from outputs `[N, ...]` and outputs at the points `[N, ...]`, row by row, to margins `[N, K]` or `[N]`;
+True and False count as 1 and -1."""
 
 
 @dataclass(frozen=True)
 class Custom(Decision):
-    """Whatever a function says: `compare(output, output at the point)` is positive while "it is the same".
+    """A custom decision: `compare(output, output at the point)` is positive while "it is the same".
 
-    Such as the overlap of two masks minus one half, or how far apart the first two of a ranking are. Scores of sampled
-    copies ask for the sign alone. Scores with gradients differentiate the function, so it must be made of operations
-    that PyTorch differentiates; a step has no gradient, and `brittle doctor` says so.
+    Examples are the overlap of two masks minus one half, or the gap between the first two of a ranking. Scores of
+    sampled copies use the sign alone. Scores with gradients differentiate the function, so it must consist of
+    operations that PyTorch differentiates; a step has no gradient, and `brittle doctor` reports it.
 
     Attributes:
-        compare: from `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive, or True, while it
-            holds. An output compared with itself holds.
-        name_of: what tables and reports call it; the function's name by default.
+        compare: maps `[N, ...]` and `[N, ...]`, row by row, to `[N]` or `[N, K]`: all positive, or True, while it
+            holds. It must hold for an output compared with itself.
+        name_of: the name in tables and reports; by default the function's.
 
     Raises:
-        ParameterError: `compare` is no function.
+        ParameterError: `compare` is not a function.
 
     Example:
         >>> import torch, brittle
         >>> def overlap(mask, mask_at_point):
-        ...     own, there = (each > 0 for each in (mask_at_point.flatten(1), mask.flatten(1)))
-        ...     return ((own & there).sum(1) / (own | there).sum(1)).nan_to_num(1.0) - 0.5
+        ...     now, before = (pixels.flatten(1) > 0 for pixels in (mask, mask_at_point))
+        ...     return ((now & before).sum(1) / (now | before).sum(1)).nan_to_num(1.0) - 0.5
         >>> network = torch.nn.Conv2d(1, 1, 3, padding=1)
         >>> classifier = brittle.Classifier(network, decision=brittle.decisions.Custom(overlap))
-        >>> found = brittle.scores.MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(2, 1, 8, 8))
-        >>> bool(((0 <= found.value) & (found.value <= 1)).all())
+        >>> estimate = brittle.scores.MonteCarlo(sigma=0.1, draws=20)(classifier, torch.rand(2, 1, 8, 8))
+        >>> bool(((0 <= estimate.value) & (estimate.value <= 1)).all())
         True
     """
 
@@ -73,27 +73,27 @@ class Custom(Decision):
         return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The output at the point, `[B, ...]`."""
+        """Return the output at the point, `[B, ...]`."""
         return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """What the function gives, `[N, K]`; a `ModelError` where that is not a row of numbers for each output."""
-        found = self.compare(outputs.clone(), decided.clone())  # it may work in place, here and in the next call
-        if isinstance(found, Tensor) and found.dim() == 1:
-            found = found[:, None]
-        fine = isinstance(found, Tensor) and found.dim() == 2 and len(found) == len(outputs) and found.shape[1] > 0
-        if not fine or found.is_complex():
-            seen = f"a tensor of shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        """Return the margins of the function, `[N, K]`; raise a `ModelError` unless they are a row for each output."""
+        margins = self.compare(outputs.clone(), decided.clone())  # the function may work in place
+        if isinstance(margins, Tensor) and margins.dim() == 1:
+            margins = margins[:, None]
+        shape = list(margins.shape) if isinstance(margins, Tensor) else []
+        if len(shape) != 2 or shape[0] != len(outputs) or not shape[1] or margins.is_complex():
+            description = f"a tensor of shape {shape}" if isinstance(margins, Tensor) else type(margins).__name__
             raise ModelError(
                 "output_shape",
-                f"the function of the decision {self.label} gave {seen} for {len(outputs)} outputs; expected margins "
-                f"[{len(outputs)}] or [{len(outputs)}, K], positive while the decision holds",
+                f"the function of the decision {self.label} gave {description} for {len(outputs)} outputs; expected "
+                f"margins [{len(outputs)}] or [{len(outputs)}, K], positive while the decision holds",
             )
-        if found.dtype == torch.bool:
-            return torch.where(found, 1.0, -1.0)
-        return found.clone() if found.is_floating_point() else found.double()
+        if margins.dtype == torch.bool:
+            return torch.where(margins, 1.0, -1.0)
+        return margins.clone() if margins.is_floating_point() else margins.double()
 
-    def check_taken(self, margins: Tensor) -> None:
+    def check_at_points(self, margins: Tensor) -> None:
         broken = (margins < 0).any(dim=1)
         if bool(broken.any()):
             raise ModelError(
@@ -106,14 +106,14 @@ class Custom(Decision):
         return [""] * len(decided)
 
     def check(self, outputs: Tensor) -> None:
-        """Any tensor with a row for each input can be compared."""
+        """Accept any tensor with a row for each input."""
 
 
 @dataclass(frozen=True)
 class PredictedClass(Decision):
-    """The class with the largest score: margins `z_t - z_j`, `j != t`. The default; every score serves it.
+    """The class with the largest score: margins `z_t - z_j`, `j != t`. The default; every score applies to it.
 
-    Of a model that returns one logit `z` (`outputs="binary-logit"`) it is the sign, with the margin `z` or `-z`.
+    For a model that returns one logit `z` (`outputs="binary-logit"`) it is the sign, with the margin `z` or `-z`.
     """
 
     name: ClassVar[str] = "class"
@@ -123,14 +123,14 @@ class PredictedClass(Decision):
     declared: ClassVar[tuple[str, ...]] = ("logits", "binary-logit", "probs")
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The predicted class, `[B, 1]`; the first of several with the largest score."""
+        """Return the predicted class, `[B, 1]`; the first one wins ties."""
         return outputs.argmax(dim=1, keepdim=True)
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """`z_t - z_j` for every other class `j`, `[N, C - 1]`."""
-        others = torch.arange(outputs.shape[1] - 1, device=outputs.device)
-        others = others + (others >= decided)
-        return outputs.gather(1, decided) - outputs.gather(1, others)
+        """Return `z_t - z_j` for every other class `j`, `[N, C - 1]`."""
+        rivals = torch.arange(outputs.shape[1] - 1, device=outputs.device)
+        rivals = rivals + (rivals >= decided)
+        return outputs.gather(1, decided) - outputs.gather(1, rivals)
 
     def classes_of(self, logits: Tensor, decided: Tensor | None) -> int | None:
         return logits.shape[1]
@@ -139,7 +139,7 @@ class PredictedClass(Decision):
         return [None] * len(decided) if labels is None else (decided[:, 0] == labels.to(decided)).tolist()
 
     def described(self, decided: Tensor) -> list[str]:
-        return [str(own) for own in decided[:, 0].tolist()]
+        return [str(index) for index in decided[:, 0].tolist()]
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ class SameTop(Decision):
     """The same `count` classes score highest, in any order: `z_a - z_b`, `a` inside, `b` outside.
 
     Attributes:
-        count: how many, at least 1.
+        count: number of classes, at least 1.
 
     Raises:
-        ParameterError: fewer than 1.
+        ParameterError: the count is below 1.
     """
 
     count: int = 5
@@ -173,11 +173,11 @@ class SameTop(Decision):
         return f"top:{self.count}"
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The classes in the order of their scores, the `count` highest first, `[B, C]`."""
+        """Return the classes in the order of their scores, the highest first, `[B, C]`."""
         return outputs.argsort(dim=1, descending=True, stable=True)
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """`z_a - z_b` for every `a` of the highest and every `b` of the others, `[N, count (C - count)]`."""
+        """Return `z_a - z_b` for every `a` of the highest and every other `b`, `[N, count (C - count)]`."""
         ordered = outputs.gather(1, decided)
         inside, outside = ordered[:, : self.count, None], ordered[:, None, self.count :]
         return (inside - outside).flatten(1)
@@ -225,13 +225,12 @@ class Within(Decision):
     targets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        given = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
-        fine = all(isinstance(each, int | float) and math.isfinite(each) and each > 0 for each in given)
-        if not given or not fine:
+        tolerances = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
+        if not tolerances or not all(isinstance(t, int | float) and math.isfinite(t) and t > 0 for t in tolerances):
             raise ParameterError(
                 f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
             )
-        object.__setattr__(self, "tolerance", alone(given))
+        object.__setattr__(self, "tolerance", only_or_all(tolerances))
 
     @classmethod
     def parse(cls, text: str) -> Within:
@@ -239,15 +238,15 @@ class Within(Decision):
 
     @property
     def label(self) -> str:
-        own = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
-        return f"{self.name}:{','.join(f'{each:g}' for each in own)}"
+        tolerances = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
+        return f"{self.name}:{','.join(f'{tolerance:g}' for tolerance in tolerances)}"
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The numbers at the point, `[B, R]`."""
+        """Return the numbers at the point, `[B, R]`."""
         return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
-        """How far each number is from either end of its tolerance, `[N, 2 R]`."""
+        """Return the distances of each number from both ends of its tolerance, `[N, 2 R]`."""
         moved, tolerance = outputs - decided, outputs.new_tensor(self.tolerance)
         return torch.cat((tolerance - moved, tolerance + moved), dim=1)
 
@@ -273,34 +272,34 @@ class Within(Decision):
 DECISIONS: Mapping[str, type[Decision]] = Registry(
     "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
-"""Every decision by the first word that the command line has for it."""
+"""The decisions by their names on the command line."""
 
 
-def as_decision(given: Decision | str | None) -> Decision:
-    """A decision from itself or from its word, such as `top:5`; None is the predicted class.
+def as_decision(decision: Decision | str | None) -> Decision:
+    """Return a decision from itself or from its text, such as `top:5`; None is the predicted class.
 
     Raises:
-        ParameterError: it is neither.
+        ParameterError: it is neither a decision nor the text of one.
     """
-    if given is None or isinstance(given, Decision):
-        return given or PredictedClass()
-    name, _, text = str(given).partition(":")
+    if decision is None or isinstance(decision, Decision):
+        return decision or PredictedClass()
+    name, _, text = str(decision).partition(":")
     if name in DECISIONS:
         try:
             return DECISIONS[name].parse(text)
         except ParameterError:
             raise
         except (ValueError, TypeError) as error:
-            raise _refusal(given) from error
+            raise _refusal(decision) from error
     if sentence := missing("decision", name):
         raise ParameterError(f"{name} {sentence}")
-    raise _refusal(given)
+    raise _refusal(decision)
 
 
-def _refusal(given: object) -> ParameterError:
-    """The error for words that name no decision."""
+def _refusal(decision: object) -> ParameterError:
+    """Return the error for a text that is not a decision."""
     return ParameterError(
         f"a decision is one of class, multilabel, multilabel:J (one label, counted from 0, or its name), "
         f"top:K, within:T (such as within:0.1), masks:T, boxes:T (overlaps, such as 0.5) or boxes:T,S (S a score), or "
-        f"in Python one of brittle.decisions; found {given!r:.60}"
+        f"in Python one of brittle.decisions; found {decision!r:.60}"
     )

@@ -1,4 +1,4 @@
-"""What is wrong with this model, these data, these settings, before anything is scored.
+"""Checks of a model, its data and the settings, made before anything is scored.
 
 Each check looks at a few of the points and either raises, with what was found and what to do, or notes a finding that
 goes into the run record and onto the report. `docs/reference/doctor.md` explains every code.

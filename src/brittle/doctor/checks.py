@@ -11,13 +11,13 @@ from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 
 OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
-"""How a check may end."""
+"""Ends of a check."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a subject. `run` raises a `BrittleError` where the subject cannot be scored; yields findings,
-    and what was found. It is not made without the success of `after`."""
+    """A question about a subject. `run` raises a `BrittleError` where the subject cannot be scored, and yields findings
+    and sentences about what it saw. It runs only where the checks `after` succeeded."""
 
     name: str
     run: Callable[[Subject], Iterator[Finding | str]]
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one check ended. Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of one point."""
+    """The end of a check. Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of a single point."""
 
     name: str
     state: str
@@ -60,16 +60,16 @@ CHECKS = (
 ACCURACY = Check("accuracy", data.check_accuracy, FINITE)
 
 OF_THE_COMMAND = (Check("rows", data.check_rows, FINITE), ACCURACY, Check("cost", settings.check_cost, FINITE))
-"""Made by `brittle doctor` besides, of which the accuracy before a run, too, where one is expected."""
+"""Checks that `brittle doctor` adds; a run makes the accuracy check, too, where it expects an accuracy."""
 
 
 def examine(subject: Subject, *, skip: bool = False) -> None:
     """Make all checks of a run, whose findings the subject then has; `skip` leaves out all but that of the accuracy."""
     expected = () if subject.expected_accuracy is None else (ACCURACY,)
     for check in (*(() if skip else CHECKS), *expected):
-        found = [one for one in check.run(subject) if isinstance(one, Finding)]
+        findings = [finding for finding in check.run(subject) if isinstance(finding, Finding)]
         if check is not ACCURACY:  # a run notes that of all points
-            subject.findings += found
+            subject.findings += findings
 
 
 def run_all(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Outcome]:
@@ -84,16 +84,16 @@ def run_all(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Outcome]
             continue
         passes, started = subject.classifier.passes, time.perf_counter()
         try:
-            found = [*check.run(subject)]
+            findings = [*check.run(subject)]
         except BrittleError as error:
             lost.add(check.name)
             ended = [Outcome(check.name, FAILED, error.code, str(error.args[0]))]
         else:
-            notes = [one for one in found if isinstance(one, Finding)]
+            notes = [finding for finding in findings if isinstance(finding, Finding)]
             subject.findings += notes
-            sentence = "; ".join(one for one in found if isinstance(one, str))
-            ended = [Outcome(check.name, NOTE, one.code, one.sentence) for one in notes]
+            sentence = "; ".join(finding for finding in findings if isinstance(finding, str))
+            ended = [Outcome(check.name, NOTE, note.code, note.sentence) for note in notes]
             ended = ended or [Outcome(check.name, OK, None, sentence)]
-        spent = {"passes": subject.classifier.passes - passes, "seconds": time.perf_counter() - started}
-        outcomes += [replace(ended[0], **spent), *ended[1:]]
+        cost = {"passes": subject.classifier.passes - passes, "seconds": time.perf_counter() - started}
+        outcomes += [replace(ended[0], **cost), *ended[1:]]
     return outcomes

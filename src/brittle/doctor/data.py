@@ -1,4 +1,4 @@
-"""Are the data what was declared, the same whenever they are read, and labelled as the model names its classes?"""
+"""Checks of the data: the declared values, the same at every reading, labelled as the model names its classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
 FALSE_ALARM, BY_CHANCE = 1e-4, 0.005
-"""Probabilities at most with which another way is said to be better where none is, and a weak model to be near
+"""Largest probabilities of a false alarm: that another reading is called better, and that a weak model is called near
 chance."""
 
 GAIN = 0.05
@@ -34,7 +34,7 @@ GAIN = 0.05
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
 Confusion = Mapping[tuple[int, int], int]
-"""How many points have each (label, predicted class)."""
+"""Number of points by (label, predicted class)."""
 
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
@@ -59,36 +59,36 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
         yield "the data are at hand once only"
         return
     again = next(iter(subject.points.batches(len(subject.batch))))
-    one, other = subject.batch.inputs, again.inputs
+    before, now = subject.batch.inputs, again.inputs
     differs = "come in another order or shape"
-    if again.ids == subject.batch.ids and one.shape == other.shape:
-        different = ((one != other) & ~(one.isnan() & other.isnan())).flatten(1).any(dim=1)
+    if again.ids == subject.batch.ids and before.shape == now.shape:
+        different = ((before != now) & ~(before.isnan() & now.isnan())).flatten(1).any(dim=1)
         if not bool(different.any()):
             yield f"{len(again)} rows read twice are the same"
             return
-        largest = float((one - other).abs().nan_to_num(nan=torch.inf).max())
+        largest = float((before - now).abs().nan_to_num(nan=torch.inf).max())
         differs = f"differ, row {subject.batch.rows[int(different.nonzero()[0])]} and others by up to {largest:.3g}"
     raise DataError(
         "nondeterministic_data",
-        f"the first {len(one)} points {differs} when they are read again; leave random transforms (crops, flips, "
+        f"the first {len(before)} points {differs} when they are read again; leave random transforms (crops, flips, "
         f"noise) out of the data",
     )
 
 
 def digest(batch: Batch) -> str:
     """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
-    found = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
-    found.update(bytes_of(batch.inputs[:LOOKED_AT]))
-    return found.hexdigest()
+    sha256 = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
+    sha256.update(bytes_of(batch.inputs[:LOOKED_AT]))
+    return sha256.hexdigest()
 
 
 def check_unchanged(points: Points, before: str) -> None:
-    """Raise where the data are not what they were at the first look. The first points are read again, of which `before`
-    is the `digest` at the first look; data in one file are also compared by the digest of that file."""
+    """Raise where the data changed since the first look. The first points are read again and compared with `before`,
+    their `digest` at that look; data in a single file are also compared by the digest of the file."""
     path = points.provenance.get("path")
-    first = next(iter(points.batches(LOOKED_AT)))
-    if digest(first) != before:
-        raise changed_error(path or "the data", f"the first {min(len(first), LOOKED_AT)} points hold other values")
+    batch = next(iter(points.batches(LOOKED_AT)))
+    if digest(batch) != before:
+        raise changed_error(path or "the data", f"the first {min(len(batch), LOOKED_AT)} points hold other values")
     if path is not None and Path(path).is_file():
         now, then = file_digest(Path(path)), points.provenance["sha256"]
         if now != then:
@@ -169,7 +169,7 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
         return
     low, high = (float(end) for end in clopper_pearson(correct, labelled, CONFIDENCE))
     if expected is not None and high < expected:
-        advice = next((found.sentence for found in subject.findings if found.code == "preprocessing"), LOOK_AT)
+        advice = next((finding.sentence for finding in subject.findings if finding.code == "preprocessing"), LOOK_AT)
         raise DataError(
             "accuracy_guard",
             f"accuracy {correct / labelled:.3f} on {labelled} labelled rows (at most {high:.3f} with "
@@ -215,19 +215,25 @@ def about_accuracy(
 
 
 def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
-    """Whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many tries."""
+    """Return whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many
+    tries."""
     return float(scipy.stats.binom.logsf(count - 1, of, share)) + log_tries <= math.log(FALSE_ALARM)
 
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
-    """What to do where most labels, and surely more of them, are right with 1 added, subtracted, or classes renamed."""
+    """Return advice where most labels, and surely more of them, are right with 1 added, subtracted, or classes
+    renamed."""
     counts = np.zeros((classes, classes), dtype=np.int64)
     for (label, predicted), count in confusion.items():
         if 0 <= label < classes:
             counts[label, predicted] += count
     total, unmoved, commonest = int(counts.sum()), int(counts.trace()), int(counts.sum(axis=1).max())
     labels, renamed = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    moved = [f"{own} as {name}" for own, name in zip(labels, renamed, strict=True) if own != name and counts[own, name]]
+    moved = [
+        f"{label} as {name}"
+        for label, name in zip(labels, renamed, strict=True)
+        if label != name and counts[label, name]
+    ]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
     names = f"(label {listed(moved)}): those of data and model look permuted, map the labels"
@@ -238,21 +244,23 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     )
     numbers = range(classes)
     by_text = (sorted(numbers, key=lambda label: str(label + 1)), sorted(numbers, key=str))
-    ways = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), renaming]
+    namings = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), renaming]
     if int((counts.sum(axis=1) > 0).sum()) > 2:
         shifted = "1 is {} every label: they look shifted by one, so give classes that count from 0"
-        ways = [
+        namings = [
             (shifted.format("added to"), labels[:-1], labels[1:], math.log(2)),
             (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
-            *ways,
+            *namings,
         ]
-    for advice, before, after, log_tries in ways:
-        right, both = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
+    for advice, before, after, log_tries in namings:
+        correct, unmoved_correct = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         if (
-            right >= 0.5 * total  # of fewer nobody knows whether the classes are permuted
-            and right - unmoved >= GAIN * total
-            and surely_more(right - both, right + unmoved - 2 * both, 0.5, math.log(2) + log_tries)
-            and surely_more(right, total, commonest / total, math.log(2) + log_tries)
+            correct >= 0.5 * total  # of fewer nobody knows whether the classes are permuted
+            and correct - unmoved >= GAIN * total
+            and surely_more(
+                correct - unmoved_correct, correct + unmoved - 2 * unmoved_correct, 0.5, math.log(2) + log_tries
+            )
+            and surely_more(correct, total, commonest / total, math.log(2) + log_tries)
         ):
-            return f"{right / total:.1%} are right when {advice}"
+            return f"{correct / total:.1%} are right when {advice}"
     return None

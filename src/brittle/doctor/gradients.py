@@ -1,4 +1,4 @@
-"""Are the gradients those of the function that the model computes?
+"""Check of the gradients: they are those of the function that the model computes.
 
 The derivative of the nearest margin along a random direction is compared with a central difference quotient along it.
 `no_grad`, `detach` and `round` inside a model raise no error; they give a gradient of 0 where the quotient is not.
@@ -21,7 +21,7 @@ from brittle.errors import BrittleError, ModelError, first_line
 
 
 class Tolerance(NamedTuple):
-    """How slopes are compared in one precision.
+    """Limits for the comparison of slopes in one precision.
 
     Attributes:
         steps: of the difference quotients, per coordinate, as shares of the value range; the best of them counts.
@@ -96,14 +96,15 @@ def _about_gradients(subject: Subject) -> Iterator[Finding | str]:
     if (why := subject.classifier.forward_only) is not None:
         raise ModelError("not_differentiable", why)
     best, tolerance = best_slopes(subject), _tolerance(subject)
-    few = best is not None and best.probes < MANY and not tolerance.sizes_only
-    most = tolerance.missed * (2 if few else 1)
-    if best is not None and best.missed > most:
+    has_few_probes = best is not None and best.probes < MANY and not tolerance.sizes_only
+    allowed = tolerance.missed * (2 if has_few_probes else 1)
+    if best is not None and best.missed > allowed:
         raise ModelError(
             "masked_gradient",
             f"along random directions the nearest margin changes by {best.measured:.3g} on average, by its gradient it "
-            f"would change by {best.predicted:.3g} (disagreement {best.missed:.3f}, at most {most:g}, in {best.probes} "
-            f"probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or {OFFER}",
+            f"would change by {best.predicted:.3g} (disagreement {best.missed:.3f}, at most {allowed:g}, in "
+            f"{best.probes} probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, "
+            f"or {OFFER}",
         )
     rows, zero = _without_gradient(subject)
     if zero > MOST_DEAD * rows:
@@ -130,7 +131,7 @@ def _tolerance(subject: Subject) -> Tolerance:
 
 
 def best_slopes(subject: Subject) -> Slopes | None:
-    """The slopes at the step of which the gradient misses least; None where rounding hides them all."""
+    """Return the slopes at the step where the gradient misses least; None where rounding hides them all."""
     like, tolerance = subject.inputs[subject.repeated], _tolerance(subject)
     like = like if like.dtype.itemsize >= 4 else like.float()
     noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -139,31 +140,31 @@ def best_slopes(subject: Subject) -> Slopes | None:
     base = (1 - BLEND) * like + BLEND * (noise * (high - low) + low).to(like)
     low, high = bounds.ends(base)
     span = high - low
-    gradient, first = _margin_gradient(subject, base)
+    gradient, classes = _margin_gradient(subject, base)
     count = min(MOST_DIRECTIONS, max(DIRECTIONS, -(-MANY // len(base))))
     signs = torch.randint(0, 2, (count, *base.shape), generator=torch.Generator().manual_seed(0)).to(base) * 2 - 1
-    found = []
+    slopes = []
     for step in tolerance.steps:
-        probes = [_probe(subject, base, step * span * each, gradient, first) for each in signs]
+        probes = [_probe(subject, base, step * span * direction, gradient, classes) for direction in signs]
         predicted, measured, floor = torch.cat(probes, dim=1)
         largest = torch.maximum(predicted.abs(), measured.abs())
         clear = predicted.isfinite() & measured.isfinite() & (largest > SIGNAL * floor)
         if int(clear.sum()) < ENOUGH:
             continue
         predicted, measured = predicted[clear], measured[clear]
-        said, seen = float(predicted.abs().mean()), float(measured.abs().mean())
+        predicted_size, measured_size = float(predicted.abs().mean()), float(measured.abs().mean())
         missed = float((predicted - measured).abs().sum() / largest[clear].sum())
         if tolerance.sizes_only:
-            missed = max(0.0, 1.0 - said / max(seen, 1e-300))
-        found.append(Slopes(missed, said, seen, len(measured)))
-    return min(found, key=lambda one: one.missed, default=None)
+            missed = max(0.0, 1.0 - predicted_size / max(measured_size, 1e-300))
+        slopes.append(Slopes(missed, predicted_size, measured_size, len(measured)))
+    return min(slopes, key=lambda slope: slope.missed, default=None)
 
 
-def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, first: Tensor) -> Tensor:
-    """Changes of the margins between the classes `first`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`. By
-    the gradient, as measured, and by rounding."""
+def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, classes: Tensor) -> Tensor:
+    """Return changes of the margins between `classes`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`: by the
+    gradient, as measured, and by rounding."""
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
-    pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, first) for end in ends]
+    pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, classes) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
     predicted = (gradient.double() * (ends[0].double() - ends[1].double())).flatten(1).sum(dim=1)
     floor = UNITS_OFF * precision_of(subject.classifier) * torch.cat(pairs, dim=1).double().abs().amax(1)
@@ -184,9 +185,9 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
             f"the model runs, but not where gradients are recorded: {type(cause).__name__}: {first_line(cause)}; "
             f"{OFFER}, or keep to operations that PyTorch differentiates (no .numpy())",
         ) from error
-    first = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices
-    pair = logits.gather(1, first)
-    return _gradient(subject, pair[:, 0] - pair[:, 1], inputs), first
+    classes = logits.detach().nan_to_num(nan=-torch.inf).topk(2, dim=1).indices
+    pair = logits.gather(1, classes)
+    return _gradient(subject, pair[:, 0] - pair[:, 1], inputs), classes
 
 
 def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
@@ -201,7 +202,7 @@ def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _without_gradient(subject: Subject) -> tuple[int, int]:
-    """How many of the points have finite logits, and in how many of these no margin has a gradient."""
+    """Count the points with finite logits, and those among them where no margin has a gradient."""
     inputs = subject.inputs.clone().requires_grad_(True)
     logits = subject.logits_of(inputs)
     # Random weights that add up to 0: the sum has no gradient only where no margin has one.

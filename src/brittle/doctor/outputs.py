@@ -1,4 +1,4 @@
-"""Does the model return class scores that look at the input, of the kind that was declared?
+"""Checks of the outputs: class scores that depend on the input, of the declared kind.
 
 Outputs whose sign decides may lie on one side of the threshold for good: a sigmoid declared as a logit is positive at
 every input, nothing flips it, and every score would say so for certain. A network may also predict the same everywhere
@@ -25,7 +25,7 @@ from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.model.texts import is_text_function
 
 AGREE = 5e-4
-"""By how much margins of the same outputs may differ, and by which share of their size besides."""
+"""Difference that margins of the same outputs may have, absolute and as a share of their size."""
 
 ENOUGH_ROWS, APART = 16, 0.01
 """Rows that must have the same sum to be taken for probabilities of another total, such as 100; and by how much they
@@ -42,31 +42,31 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.any()):
         masked = (logits == -torch.inf).all(dim=0)
-        found = "NaN logits" if bool(logits.isnan().any()) else "infinite logits"
+        fault = "NaN logits" if bool(logits.isnan().any()) else "infinite logits"
         advice = "check the weights and the range of the inputs"
         if bool(masked.any()) and bool(logits[:, ~masked].isfinite().all(dim=1).any()):
-            found = f"-inf for class {listed(masked.nonzero().flatten().tolist())}"
+            fault = f"-inf for class {listed(masked.nonzero().flatten().tolist())}"
             advice = "margins to a mask have no number: leave the class out, or mask it with a finite number (-1e4)"
         raise ModelError(
-            "nonfinite_logits", f"the model returned {found} in all of the {len(logits)} rows looked at; {advice}"
+            "nonfinite_logits", f"the model returned {fault} in all of the {len(logits)} rows looked at; {advice}"
         )
-    others = [subject.random_logits]
+    comparisons = [subject.random_logits]
     if classifier.forward_only is not None:  # a tree has wide level parts, in which all first rows of a file may lie
         shares = (0.0, 1.0) if classifier.bounds.finite else (-3.0, 4.0)  # of the range of the points
         far = subject.random_inputs(LOOKED_AT, shares).split(len(logits))
-        others += [subject.logits_of(part) for part in far if len(part) == len(logits)]
-    alike = all(torch.equal(each[finite], logits[finite]) for each in others)
+        comparisons += [subject.logits_of(part) for part in far if len(part) == len(logits)]
+    alike = all(torch.equal(comparison[finite], logits[finite]) for comparison in comparisons)
     alike &= not subject.decision.may_be_empty or bool((logits != 0).any())
     if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
-        first = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
-        found = f"{len(logits)} rows got the same logits ({first}…) as their noisy copies and as random inputs"
+        examples = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
+        fault = f"{len(logits)} rows got the same logits ({examples}…) as their noisy copies and as random inputs"
         if not is_text_function(classifier.model):  # which may well call all that it sees at first safe
             raise ModelError(
                 "constant_output",
-                f"{found} beside the same other tensors; the model does not look at its input, or not at the one that "
+                f"{fault} beside the same other tensors; the model does not look at its input, or not at the one that "
                 f"varies (perturb=)",
             )
-        yield Finding("constant_output", f"{found}; look whether the function reads its texts")
+        yield Finding("constant_output", f"{fault}; look whether the function reads its texts")
     yield f"finite in {int(finite.sum())} of {len(logits)} rows; they differ between these and other inputs"
 
 
@@ -82,19 +82,19 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
     with torch.no_grad():
         outputs = subject.classifier.read(subject.inputs, subject.extra_inputs)
         pairs = outputs.roll(1, 0), outputs
-        first = decision.margins(*pairs)
-        rows = zip(*(each.split(1) for each in pairs), strict=True)
-        ways = {
+        margins = decision.margins(*pairs)
+        rows = zip(*(outputs_of_side.split(1) for outputs_of_side in pairs), strict=True)
+        repeats = {
             "when it is called again": decision.margins(*pairs),
-            "in another order": decision.margins(*(each.flip(0) for each in pairs)).flip(0),
+            "in another order": decision.margins(*(outputs_of_side.flip(0) for outputs_of_side in pairs)).flip(0),
             "alone": torch.cat([decision.margins(*row) for row in rows]),
         }
-    for how, other in ways.items():
-        if other.shape != first.shape or not torch.allclose(first, other, AGREE, AGREE, equal_nan=True):
+    for how, repeat in repeats.items():
+        if repeat.shape != margins.shape or not torch.allclose(margins, repeat, AGREE, AGREE, equal_nan=True):
             raise ModelError(
                 "decision",
                 f"the function of the decision {decision.label} gave other margins of the same outputs {how}, "
-                f"{list(first.shape)} and {list(other.shape)} of them; they must depend on the two outputs of a row "
+                f"{list(margins.shape)} and {list(repeat.shape)} of them; they must depend on the two outputs of a row "
                 f"alone, and not on chance, earlier calls or other rows",
             )
     yield f"{decision.label} gives the same margins of {len(outputs)} rows again, in another order and alone"
@@ -214,8 +214,10 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
         )
     # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
     # chance, so one must be sure.
-    first = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
-    if bool(((first >= -ROUNDED) & (first <= 1.0 + ROUNDED)).all()) and bool((first > SURE).any()):
+    probabilities = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
+    if bool(((probabilities >= -ROUNDED) & (probabilities <= 1.0 + ROUNDED)).all()) and bool(
+        (probabilities > SURE).any()
+    ):
         yield Finding(
             "outputs",
             f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "
@@ -262,15 +264,15 @@ class OtherWeights(TorchDispatchMode):
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ in MULTIPLY and found.is_floating_point():
+        product = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ in MULTIPLY and product.is_floating_point():
             self.products += 1
-            wide = found.to(torch.promote_types(found.dtype, torch.float32))
-            others = [axis for axis in range(wide.dim()) if axis != 1]
-            largest = wide.abs().amax(dim=others, keepdim=True).clamp_min(torch.finfo(wide.dtype).tiny)
+            wide = product.to(torch.promote_types(product.dtype, torch.float32))
+            axes = [axis for axis in range(wide.dim()) if axis != 1]
+            largest = wide.abs().amax(dim=axes, keepdim=True).clamp_min(torch.finfo(wide.dtype).tiny)
             signs = torch.randint(2, largest.shape, generator=self._generator).to(wide) * 2 - 1
-            found.copy_(wide / largest * (signs * self.size))
-        return found
+            product.copy_(wide / largest * (signs * self.size))
+        return product
 
 
 def check_sides(subject: Subject) -> Iterator[Finding]:
@@ -285,18 +287,18 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
     if not bool(stuck.any()):
         return
     turned, far = _turned(subject, near, stuck), _far(subject, near)
-    kept = stuck & ~_changes(subject, near, far)
+    still_stuck = stuck & ~_changes(subject, near, far)
     # Where outputs end at the threshold, margins far away come as near to it as one likes.
     smallest, smallest_far = (_margins(subject, outputs).abs().amin(dim=0) for outputs in (near, far))
-    ends, inside = kept & (smallest_far <= 1e-3 * smallest), in_unit(near) and in_unit(far)
-    fixed = kept & ~_changes(subject, near, *turned) if turned else kept & (ends | inside)
+    ends, inside = still_stuck & (smallest_far <= 1e-3 * smallest), in_unit(near) and in_unit(far)
+    fixed = still_stuck & ~_changes(subject, near, *turned) if turned else still_stuck & (ends | inside)
     shown = near.double() if isinstance(decision, MultiLabel | Custom) else near[:, 1:].double()
     if isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs == "probs":
         shown = shown.sigmoid()  # as the model returned them
     span = f"{float(shown.min()):.4g} and {float(shown.max()):.4g}"
     if bool(fixed.any()) or (inside and bool(ends.any())):
-        some = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
-        labels = f"label {listed(fixed.nonzero().flatten().tolist())} of " if some else ""
+        is_part = len(fixed) == shown.shape[1] and bool(fixed.any()) and not bool(fixed.all())
+        labels = f"label {listed(fixed.nonzero().flatten().tolist())} of " if is_part else ""
         raise ModelError(
             "outputs",
             f"{labels}the decision {decision.label} never changes in {len(near)} rows, noisy copies and random "
@@ -304,24 +306,24 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
         )
     correct, labelled = subject.right
     if bool(stuck.all()) and (not labelled or correct < labelled):
-        right = f", {correct} of {labelled} labelled ones right," if labelled else ""
+        accuracy = f", {correct} of {labelled} labelled ones right," if labelled else ""
         yield Finding(
             "outputs",
-            f"{len(near)} rows, noisy copies and random inputs{right} decide the same, from outputs between {span}; "
+            f"{len(near)} rows, noisy copies and random inputs{accuracy} decide the same, from outputs between {span}; "
             f"see that their sign means what the decision {decision.label} says (that of a logit; probabilities, their "
             f"logarithms and amounts have one sign alone)",
         )
 
 
 def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
-    """What is decided from, at the `inputs`, `[N, ...]`, where it is finite."""
+    """Return the outputs that the decision reads at the `inputs`, `[N, ...]`, where they are finite."""
     with torch.no_grad():
-        outputs = torch.cat([subject.classifier.read(each, subject.beside(len(each))) for each in inputs])
+        outputs = torch.cat([subject.classifier.read(batch, subject.beside(len(batch))) for batch in inputs])
     return outputs[outputs.flatten(1).isfinite().all(dim=1)]
 
 
 def _margins(subject: Subject, outputs: Tensor) -> Tensor:
-    """How far outputs are above the threshold, `[N, K]`; of a user's function what it says of neighbours, `[N, 1]`."""
+    """Return outputs less the threshold, `[N, K]`; for a user's function its margins of neighbours, `[N, 1]`."""
     decision = subject.decision
     if isinstance(decision, Custom):
         return decision.margins(outputs.roll(1, 0), outputs).amin(dim=1, keepdim=True)
@@ -329,7 +331,7 @@ def _margins(subject: Subject, outputs: Tensor) -> Tensor:
 
 
 def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
-    """Whether what is decided differs among outputs, for each margin, `[K]`."""
+    """Return for each margin whether the decision differs among the outputs, `[K]`."""
     margins = _margins(subject, torch.cat(outputs))
     below, above = (margins < 0).any(dim=0), (margins > 0).any(dim=0)
     return below if isinstance(subject.decision, Custom) else below & above
@@ -338,7 +340,7 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
     """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
     That is so where no product with weights is seen, or hardly any weights give finite outputs."""
-    found: list[Tensor] = []
+    turned: list[Tensor] = []
     points = subject.inputs[:TURNED_ROWS]
     _outputs(subject, points)  # tables that a network keeps by shape are of its own weights
     margin = float(_margins(subject, near)[:, stuck].abs().max().clamp(1.0, LARGEST))
@@ -351,19 +353,19 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
             return []
         if not weights.products:
             return []
-        found += [outputs] * bool(len(outputs))
-        if bool((_changes(subject, near, *found) | ~stuck).all()):
-            return found
-    return found if len(found) >= DRAWS // 3 else []
+        turned += [outputs] * bool(len(outputs))
+        if bool((_changes(subject, near, *turned) | ~stuck).all()):
+            return turned
+    return turned if len(turned) >= DRAWS // 3 else []
 
 
 def _far(subject: Subject, near: Tensor) -> Tensor:
     """Outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one of the
     range; those that are `near` where the model does not take such inputs."""
     start = subject.inputs
-    way = subject.random_inputs(len(start)) - start
+    direction = subject.random_inputs(len(start)) - start
     try:
-        far = _outputs(subject, *(start + times * way for times in (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)))
+        far = _outputs(subject, *(start + times * direction for times in (-1e3, -1e2, -1e1, 1e1, 1e2, 1e3)))
     except BrittleError:
         return near
     return far if len(far) else near

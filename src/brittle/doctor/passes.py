@@ -1,4 +1,4 @@
-"""Does the model take the points, and give a row the same logits whenever and beside whatever it is given?
+"""Checks of the passes: the model takes the points, and gives a row the same logits at any time and beside any rows.
 
 Where it does not take them it may take another shape, another number of rows, or fewer columns.
 
@@ -32,7 +32,7 @@ SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
 largest batch, which is what a run reads at a time, comes before those of the points."""
 
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
-"""Where in the bounds the values of inputs lie that stand beside the points: shares of the range."""
+"""Ranges of the inputs that stand beside the points, as shares of the bounds."""
 
 COARSE, SAME_BATCH = 1e-5, 16.0
 """Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
@@ -56,10 +56,10 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     try:
         logits = subject.logits
     except BrittleError as error:
-        known = _explained(error, subject)
-        if known is error:
+        explained = _explained(error, subject)
+        if explained is error:
             raise
-        raise known from error
+        raise explained from error
     dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
     kinds = ", ".join(sorted({str(dtype).removeprefix("torch.") for dtype in dtypes}))
     if any(dtype.itemsize < 4 for dtype in dtypes):
@@ -68,8 +68,8 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
             f"the model computes in {kinds}, so its logits are rounded to about {precision_of(classifier):.1g} of "
             f"their size; score in float32 to tell small margins apart",
         )
-    taken = "" if classifier.taken is None else f", taken from {classifier.taken}"
-    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{taken}, on {classifier.device}"
+    source = "" if classifier.taken is None else f", taken from {classifier.taken}"
+    yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{source}, on {classifier.device}"
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
@@ -82,11 +82,11 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        found = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs), subject.repeated))
-        if found is not None:
+        difference = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs), subject.repeated))
+        if difference is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {found}; switch off dropout and "
+                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {difference}; switch off dropout and "
                 f"other randomness (before an export: model.eval()), and let forward() not count or average; "
                 f"or declare that the model draws at random: --random-model (random=True)",
             )
@@ -98,12 +98,12 @@ def _drawn(subject: Subject) -> Finding:
     """The note about a random model; an error where its passes, or the rows of one, share what they draw: of a point
     that stands many times in each of some passes, the ranks of the logits, or of their distances from the mean, then
     vary more between passes than within them. Ranks, so that the rate of false errors is the same for all logits."""
-    first, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
-    apart = differences(first, subject.logits_of(subject.inputs)).amax(dim=1)
+    logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
+    apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
         raise ModelError(
             "nondeterministic_model",
-            f"declared as random, the model gives {len(first)} rows the same logits twice: leave out --random-model",
+            f"declared as random, the model gives {len(logits)} rows the same logits twice: leave out --random-model",
         )
     point = apart.argmax().expand(rows)
     drawn = torch.cat([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
@@ -131,18 +131,18 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     largest = 0.0
     if subject.classifier.random:
         return (yield LEFT_OUT)
-    for how, inputs, first, logits in given_otherwise(subject):
+    for how, inputs, expected, logits in given_otherwise(subject):
         beside = subject.beside(len(inputs), subject.repeated)
-        found = excess(subject.classifier, inputs, first, logits, extra_inputs=beside)
-        if found is not None:
+        difference = excess(subject.classifier, inputs, expected, logits, extra_inputs=beside)
+        if difference is not None:
             # The first batch again: a network that changes by itself is reported as such.
             subject.check_same("now", torch.arange(len(subject.inputs)))
             raise ModelError(
                 "batch_dependent",
-                f"row {subject.numbers[int(subject.repeated[found.row])]} {how} and in the first batch of "
-                f"{len(subject.inputs)} differ by {found}; {MIXES}",
+                f"row {subject.numbers[int(subject.repeated[difference.row])]} {how} and in the first batch of "
+                f"{len(subject.inputs)} differ by {difference}; {MIXES}",
             )
-        largest = max(largest, float(differences(first, logits).max()))
+        largest = max(largest, float(differences(expected, logits).max()))
     yield (
         f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
         f"at most {largest:.3g} in the logits"
@@ -156,17 +156,17 @@ def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Ten
         how they are given, in words; those inputs that are `repeated`, `[R, *shape]`; their logits in the first batch,
         `[R, C]`; their logits when they are given so.
     """
-    some = subject.repeated
-    points, noisy = (subject.inputs[some], subject.logits[some]), subject.noisy[some]
+    repeated = subject.repeated
+    points, noisy = (subject.inputs[repeated], subject.logits[repeated]), subject.noisy[repeated]
     # Before the others: a model that does not take such values says so.
-    noisy_logits = subject.logits_of(noisy, some)
+    noisy_logits = subject.logits_of(noisy, repeated)
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
     yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
-        most = min(subject.rows, 2 * len(points[0]))
+        size = min(subject.rows, 2 * len(points[0]))
         largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
-        yield "beside dark inputs", *points, _beside(subject, points[0], DARK, most, last=False)
+        yield "beside dark inputs", *points, _beside(subject, points[0], DARK, size, last=False)
     yield "with noise, in a batch of another size", noisy, noisy_logits, _in_pieces(subject, noisy, NOISY_SIZES)
 
 
@@ -174,28 +174,29 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
     """Logits of `inputs`, `[V, C]`, from batches of these sizes in another order, one size after another."""
     order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))
     order = (order.flip(0) if torch.equal(order, torch.arange(len(order))) else order).to(inputs.device)
-    left, parts = order, []
+    remaining, parts = order, []
     for size in chain(filter(None, sizes), cycle(filter(None, sizes))):
-        if not len(left):
+        if not len(remaining):
             break
-        rows = left[: min(size, subject.rows)]
+        rows = remaining[: min(size, subject.rows)]
         parts.append(_logits(subject, inputs[rows], subject.repeated[rows]))
-        left = left[size:]
+        remaining = remaining[size:]
     logits = torch.cat(parts)
     return torch.empty_like(logits).index_copy_(0, order, logits)
 
 
 def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Logits of the `repeated` inputs, `[R, C]`, in batches of `size` rows of which they are half at most."""
+    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these
+    inputs."""
     parts = []
     for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
         part = inputs[rows]
-        others = subject.random_inputs(size - len(part), values)
-        beside = torch.arange(len(others), device=rows.device) % len(subject.inputs)
-        own = subject.repeated[rows]
-        both = ((others, part), (beside, own)) if last else ((part, others), (own, beside))
-        logits = _logits(subject, *map(torch.cat, both))
-        parts.append(logits[len(others) :] if last else logits[: len(part)])
+        strangers = subject.random_inputs(size - len(part), values)
+        beside = torch.arange(len(strangers), device=rows.device) % len(subject.inputs)
+        numbers = subject.repeated[rows]
+        columns = ((strangers, part), (beside, numbers)) if last else ((part, strangers), (numbers, beside))
+        logits = _logits(subject, *map(torch.cat, columns))
+        parts.append(logits[len(strangers) :] if last else logits[: len(part)])
     return torch.cat(parts)
 
 
@@ -204,25 +205,26 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
     A model that took the first batch and fails on this one looks at its size.
     """
-    first = len(subject.inputs)
+    size = len(subject.inputs)
     try:
         return subject.logits_of(inputs, rows)
     except ModelError as error:
-        if error.code not in WRONG_SIZE or len(inputs) == first:
+        if error.code not in WRONG_SIZE or len(inputs) == size:
             raise
-        if _is_only(subject, first):
-            raise _fixed_batch(first, len(inputs), error) from error
-        if error.code != "model_failed" or _fails_in(subject, inputs, rows, first):
+        if _is_only(subject, size):
+            raise _fixed_batch(size, len(inputs), error) from error
+        if error.code != "model_failed" or _fails_in(subject, inputs, rows, size):
             raise
         reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
         raise ModelError(
             "batch_dependent",
-            f"the model takes a batch of {first} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
+            f"the model takes a batch of {size} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
         ) from error
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Whether the model fails on these inputs in batches of `size` rows, too: it does not take their values."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are the
+    cause."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
@@ -257,27 +259,27 @@ USUAL = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500
 def _explained(error: BrittleError, subject: Subject) -> BrittleError:
     """`error`, which the model gave on the points, or one that names what it takes instead."""
     inputs, points = subject.inputs, subject.points
-    known = subject.provenance
-    if known.get("format") == "table" and known.get("label_column") is None and inputs.dim() == 2:
+    provenance = subject.provenance
+    if provenance.get("format") == "table" and provenance.get("label_column") is None and inputs.dim() == 2:
         width = inputs.shape[1]
-        most = min(64 if subject.decision.targets else 1, width - 1)
-        extra = next((count for count in range(1, most + 1) if _runs(subject, inputs[:, : width - count])), 0)
+        max_extra = min(64 if subject.decision.targets else 1, width - 1)
+        extra = next((count for count in range(1, max_extra + 1) if _runs(subject, inputs[:, : width - count])), 0)
         if extra:
             return DataError(
                 "labels",
-                f"the model takes {width - extra} numbers a row and {known['path']} has {width} columns of features: "
-                f"name {'that' if extra == 1 else f'the {extra}'} of what is right for a row with --label-column NAME "
-                f"(label_column='NAME'), several with commas between them",
+                f"the model takes {width - extra} numbers a row and {provenance['path']} has {width} columns of "
+                f"features: name {'that' if extra == 1 else f'the {extra}'} of what is right for a row with "
+                f"--label-column NAME (label_column='NAME'), several with commas between them",
             )
     unbatched = error.code == "output_shape" and inputs.dim() == 3  # layers of images take one without points, too
     if error.code in WRONG_SHAPE or unbatched:
         for changed, advice in _other_forms(inputs, len(inputs) if points is None else len(points)):
             if changed.shape != inputs.shape and _runs(subject, changed):
-                found = f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}"
-                return ModelError("layout", f"{found}; {advice}")
+                mismatch = f"the model takes inputs of shape {list(changed.shape)}, found {list(inputs.shape)}"
+                return ModelError("layout", f"{mismatch}; {advice}")
     if error.code in WRONG_SIZE:
-        named = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
-        for size in dict.fromkeys((*named, *USUAL)):
+        sizes_in_error = [int(number) for number in re.findall(r"\d+", str(error.__cause__ or error))]
+        for size in dict.fromkeys((*sizes_in_error, *USUAL)):
             possible = 0 < size <= 2**24 // inputs[0].numel() and size != len(inputs)
             if possible and not _fails(subject, size):
                 return _fixed_batch(size, len(inputs), error) if _is_only(subject, size) else error
@@ -285,7 +287,7 @@ def _explained(error: BrittleError, subject: Subject) -> BrittleError:
 
 
 def _runs(subject: Subject, inputs: Tensor) -> bool:
-    """Whether the model takes these inputs and gives an output for each."""
+    """Return whether the model takes these inputs and gives an output for each."""
     try:
         with torch.no_grad():
             return len(subject.classifier(inputs)) == len(inputs)
@@ -294,7 +296,7 @@ def _runs(subject: Subject, inputs: Tensor) -> bool:
 
 
 def _fails(subject: Subject, size: int) -> bool:
-    """Whether the model fails on so many of the points, some of them again where they are few, by their number."""
+    """Return whether the model fails on `size` points by their number; few points are repeated."""
     try:
         subject.logits_of(subject.inputs[torch.arange(size) % len(subject.inputs)])
     except ModelError as error:
@@ -303,18 +305,18 @@ def _fails(subject: Subject, size: int) -> bool:
 
 
 def _is_only(subject: Subject, size: int) -> bool:
-    """Whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
-    return all(_fails(subject, other) for other in {size - 1, size + 1, size // 2, 2 * size} - {0})
+    """Return whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
+    return all(_fails(subject, neighbour) for neighbour in {size - 1, size + 1, size // 2, 2 * size} - {0})
 
 
-def _fixed_batch(size: int, other: int, error: BrittleError) -> ModelError:
-    """The error for a model that takes `size` rows alone, where a batch of `other` rows gave `error`."""
+def _fixed_batch(size: int, failing_size: int, error: BrittleError) -> ModelError:
+    """Return the error for a model that takes `size` rows alone, where a batch of `failing_size` rows gave `error`."""
     reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
     return ModelError(
         "fixed_batch",
-        f"the model takes batches of {size} rows and no others ({other} rows: {reason}); this number is written into "
-        f"it: take that of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first states "
-        f"no axis of {size} rows",
+        f"the model takes batches of {size} rows and no others ({failing_size} rows: {reason}); this number is written "
+        f"into it: take that of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first "
+        f"states no axis of {size} rows",
     )
 
 

@@ -1,4 +1,4 @@
-"""Would far more labels be right if the points were read in another of the usual ways?
+"""Check of the preprocessing: no other usual reading of the points gets far more labels right.
 
 A forgotten mean and std, channels in another order or images that lie on their side leave a network that runs and
 predicts badly. With labels that shows: other readings of the first points are tried, and a paired test says whether one
@@ -40,7 +40,7 @@ STATISTICS = {
 """Mean and std of values from 0 to 1: what brings them to another range, and those of the channels of known data."""
 
 CHANNELS = {"HWC": ("read with channels first", "CHW"), "CHW": ("read with channels last", "HWC")}
-"""For images of channels, height and width, the other place of the channels."""
+"""Place of the channels of an image, and its opposite."""
 
 CHANGE = "change x, the data or what the model does first, to"
 
@@ -70,48 +70,59 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
     inputs, labels = _labelled(subject, subject.batch)
-    own = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
-    if int((~own).sum()) < GAIN * len(own) or not len(own):
-        yield f"{int(own.sum())} of {len(own)} labels are right as declared, which leaves little to gain"
+    declared = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
+    if int((~declared).sum()) < GAIN * len(declared) or not len(declared):
+        yield f"{int(declared.sum())} of {len(declared)} labels are right as declared, which leaves little to gain"
         return
-    others = readings = _readings(subject.classifier, inputs[:LOOKED_AT])
-    while others:
-        count = len(own)
-        found = [(_right(subject, one.change(inputs[:count]), labels[:count]), one) for one in others]
-        found.sort(key=lambda each: -int(each[0].sum()))
-        for right, best in found:
-            if better_reading(own, right, best.brightness, labels[:count], len(readings)):
-                alike = [one.name for also, one in found if one is not best and int(also.sum()) == int(right.sum())]
-                others = f"; as many are right with values {listed(alike, 2)}" if alike else ""
+    candidates = readings = _readings(subject.classifier, inputs[:LOOKED_AT])
+    while candidates:
+        count = len(declared)
+        results = [(_right(subject, reading.change(inputs[:count]), labels[:count]), reading) for reading in candidates]
+        results.sort(key=lambda result: -int(result[0].sum()))
+        for correct, best in results:
+            if better_reading(declared, correct, best.brightness, labels[:count], len(readings)):
+                alike = [
+                    reading.name
+                    for also, reading in results
+                    if reading is not best and int(also.sum()) == int(correct.sum())
+                ]
+                ties = f"; as many are right with values {listed(alike, 2)}" if alike else ""
                 yield Finding(
                     "preprocessing",
-                    f"{int(own.sum())} of {count} labels are right as declared, and {int(right.sum())} with values "
-                    f"{best.name}; {best.advice}{others}",
+                    f"{int(declared.sum())} of {count} labels are right as declared, and {int(correct.sum())} with "
+                    f"values {best.name}; {best.advice}{ties}",
                 )
                 return
-        if count > LOOKED_AT or int(found[0][0].sum() - own.sum()) < GAIN * count / 2:
+        if count > LOOKED_AT or int(results[0][0].sum() - declared.sum()) < GAIN * count / 2:
             break
         if subject.points is not None and len(subject.batch) < MOST_POINTS:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
-        own, others = _right(subject, inputs, labels), [one for _, one in found[:FINALISTS]] * (len(labels) > count)
-    yield f"{int(own.sum())} of {len(own)} labels are right as declared, in {len(readings)} other ways not many more"
+        declared, candidates = (
+            _right(subject, inputs, labels),
+            [reading for _, reading in results[:FINALISTS]] * (len(labels) > count),
+        )
+    yield (
+        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not "
+        "many more"
+    )
 
 
-def better_reading(own: Tensor, other: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Whether `other` is right far more often than `own`, both `[L]`, and than a guess of one class for all.
+def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class for
+    all.
 
     The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
     first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
     on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
     """
     log_tries = math.log(2 * tries)
-    if not surely_more(int(other.sum()), len(own), int(labels.bincount().max()) / len(own), log_tries):
+    if not surely_more(int(candidate.sum()), len(declared), int(labels.bincount().max()) / len(declared), log_tries):
         return False
-    by_class, lost = labels[other & ~own].bincount(minlength=1), int((own & ~other).sum())
+    by_class, lost = labels[candidate & ~declared].bincount(minlength=1), int((declared & ~candidate).sum())
     gained = int(by_class.sum())
-    if brightness and gained - lost < FAVOUR * len(own):
+    if brightness and gained - lost < FAVOUR * len(declared):
         gained = min(gained, 2 * (gained - int(by_class.max())))
-    return gained - lost >= GAIN * len(own) and surely_more(gained, gained + lost, 0.5, log_tries)
+    return gained - lost >= GAIN * len(declared) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
 def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -122,16 +133,16 @@ def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
-    """Whether each of these points is predicted as its label says, `[L]`; none is where the model fails."""
-    right = torch.zeros(len(labels), dtype=torch.bool)
+    """Return for each point whether its prediction is its label, `[L]`; all False where the model fails."""
+    correct = torch.zeros(len(labels), dtype=torch.bool)
     try:
         for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():
             with torch.no_grad():
                 logits = subject.classifier(inputs[rows]).cpu()
-            right[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
+            correct[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
     except ModelError:  # on values that another reading makes of the inputs
-        return torch.zeros_like(right)
-    return right
+        return torch.zeros_like(correct)
+    return correct
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
@@ -140,13 +151,13 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
     inverted = OtherReading("inverted", lambda x: total - x, f"{CHANGE} {total:.{DIGITS}g} - x")
-    known, readings = [inputs], []
+    distinct, readings = [inputs], []
     for reading in (*_scaled(classifier, inputs), inverted, *_reordered(tuple(inputs.shape[1:]))):
         changed = reading.change(inputs)
         if changed.shape == inputs.shape and not any(
-            float((changed - other).abs().mean()) <= ALIKE * float(other.std(correction=0)) for other in known
+            float((changed - variant).abs().mean()) <= ALIKE * float(variant.std(correction=0)) for variant in distinct
         ):
-            known.append(changed)
+            distinct.append(changed)
             readings.append(reading)
     return readings
 
@@ -154,26 +165,32 @@ def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
 def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
     """Values left as they are, brought from one range to another, or to mean 0 and std 1, or back from there."""
     axes = [axis for axis in range(inputs.dim()) if axis != 1]
-    least, most, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
-    low, high = pair or (0.0, 1.0 if most <= 1.0 else 255.0)
+    smallest, largest, pair = float(inputs.min()), float(inputs.max()), classifier.bounds.pair
+    low, high = pair or (0.0, 1.0 if largest <= 1.0 else 255.0)
     statistics = {
         name: (torch.tensor(mean), torch.tensor(std))
         for name, (mean, std) in STATISTICS.items()
         if inputs.dim() == 2 or len(mean) == inputs.shape[1]
     }
-    ways = {"left as they are": (torch.zeros(1), torch.ones(1))}
-    if pair is not None or least >= 0:
+    scales_by_name = {"left as they are": (torch.zeros(1), torch.ones(1))}
+    if pair is not None or smallest >= 0:
         ranges = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in RANGES.items()}
         for name, (mean, std) in (ranges | statistics).items():
-            ways[name] = low + (high - low) * mean, (high - low) * std
+            scales_by_name[name] = low + (high - low) * mean, (high - low) * std
     std = inputs.std(axes, correction=0)
-    ways["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
-    if least < 0:
-        ways["brought from their own range to 0 to 1"] = torch.tensor([least]), torch.tensor([most - least])
+    scales_by_name["shifted and scaled by mean and std of the first points"] = (
+        inputs.mean(axes),
+        std.where(std > 0, 1.0),
+    )
+    if smallest < 0:
+        scales_by_name["brought from their own range to 0 to 1"] = (
+            torch.tensor([smallest]),
+            torch.tensor([largest - smallest]),
+        )
         for name, (mean, std) in statistics.items():
-            ways[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
+            scales_by_name[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
-    for name, (mean, std) in ways.items():
+    for name, (mean, std) in scales_by_name.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
             # Undone is what the classifier does by itself, so that it sees `(x - mean) / std`.
             yield OtherReading(
@@ -191,17 +208,17 @@ def _typed(mean: Tensor, std: Tensor) -> str:
         return "leave --mean and --std (mean=, std=) out: the model has its own, or the values have gone through them"
     if len(mean) > DIGITS:
         return "give mean=x.mean(axis=0), std=x.std(axis=0) of the points x that it was trained on"
-    first, second = ([f"{number:.{DIGITS}g}" for number in numbers.tolist()] for numbers in (mean, std))
-    python = [numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (first, second)]
-    return f"give --mean {' '.join(first)} --std {' '.join(second)} (mean={python[0]}, std={python[1]})"
+    means, deviations = ([f"{number:.{DIGITS}g}" for number in numbers.tolist()] for numbers in (mean, std))
+    python = [numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})" for numbers in (means, deviations)]
+    return f"give --mean {' '.join(means)} --std {' '.join(deviations)} (mean={python[0]}, std={python[1]})"
 
 
 def _reordered(shape: tuple[int, ...]) -> Iterator[OtherReading]:
     """Images of this shape, flat ones too, with channels, height and width in another order."""
     flat = f".reshape(-1, {shape[0]})" if len(shape) == 1 else ""
     for layout, sizes in _layouts(shape):
-        known = dict(zip(layout, sizes, strict=True))
-        if known.get("C") == 3:
+        size_by_axis = dict(zip(layout, sizes, strict=True))
+        if size_by_axis.get("C") == 3:
             at = layout.index("C") + 1
             view = f"x.reshape{(-1, *sizes)}" if flat else "x"
             yield OtherReading(
@@ -216,19 +233,19 @@ def _reordered(shape: tuple[int, ...]) -> Iterator[OtherReading]:
         if layout in CHANNELS:
             orders.append((*CHANNELS[layout], layout))
         for name, before, after in orders:  # what the axes are taken for, and the order that these are brought to
-            view, axes = tuple(known[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
-            seen = f".reshape{(-1, *view)}" if view != shape else ""
+            view, axes = tuple(size_by_axis[axis] for axis in before), (0, *(before.index(axis) + 1 for axis in after))
+            reshape = f".reshape{(-1, *view)}" if view != shape else ""
             yield OtherReading(
                 name,
                 lambda x, view=view, axes=axes: (
                     x.reshape(-1, *view).permute(axes).contiguous().flatten(1 if x.dim() == 2 else -1)
                 ),
-                f"{CHANGE} x{seen}.transpose{axes}{flat} (NumPy)",
+                f"{CHANGE} x{reshape}.transpose{axes}{flat} (NumPy)",
             )
 
 
 def _layouts(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What the axes of points of a shape may be: channels, height and width."""
+    """Yield what the axes of points of a shape may be: channels, height and width."""
     if len(shape) == 3:
         yield "HWC" if shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4) else "CHW", shape
     elif len(shape) == 2:

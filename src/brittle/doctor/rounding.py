@@ -1,4 +1,4 @@
-"""How far apart logits of the same inputs may lie because of rounding, and where they lie further apart.
+"""Differences of logits of the same inputs: how large rounding makes them, and which ones are larger.
 
 Rounding grows with the numbers that are added up. Those of the classes that compete are what counts: a class that is
 masked with -1e9 must not excuse differences in the others, nor be blamed for its own last digits. So each logit is
@@ -33,7 +33,7 @@ TRIALS, TREMBLE = 8, 8.0
 
 
 class Difference(NamedTuple):
-    """Where two tensors of logits differ most, and what rounding explains of it; infinite where one is no number."""
+    """The largest difference of two tensors of logits, and the part that rounding explains; infinite beside a NaN."""
 
     row: int
     largest: float
@@ -57,48 +57,51 @@ def allowed(logits: Tensor, precision: float) -> Tensor:
     rows of `z_1 - z_2` and `|z_1|`, `r` and `u` shares by the relative precision of the logits `z`, `[V, C]`.
     """
     sizes = logits.detach().double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-    first, second = sizes.topk(2, dim=1).values.split(1, dim=1)
-    gap, size = (first - second).median(), first.abs().median()
+    largest, second = sizes.topk(2, dim=1).values.split(1, dim=1)
+    gap, size = (largest - second).median(), largest.abs().median()
     share, places = (min(units * precision, MOST_ROUNDING) for units in (RELATIVE_UNITS, LAST_PLACES))
-    return share * ((first - sizes) + gap) + places * (sizes.abs() + size)
+    return share * ((largest - sizes) + gap) + places * (sizes.abs() + size)
 
 
-def differences(one: Tensor, other: Tensor) -> Tensor:
+def differences(a: Tensor, b: Tensor) -> Tensor:
     """Differences of logits, `[V, C]`, float64; 0 between two NaN, infinite where only one is a number."""
-    one, other = one.detach().double(), other.detach().double()
-    different = torch.where(one.isfinite() & other.isfinite(), (one - other).abs(), torch.inf)
-    return torch.where((one == other) | (one.isnan() & other.isnan()), 0.0, different)
+    a, b = a.detach().double(), b.detach().double()
+    different = torch.where(a.isfinite() & b.isfinite(), (a - b).abs(), torch.inf)
+    return torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, different)
 
 
 def excess(
     classifier: Classifier,
     inputs: Tensor,
-    one: Tensor,
-    other: Tensor,
+    logits: Tensor,
+    repeat: Tensor,
     explained: Tensor | None = None,
     extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
     """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
 
-    `one` and `other` are logits `[V, C]` of `inputs` `[V, *shape]`, found in two ways, and `explained` is what rounding
-    explains, `[V, C]`, by default as `one` says of it.
+    `logits` and `repeat` are those `[V, C]` of `inputs` `[V, *shape]`, taken in two ways, and `explained` is the
+    difference that rounding explains, `[V, C]`, by default at the size of `logits`.
     """
-    between = differences(one, other)
-    explained = allowed(one, precision_of(classifier)) if explained is None else explained
+    between = differences(logits, repeat)
+    explained = allowed(logits, precision_of(classifier)) if explained is None else explained
     ratios, classes = torch.where(between > 0, between / explained, 0.0).max(dim=1)
     for row in ratios.argsort(descending=True).tolist():
-        found = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
-        if not found.largest > found.allowed:
+        difference = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
+        if not difference.largest > difference.allowed:
             return None
         if not _jumps(
-            classifier, inputs[row : row + 1], found.largest, extra_inputs and extra_inputs.only(torch.tensor([row]))
+            classifier,
+            inputs[row : row + 1],
+            difference.largest,
+            extra_inputs and extra_inputs.only(torch.tensor([row])),
         ):
-            return found
+            return difference
     return None
 
 
 def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs: ExtraInputs | None) -> bool:
-    """Whether a change of an input `[1, *shape]` by rounding changes its logits by half as much as `largest`.
+    """Return whether rounding of an input `[1, *shape]` changes its logits by half as much as `largest`.
 
     A network with steps in it does so at a step. The input goes through alone, and one that does not repeat itself is
     not excused.
@@ -109,9 +112,9 @@ def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs:
     changes = torch.rand(TRIALS, *inputs.shape, generator=generator, dtype=torch.float64).to(inputs) * 2 - 1
     trembling = [inputs + size * change * inputs.abs().clamp_min(smallest) for change in changes]
     with torch.no_grad():
-        alone, *changed, again = (classifier.numbers(each, extra_inputs) for each in (inputs, *trembling, inputs))
+        alone, *changed, again = (classifier.numbers(tensor, extra_inputs) for tensor in (inputs, *trembling, inputs))
     repeats = 2 * float(differences(alone, again).max()) < largest
-    return repeats and any(2 * float(differences(alone, each).max()) >= largest for each in changed)
+    return repeats and any(2 * float(differences(alone, logits).max()) >= largest for logits in changed)
 
 
 @dataclass(frozen=True)
@@ -127,44 +130,45 @@ class Reference:
     logits: Tensor
     extra_inputs: ExtraInputs | None = None
 
-    def checked(self, classifier: Classifier, where: str, most: int | None = None) -> Reference:
-        """The same points with the logits that they get now, in passes of so many rows at `most`; `where` says when or
-        where that is, in words."""
+    def checked(self, classifier: Classifier, place: str, batch_size: int | None = None) -> Reference:
+        """Return the same points with their logits now, from passes of `batch_size` rows; `place` says in words when or
+        where."""
         if classifier.random:
             return self
-        pieces, beside = torch.arange(len(self.rows)).split(most or len(self.rows)), self.extra_inputs
+        pieces, beside = torch.arange(len(self.rows)).split(batch_size or len(self.rows)), self.extra_inputs
         with torch.no_grad():
-            now = torch.cat([classifier.numbers(self.inputs[some], beside and beside.only(some)) for some in pieces])
-        found = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
-        if found is not None:
-            raise changed_model(self.rows[found.row], where, found)
+            now = torch.cat([classifier.numbers(self.inputs[piece], beside and beside.only(piece)) for piece in pieces])
+        difference = excess(classifier, self.inputs, self.logits, now, extra_inputs=self.extra_inputs)
+        if difference is not None:
+            raise changed_model(self.rows[difference.row], place, difference)
         return replace(self, logits=now)
 
     def content(self, classifier: Classifier) -> dict[str, Any]:
-        """What is sent of it to another process: rows, logits, and what rounding explains of each."""
+        """Return what another process compares: rows, logits, and the difference of each that rounding explains."""
         explained = allowed(self.logits, precision_of(classifier)) + (torch.inf if classifier.random else 0.0)
         return {"rows": list(self.rows), "logits": self.logits.tolist(), "explained": explained.tolist()}
 
 
-def check_alike(own: Mapping[str, Any], other: Mapping[str, Any], where: str) -> None:
-    """Raise where the process `where` does not get the same logits for the same rows; both as `Reference.content`."""
-    one, two = (torch.tensor(each["logits"], dtype=torch.float64) for each in (own, other))
-    if other["rows"] != own["rows"] or one.shape != two.shape:
+def check_alike(local: Mapping[str, Any], worker: Mapping[str, Any], place: str) -> None:
+    """Raise where the process `place` gets other logits for the same rows; `local` and `worker` are of
+    `Reference.content`."""
+    local_logits, worker_logits = (torch.tensor(content["logits"], dtype=torch.float64) for content in (local, worker))
+    if worker["rows"] != local["rows"] or local_logits.shape != worker_logits.shape:
         raise ModelError(
             "worker_differs",
-            f"logits {list(one.shape)} of rows {own['rows']} are compared, {where} gave {list(two.shape)} of rows "
-            f"{other['rows']}; give it the same model and data",
+            f"logits {list(local_logits.shape)} of rows {local['rows']} are compared, {place} gave "
+            f"{list(worker_logits.shape)} of rows {worker['rows']}; give it the same model and data",
         )
-    between, explained = differences(one, two), torch.tensor(own["explained"], dtype=torch.float64)
+    between, explained = differences(local_logits, worker_logits), torch.tensor(local["explained"], dtype=torch.float64)
     for row, column in (between > explained).nonzero().tolist()[:1]:
-        found = Difference(row, float(between[row, column]), float(explained[row, column]))
-        raise changed_model(own["rows"][row], where, found)
+        difference = Difference(row, float(between[row, column]), float(explained[row, column]))
+        raise changed_model(local["rows"][row], place, difference)
 
 
-def changed_model(row: int, where: str, found: Difference) -> ModelError:
+def changed_model(row: int, place: str, difference: Difference) -> ModelError:
     return ModelError(
         "model_changed",
-        f"row {row} gets other logits {where} than in the first pass, they differ by {found}: the network remembers "
-        f"what it was given, beside its weights and buffers (a moving average, a counter of calls, statistics or a "
-        f"cache of its first batch), or draws random numbers; let forward() depend on its input alone",
+        f"row {row} gets other logits {place} than in the first pass, they differ by {difference}: the network "
+        f"remembers what it was given, beside its weights and buffers (a moving average, a counter of calls, "
+        f"statistics or a cache of its first batch), or draws random numbers; let forward() depend on its input alone",
     )

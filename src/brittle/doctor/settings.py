@@ -1,4 +1,4 @@
-"""Can the scores that were chosen be computed with these parameters, of this model, and what would that cost?"""
+"""Checks of the settings: the chosen scores can be computed with them, and at which cost."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ HUGE_SIGMA, SMALL_SIGMA = 10.0, 0.001
 quarter of a level of pixels 0..255."""
 
 UNEVEN, ENOUGH_ROWS = 200.0, 16
-"""How many times the standard deviation of one feature is that of another where that is noted, and rows to see it."""
+"""Ratio of the largest to the smallest standard deviation of a feature that is noted, and rows needed to see it."""
 
 PER_FEATURE = (
     "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 "
     "(noise='per-feature', sigma=0.1 beside names of scores, or noise=brittle.noise.PerFeature.of(x, 0.1) in a score)"
 )
-"""What is advised where features differ in scale."""
+"""Advice where features differ in scale."""
 
 MOST_DIMENSIONS = 200
 """Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
@@ -43,22 +43,23 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
     """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
-        if noise.in_pixels and (found := _about_size(subject, noise)):
-            yield Finding("sigma", f"sigma {noise.sigma:g} is {found}")
+        if noise.in_pixels and (fault := _about_size(subject, noise)):
+            yield Finding("sigma", f"sigma {noise.sigma:g} is {fault}")
         _check_not_absorbed(subject, noise)
-    kept = max((min(need.kept_competitors or 0, subject.classes - 1) for need in subject.needs), default=0)
-    if kept > MOST_DIMENSIONS:
+    competitors = max((min(need.kept_competitors or 0, subject.classes - 1) for need in subject.needs), default=0)
+    if competitors > MOST_DIMENSIONS:
         raise ParameterError(
-            f"an integral over {kept} margins takes seconds per point; keep at most {MOST_DIMENSIONS} competitors "
-            f"(--set NAME.classes={MOST_DIMENSIONS}, classes=), the interval says what the others could add",
+            f"an integral over {competitors} margins takes seconds per point; keep at most {MOST_DIMENSIONS} "
+            f"competitors (--set NAME.classes={MOST_DIMENSIONS}, classes=), the interval says what the others could "
+            "add",
         )
     levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
     yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
 
 
 def _about_size(subject: Subject, noise: Noise) -> str | None:
-    """What is wrong with noise that is far larger or far smaller than what the values, or those of a feature, span.
-    Those features count of which most values differ: a category, or a pixel that is seldom on, has no scale."""
+    """Return what is wrong with noise far larger or smaller than the span of the values, or of those of a feature. Only
+    features of mostly different values count: a category, or a pixel that is seldom on, has no scale."""
     pair, inputs, sigma = subject.classifier.bounds.pair, subject.inputs.double(), noise.sigma
     used, count = float(inputs.max() - inputs.min()), len(inputs)
     if pair is not None and sigma < SMALL_SIGMA * (span := pair[1] - pair[0]):
@@ -71,17 +72,17 @@ def _about_size(subject: Subject, noise: Noise) -> str | None:
             f"{sigma / used:.3g} times what the first {count} rows span ({used:.4g}); sigma is in the units of the "
             f"data: choose a smaller one (--sigma, sigma=), or see whether the data were divided twice"
         )
-    if inputs.dim() != 2 or count < ENOUGH_ROWS or not noise.alike:
+    if inputs.dim() != 2 or count < ENOUGH_ROWS or not noise.is_exchangeable:
         return None
     columns = {place: column for place, column in enumerate(inputs.T) if 2 * len(column.unique()) > count}
     ordered = sorted((float(column.std()), place) for place, column in columns.items())
     if not ordered or ordered[-1][0] <= UNEVEN * ordered[0][0]:
         return None
     names = subject.provenance.get("feature_names") or range(inputs.shape[1])
-    (least, narrow), (most, wide) = ordered[0], ordered[-1]
+    (smallest, narrow), (largest, wide) = ordered[0], ordered[-1]
     return (
-        f"one for all features, and over the first {count} rows these have standard deviations from {least:.3g} in "
-        f"feature {names[narrow]} to {most:.3g} in feature {names[wide]}: {PER_FEATURE}"
+        f"one for all features, and over the first {count} rows these have standard deviations from {smallest:.3g} in "
+        f"feature {names[narrow]} to {largest:.3g} in feature {names[wide]}: {PER_FEATURE}"
     )
 
 
@@ -102,15 +103,15 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
-    found = certified(subject, 1)
-    for layer in sorted({one.unsupported for one in found if one.unsupported}):
+    certificates = certified(subject, 1)
+    for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
         yield Finding(
             "no_certificate",
             f"no certificate can be computed, because no lower bound goes through {layer}; every point would get the "
             f"status no_certificate, a low end of 0 that proves nothing, and the distance that the attack finds: leave "
             f"the certificate out (certify=false) and use the attack alone",
         )
-    yield "bounds go through every layer" if found else "no chosen score asks for certificates"
+    yield "bounds go through every layer" if certificates else "no chosen score asks for certificates"
 
 
 def certified(subject: Subject, count: int) -> list[Any]:
@@ -122,21 +123,21 @@ def certified(subject: Subject, count: int) -> list[Any]:
     return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 
 
-def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
-    """`points`, of which those coordinates do not vary that no noise of `scores` moves.
+def varying(points: Points, batch: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
+    """Return `points` with the coordinates held still that no noise of `scores` moves.
 
     So an attack, a gradient or a certificate beside the noise leaves alone what the noise leaves alone, such as
-    categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `first`
+    categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `batch`
     are some of the points, and `device` is that of the model.
     """
     noises = {score.noise for score in scores if isinstance(score, NoiseScore)}
-    known = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
-    moves = [noise.moves(first.inputs[0].numel(), device) for noise in noises] if known else []
+    are_ours = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
+    moves = [noise.moves(batch.inputs[0].numel(), device) for noise in noises] if are_ours else []
     parts = [part for part in moves if part is not None]
     if not parts or len(parts) < len(moves):
         return points
     together = torch.stack(parts).any(dim=0)
-    still = first.extra_inputs.varies if first.extra_inputs is not None else None
+    still = batch.extra_inputs.varies if batch.extra_inputs is not None else None
     if still is not None and not bool((still.flatten(1) & together.cpu()).any()):
         raise DataError(
             "columns",
@@ -147,7 +148,7 @@ def varying(points: Points, first: Batch, scores: Sequence[Score], device: torch
 
 
 def check_cost(subject: Subject) -> Iterator[str]:
-    """About how long the network takes, from timed batches and the passes that the scores need."""
+    """Estimate how long the network takes, from timed batches and the passes that the scores need."""
     inputs = subject.inputs.clone().requires_grad_(subject.differentiates)
     forward, backward = min(_seconds(lambda: subject.logits_of(inputs)) for _ in range(3)), 0.0  # the fastest
     if subject.differentiates:
@@ -156,15 +157,18 @@ def check_cost(subject: Subject) -> Iterator[str]:
             backward = _seconds(lambda: subject.classifier.gradient(logits.amax(dim=1), inputs, keep=False))
         except BrittleError:
             backward = forward
-    count, spent = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
+    count, cost = len(subject.batch if subject.points is None else subject.points), subject.passes_per_point
     forward, backward = forward / len(inputs), backward / len(inputs)
-    proofs, first = "", subject.inputs[:4]
+    proofs, timed_count = "", len(subject.inputs[:4])
     if any(need.certifies for need in subject.needs):
-        seconds = _seconds(lambda: torch.cat([one.radius for one in certified(subject, len(first))])) / len(first)
-        proofs = f", certificates about {duration(count * seconds)} as {len(first)} points have it"
+        seconds = (
+            _seconds(lambda: torch.cat([certificate.radius for certificate in certified(subject, timed_count)]))
+            / timed_count
+        )
+        proofs = f", certificates about {duration(count * seconds)} as {timed_count} points have it"
     yield (
-        f"the network takes about {duration(count * (spent.forward * forward + spent.backward * backward))} for "
-        f"{count:,} points ({spent.forward:,.0f} forward and {spent.backward:,.0f} backward passes a point, "
+        f"the network takes about {duration(count * (cost.forward * forward + cost.backward * backward))} for "
+        f"{count:,} points ({cost.forward:,.0f} forward and {cost.backward:,.0f} backward passes a point, "
         f"{1e3 * forward:.2g} and {1e3 * backward:.2g} ms each){proofs}, reading the points about "
         f"{duration(count * subject.seconds_to_read)}; noise and searches add to that"
     )

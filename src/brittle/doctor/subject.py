@@ -1,4 +1,4 @@
-"""What the checks look at: a model with its declaration, the first points of the data, the scores that were chosen."""
+"""The subject of the checks: a model with its declaration, the first points of the data, and the chosen scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CURVED_AT = 8
 
 
 class Subject:
-    """What is examined. Passes through the network are taken when a check first needs them, and once.
+    """Subject of an examination. A check that first needs a pass through the network takes it, and all others reuse it.
 
     The classifier is in evaluation mode, and is called for its numbers, whatever it decides. `points` is None where
     only the first are at hand, `batch`. `numbers` are the rows of the data of `inputs`, and `extra_inputs` what these
@@ -107,24 +107,25 @@ class Subject:
 
     @cached_property
     def repeated(self) -> Tensor:
-        """Which of `inputs` go through again in other ways, `[R]`, evenly spaced: all of them where a run is long."""
+        """Positions of the `inputs` that go through again in other ways, `[R]`, evenly spaced; all of them in a long
+        run."""
         count = int(min(len(self.inputs), max(FEWEST, COST / WAYS * self.passes_of_run)))
         return torch.arange(count, device=self.inputs.device) * len(self.inputs) // count
 
     @property
     def passes_of_run(self) -> float:
-        """What the chosen scores spend on all points; without an end where only the first are at hand."""
+        """Passes of the chosen scores over all points; infinite where only the first points are at hand."""
         return math.inf if self.points is None else len(self.points) * self.passes_per_point.total
 
     @property
     def seconds_per_point(self) -> float:
-        """About how long the passes of a point take, by the fastest pass of the checks so far, whose batches are small.
-        A backward pass is taken to be as long as two forward ones."""
+        """Estimated seconds of the passes of a point, by the fastest pass of the checks so far, whose batches are
+        small. A backward pass counts as two forward ones."""
         return (self.passes_per_point.forward + 2 * self.passes_per_point.backward) * self._seconds
 
     @cached_property
     def seconds_to_read(self) -> float:
-        """About how long a point takes to be read, by the first of them, which are read again."""
+        """Estimated seconds to read a point, by reading the first points again."""
         if self.points is None:
             return 0.0
         started = time.perf_counter()
@@ -133,7 +134,7 @@ class Subject:
 
     @property
     def forward_only(self) -> str | None:
-        """Why the model never has a gradient, where it has none."""
+        """Reason why the model never has a gradient, or None."""
         return self.classifier.forward_only
 
     @property
@@ -143,11 +144,12 @@ class Subject:
 
     @cached_property
     def passes_per_point(self) -> Passes:
-        """What the chosen scores spend on a point, the clean pass included and certificates not, as they say."""
-        spent = Passes(self.classifier.clean_passes, 0)
+        """Passes of the chosen scores for a point, with the clean pass and without certificates, by their own
+        account."""
+        cost = Passes(self.classifier.clean_passes, 0)
         for needs in by_stream(need for need in self.needs if not need.certifies):
-            spent += max((need.cost(self) for need in needs), key=lambda each: each.total)
-        return spent
+            cost += max((need.cost(self) for need in needs), key=lambda passes: passes.total)
+        return cost
 
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
@@ -164,7 +166,7 @@ class Subject:
         return logits
 
     def beside(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
-        """What stands beside `count` inputs; `rows` as for `logits_of`."""
+        """Return the extra inputs beside `count` inputs; `rows` as for `logits_of`."""
         return self.extra_inputs and self.extra_inputs.only(
             torch.arange(count) % len(self.inputs) if rows is None else rows
         )
@@ -189,15 +191,15 @@ class Subject:
         except BrittleError:
             return None
 
-    def check_same(self, where: str, some: Tensor, classifier: Classifier | None = None) -> None:
-        """Raise where `some` of the points, `[R]`, get other logits now than in the first pass. `where` says when or
-        where, in words; they are sent through `classifier`, by default the one that is examined."""
-        inputs, beside = self.inputs[some], self.beside(len(some), some)
+    def check_same(self, place: str, positions: Tensor, classifier: Classifier | None = None) -> None:
+        """Raise where the points at `positions`, `[R]`, get other logits now than in the first pass. `place` says in
+        words when or where; `classifier` is by default the examined one."""
+        inputs, beside = self.inputs[positions], self.beside(len(positions), positions)
         with torch.no_grad():
             logits = (classifier or self.classifier)(inputs, beside)
-        found = excess(self.classifier, inputs, self.logits[some], logits, extra_inputs=beside)
-        if found is not None:
-            raise changed_model(self.numbers[int(some[found.row])], where, found)
+        difference = excess(self.classifier, inputs, self.logits[positions], logits, extra_inputs=beside)
+        if difference is not None:
+            raise changed_model(self.numbers[int(positions[difference.row])], place, difference)
 
     @cached_property
     def predicted(self) -> tuple[list[int], Tensor]:
@@ -215,22 +217,22 @@ class Subject:
 
     @property
     def right(self) -> tuple[int, int]:
-        """How many of these that have a label are predicted right, and how many have one."""
+        """Numbers of correct predictions and of labels among these points."""
         rows, outputs = self.predicted
         labels, targets = self.batch.labels, self.batch.targets
-        known = self.decision.right(
+        outcomes = self.decision.right(
             self.decision.decide(outputs),
             None if labels is None else torch.tensor(labels)[rows],
             None if targets is None else targets[rows],
         )
-        return known.count(True), len(known) - known.count(None)
+        return outcomes.count(True), len(outcomes) - outcomes.count(None)
 
     # Other inputs than the points, the same ones every time.
 
     @cached_property
     def takes_others(self) -> bool:
-        """Whether the model takes inputs whose values do not occur among the points, as one of strict categories does
-        not. Where nothing moves the points, it need not."""
+        """Return whether the model takes values that do not occur among the points; strict categories refuse them.
+        Where nothing moves the points, it need not."""
         inputs = self.inputs
         try:
             self.logits_of(self.classifier.bounds.closed(inputs).sample(tuple(inputs.shape), inputs, (0.0, 1.0)))
@@ -269,7 +271,7 @@ class Subject:
         """
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
-        noise = max((score.noise for score in drawing), key=lambda one: (one.in_pixels, one.sigma), default=None)
+        noise = max((score.noise for score in drawing), key=lambda noise: (noise.in_pixels, noise.sigma), default=None)
         if noise is None and not self.differentiates and not bounds.finite and not self.takes_others:
             return self.random_inputs(len(inputs)).flip(0)
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)

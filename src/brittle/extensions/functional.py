@@ -1,14 +1,14 @@
 """`p_robust` as differentiable functions of tensors, to train with: gradients reach the weights and the inputs.
 
-Each is a formula alone: no bounds, no rechecks, no interval and no status. What a network is worth is measured by
-`brittle.score`. The network runs in the mode it is in. In training mode batch norm mixes the points of a batch, so
+Each is a formula alone: no bounds, no rechecks, no interval and no status. Measure a trained network by
+`brittle.score`. The network runs in its current mode. In training mode batch norm mixes the points of a batch, so
 gradients run through its statistics, and every pass, noisy copies included, moves its running averages; dropout draws
-anew in every pass. After `network.eval()` each point stands alone, and gradients are there as well.
+anew in every pass. After `network.eval()` the points are independent, and have gradients as well.
 
-Gradients are finite: a margin that does not vary under the noise, or lies 10,000 standard deviations from 0, is held or
-lost for good, and has no gradient. The logarithm of a probability is not, so clamp it: `p.clamp_min(1e-6).log()`.
-Probabilities are in float32 at least, whatever the network computes in; gradients of a float16 network overflow where
-its slopes are below 1e-4.
+Gradients are finite: a margin that does not vary under the noise, or lies 10,000 standard deviations from 0, counts as
+constant, and has no gradient. The logarithm of a probability may be infinite, so clamp it:
+`p.clamp_min(1e-6).log()`. Probabilities are in float32 at least, whatever the precision of the network; gradients of a
+float16 network overflow where its slopes are below 1e-4.
 
 Example:
     >>> import torch
@@ -38,10 +38,10 @@ from brittle.noise import Gaussian
 __all__ = ["mmse_mvs", "moments", "taylor_mvs"]
 
 SURE = 1e4
-"""Standard deviations from 0 at which a margin is held or lost for good."""
+"""Standard deviations from 0 from which on a margin counts as constant."""
 
 Network = Callable[[Tensor], Any]
-"""Inputs to logits, or to an object that has `logits`."""
+"""A function from inputs to logits, or to an object that has `logits`."""
 
 
 def taylor_mvs(
@@ -60,10 +60,10 @@ def taylor_mvs(
     section 3.2.3.
 
     Args:
-        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives where `p_robust` is differentiated.
+        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives if `p_robust` is differentiated.
         x: inputs, `[B, *shape]`.
         sigma: standard deviation of the noise, in the units of `x`.
-        target: classes to keep, `[B]`; by default the predicted ones.
+        target: classes to keep, `[B]`; by default the predicted classes.
         factor: multiplies the `z_i`.
 
     Returns:
@@ -89,18 +89,18 @@ def mmse_mvs(
 
     As `taylor_mvs`, with margins and gradients averaged over the antithetic pairs `x + sigma e`, `x - sigma e`.
 
-    Validity: as for `taylor_mvs`, at larger sigma too, for the price of a pass and a Jacobian a copy; all copies are in
-    one pass. The noise of few pairs adds to the gradients' norm, so that `p_robust` is too small.
+    Validity: as for `taylor_mvs`, also at larger sigma, at the cost of a pass and a Jacobian per copy; all copies run
+    in one pass. The noise of few pairs adds to the norm of the gradients, so that `p_robust` is too small.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
     Args:
-        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives where `p_robust` is differentiated.
+        network: `[B, *shape] -> [B, C]`, logits; it needs second derivatives if `p_robust` is differentiated.
         x: inputs, `[B, *shape]`.
         sigma: standard deviation of the noise, in the units of `x`.
         noise: one noise `e` of each pair at `sigma = 1`, `[draws / 2, B, *shape]`, such as
             `torch.randn(10, *x.shape, generator=generator)`.
-        target: classes to keep, `[B]`; by default the predicted ones, by one more pass.
+        target: classes to keep, `[B]`; by default the predicted classes, by one more pass.
         factor: multiplies the `z_i`.
 
     Returns:
@@ -130,9 +130,9 @@ def moments(
     the half-sums of their margins, `s_i^2` the mean square of the half-differences plus the variance of the half-sums,
     as in the score `moments`; `f` the factor.
 
-    Validity: as good as margins are normal; it needs no second derivatives, and all copies are in one pass. With
-    `f = 1.702` and two classes it is within 0.01 of one minus the score `moments` from the same copies; with more it
-    ignores how the margins depend on each other.
+    Validity: an approximation that assumes normal margins; it needs no second derivatives, and all copies run in one
+    pass. With `f = 1.702` and two classes it is within 0.01 of one minus the score `moments` from the same copies; with
+    more classes it ignores the dependence between the margins.
 
     Source: this library; the sigmoid of Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
@@ -141,7 +141,7 @@ def moments(
         x: inputs, `[B, *shape]`.
         sigma: standard deviation of the noise, in the units of `x`.
         noise: one noise `e` of each pair at `sigma = 1`, `[h, B, *shape]`, at least two.
-        target: classes to keep, `[B]`; by default the predicted ones, by one more pass.
+        target: classes to keep, `[B]`; by default the predicted classes, by one more pass.
         factor: multiplies the ratios.
 
     Returns:
@@ -158,7 +158,8 @@ def moments(
         torch.Size([3])
     """
     _check_noise(x, noise, 2)
-    margins, pairs = _margins(_of_pairs(network, x, sigma, noise), _own(network, x, target)), len(noise)
+    logits = _pair_logits(network, x, sigma, noise)
+    margins, pairs = _margins(logits, _choose_targets(network, x, target)), len(noise)
     even, odd = margins.mean(1), (margins[:, 0] - margins[:, 1]) / 2
     means = even.mean(0)
     return _sigmoid(means, _length(torch.cat((odd / pairs**0.5, (even - means) / (pairs - 1) ** 0.5)), 0), factor)
@@ -167,21 +168,21 @@ def moments(
 def _at_tangent(
     network: Network, x: Tensor, sigma: float, noise: Tensor | None, target: Tensor | None, factor: float
 ) -> Tensor:
-    """`taylor_mvs` without noise, `mmse_mvs` with it: the same of a network that is averaged over the noise."""
+    """Compute `taylor_mvs` without noise, and `mmse_mvs`, the same formula for averages over the noise, with it."""
     create = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.enable_grad(), twice_differentiable():
         point = x if x.requires_grad else x.clone().detach().requires_grad_()
         if noise is None:
             logits = _logits(network, point)
-            own = logits.argmax(1) if target is None else _checked(target, len(x))
+            targets = logits.argmax(1) if target is None else _check_target(target, len(x))
         else:
-            logits = _of_pairs(network, point, sigma, noise).mean((0, 1))
-            own = _own(network, x, target)
-        margins = _margins(logits, own)
+            logits = _pair_logits(network, point, sigma, noise).mean((0, 1))
+            targets = _choose_targets(network, x, target)
+        margins = _margins(logits, targets)
         margins = margins.topk(competitors_kept(logits.shape[1]), largest=False).values
         slopes = [derivative(g, point, x.device, keep=True, differentiable=create) for g in margins.unbind(1)]
-        found = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack([*map(_steepness, slopes)], dim=1), factor)
-    return found if create else found.detach()
+        p_robust = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack([*map(_steepness, slopes)], dim=1), factor)
+    return p_robust if create else p_robust.detach()
 
 
 def _steepness(slope: Tensor | None) -> Tensor:
@@ -191,12 +192,12 @@ def _steepness(slope: Tensor | None) -> Tensor:
 
 
 def _exact(values: Tensor) -> Tensor:
-    """In single precision at least."""
+    """Convert `values` to single precision at least."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _length(parts: Tensor, dim: int) -> Tensor:
-    """The L2 norm along a dimension, by way of the largest part, whose square may be no number of the precision."""
+    """Return the L2 norm along a dimension, scaled by the largest part, whose square may overflow or underflow."""
     largest = parts.detach().abs().amax(dim)
     flat = largest == 0
     squares = (parts / torch.where(flat, 1.0, largest).unsqueeze(dim)).square().sum(dim)
@@ -204,56 +205,56 @@ def _length(parts: Tensor, dim: int) -> Tensor:
 
 
 def _sigmoid(means: Tensor, deviations: Tensor, factor: float) -> Tensor:
-    """The multivariate sigmoid of margins in standard deviations, `[B]`, from `[B, K]` each."""
+    """Return the multivariate sigmoid of `means / deviations`, `[B]`, from `[B, K]` each."""
     if not 0 < factor < torch.inf:
         raise ParameterError(f"factor must be positive and finite; found {factor}")
     exact = torch.finfo(deviations.dtype)
-    # Left out before the division, whose derivative would be 0 times infinity.
+    # Constant margins are replaced before the division, whose derivative would be 0 times infinity.
     decided = (deviations <= exact.tiny / exact.eps) | (factor * means.abs() >= SURE * deviations)
     ratios = torch.where(decided, SURE * means.sign(), factor * means / torch.where(decided, 1.0, deviations))
-    found = torch.sigmoid(-torch.logsumexp(-ratios, dim=1))
-    return found.masked_fill(~(means.isfinite() & deviations.isfinite()).all(1), torch.nan)
+    p_robust = torch.sigmoid(-torch.logsumexp(-ratios, dim=1))
+    return p_robust.masked_fill(~(means.isfinite() & deviations.isfinite()).all(1), torch.nan)
 
 
 def _logits(network: Network, x: Tensor) -> Tensor:
-    """Logits `[B, C]`, single precision at least; the network has a copy of the inputs, because its first layer may
-    work in place."""
+    """Return logits `[B, C]`, single precision at least; the network gets a copy of the inputs, because its first
+    layer may work in place."""
     return _exact(class_scores(scores_of(network(x.clone()))[0], len(x), "logits"))
 
 
-def _of_pairs(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
-    """Logits at the antithetic pairs, `[h, 2, B, C]`."""
+def _pair_logits(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
+    """Return the logits at the antithetic pairs, `[h, 2, B, C]`."""
     step = Gaussian(sigma).sigma * noise
     copies = torch.stack((x + step, x - step), dim=1)
     return _logits(network, copies.flatten(0, 2)).unflatten(0, copies.shape[:3])
 
 
-def _own(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
-    """The target, or what the network predicts, `[B]`."""
+def _choose_targets(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
+    """Return the target, or the prediction of the network, `[B]`."""
     if target is not None:
-        return _checked(target, len(x))
+        return _check_target(target, len(x))
     with torch.no_grad():
         return _logits(network, x).argmax(1)
 
 
-def _margins(logits: Tensor, own: Tensor) -> Tensor:
-    """`z_t - z_i` of every other class, `[..., B, C - 1]`, of logits `[..., B, C]`."""
+def _margins(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return `z_t - z_i` for every other class, `[..., B, C - 1]`, from logits `[..., B, C]`."""
     classes = logits.shape[-1]
-    others = (own[:, None] + torch.arange(1, classes, device=own.device)) % classes
-    places = torch.cat((own[:, None], others), dim=1).expand(logits.shape)
-    own_first = logits.gather(-1, places)
-    return own_first[..., :1] - own_first[..., 1:]
+    competitors = (targets[:, None] + torch.arange(1, classes, device=targets.device)) % classes
+    order = torch.cat((targets[:, None], competitors), dim=1).expand(logits.shape)
+    target_first = logits.gather(-1, order)
+    return target_first[..., :1] - target_first[..., 1:]
 
 
-def _checked(target: Tensor, points: int) -> Tensor:
+def _check_target(target: Tensor, points: int) -> Tensor:
     if target.shape != (points,):
-        raise ParameterError(f"target holds a class for each of {points} points; found shape {list(target.shape)}")
+        raise ParameterError(f"target must hold a class for each of {points} points; found shape {list(target.shape)}")
     return target
 
 
 def _check_noise(x: Tensor, noise: Tensor, fewest: int) -> None:
     if noise.shape[1:] != x.shape or len(noise) < fewest:
         raise ParameterError(
-            f"noise holds at least {fewest} draws for inputs of shape {list(x.shape)}, [draws, B, ...]; "
+            f"noise must hold at least {fewest} draws for inputs of shape {list(x.shape)}, [draws, B, ...]; "
             f"found shape {list(noise.shape)}",
         )

@@ -1,8 +1,8 @@
-"""Corruptions of images with a random strength, up to the one that is named: rotation, shift, light, blur and more.
+"""Corruptions of images with a random strength up to a limit: rotation, shift, light, blur and more.
 
 Most kinds are those of CIFAR-10-C (D. Hendrycks, T. Dietterich, Benchmarking neural network robustness to common
-corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As theirs are for images of 32 x 32 pixels, the
-length of a blur grows with the shorter side of larger ones (times side / 32).
+corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As these are for images of 32 x 32 pixels, the
+length of a blur grows with the shorter side of larger images (times side / 32).
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from brittle.noise.transform import Transforming
 from brittle.user_code import unknown
 
 WHITE = 255.0
-"""The level that the upper bound of the values becomes; the lower one is 0."""
+"""The level of the upper bound of the values; the lower bound has level 0."""
 
 USUAL_SIDE = 32
-"""Side of the images, in pixels, for which the length of a blur is given."""
+"""Side of the images, in pixels, to which the length of a blur refers."""
 
 SLACK = 1e-4
-"""How far an input may be beyond the bounds, as a share of their range."""
+"""Largest excess of an input over the bounds, as a share of their range."""
 
 Image = NDArray[np.float64]
 Draw = np.random.Generator
 
 
 class Effect(NamedTuple):
-    """A way to corrupt an image. `draw` gives the strength of one copy, from the one that is named, in `unit`, and at
-    most `most`. `apply` makes of an image `[H, W, C]` of levels from 0 to 255 levels that are not yet clipped."""
+    """A corruption. `draw` draws the strength of a copy from the chosen strength, in `unit` and at most `largest`.
+    `apply` maps levels `[H, W, C]` from 0 to 255 to levels that are not yet clipped."""
 
     unit: str
     explanation: str
     draw: Callable[[float, Draw], Any]
     apply: Callable[[Image, Any, Draw], NDArray[Any]]
-    most: float = np.inf
+    largest: float = np.inf
 
 
-def _up_to(most: float, draw: Draw) -> float:
-    return draw.uniform(0.0, most)
+def _up_to(strength: float, draw: Draw) -> float:
+    return draw.uniform(0.0, strength)
 
 
-def _either_way(most: float, draw: Draw) -> float:
-    return draw.uniform(-most, most)
+def _either_way(strength: float, draw: Draw) -> float:
+    return draw.uniform(-strength, strength)
 
 
-def _factor(most: float, draw: Draw) -> float:
-    return draw.uniform(max(0.0, 1.0 - most), 1.0 + most)
+def _factor(strength: float, draw: Draw) -> float:
+    return draw.uniform(max(0.0, 1.0 - strength), 1.0 + strength)
 
 
 def _rotate(image: Image, degrees: float, draw: Draw) -> Image:
@@ -72,7 +72,7 @@ def _shift(image: Image, pixels: NDArray[np.float64], draw: Draw) -> Image:
 
 
 def _brighten(image: Image, added: float, draw: Draw) -> Image:
-    """The value of hue, saturation and value is the largest channel; the others keep their ratio to it."""
+    """Add to the value (of hue, saturation, value), which is the largest channel; channels keep their ratio to it."""
     value = image.max(axis=2, keepdims=True)
     lighter = (value + WHITE * added).clip(0.0, WHITE)
     return np.where(value > 0, image * (lighter / np.where(value > 0, value, 1.0)), lighter)
@@ -94,12 +94,12 @@ def _impulse_noise(image: Image, share: float, draw: Draw) -> Image:
 
 
 def _saturate(image: Image, factor: float, draw: Draw) -> NDArray[Any]:
-    """Saturation `s` becomes `factor s`, at most 1; hue and value stay, and grey pixels stay grey."""
+    """Multiply the saturation by `factor`, up to 1; hue and value stay, and grey pixels stay grey."""
     value = image.max(axis=2, keepdims=True)
     below = value - image
     saturation = below.max(axis=2, keepdims=True) / np.maximum(value, 1)
-    wanted = np.minimum(factor * saturation, 1)
-    return value - below * np.divide(wanted, saturation, out=np.ones_like(wanted), where=saturation > 0)
+    target = np.minimum(factor * saturation, 1)
+    return value - below * np.divide(target, saturation, out=np.ones_like(target), where=saturation > 0)
 
 
 def _compress(image: Image, quality: int, draw: Draw) -> NDArray[np.uint8]:
@@ -125,7 +125,7 @@ KINDS = {
         "degrees", "Turned by a random angle, at most so many degrees either way", _either_way, _rotate, 180.0),
     "shift": Effect(
         "pixels", "Moved along both sides by a random length, at most so many pixels either way",
-        lambda most, draw: draw.uniform(-most, most, 2), _shift),
+        lambda strength, draw: draw.uniform(-strength, strength, 2), _shift),
     "brightness": Effect(
         "of the range", "Lighter or darker by a random share of the value range", _either_way, _brighten, 1.0),
     "contrast": Effect("of the contrast", "More or less contrast, by a random share of it", _factor, _contrast, 1.0),
@@ -147,25 +147,25 @@ KINDS = {
         "of the side", "Fewer pixels by a random share of the side, made large again",
         lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),
 }  # fmt: skip
-"""All kinds, by name."""
+"""The corruptions, by name."""
 
 
 @dataclass(frozen=True, init=False)
 class Corruption(Transforming):
-    """Images corrupted with a random strength: rotated, moved, in another light, blurred, compressed.
+    """Corrupt images with a random strength: rotation, shift, light, blur, compression and more.
 
-    The strength of every copy is drawn uniformly up to the one that is named, either way where it has two ways. What
-    comes into the image from beyond its edge is the lower bound; values stay inside the bounds. `jpeg_compression` and
-    `pixelate` round to 256 levels, the others do not.
+    The strength of every copy is drawn uniformly up to `sigma`, with both signs where the kind has two directions.
+    Pixels from beyond the edge get the lower bound; values stay inside the bounds. `jpeg_compression` and `pixelate`
+    round to 256 levels, the other kinds do not.
 
     Attributes:
         sigma: the largest strength, in the unit of the kind (`brittle.extensions.image_noise.KINDS`).
         kind: one of `KINDS`, such as `rotation`.
-        bounds: of the values of an input.
+        bounds: bounds of the values of an input.
 
     Raises:
-        UsageError: no kind is called so.
-        ParameterError: the strength is out of range, or an input is no image `[C, H, W]` of 1 or 3 channels.
+        UsageError: there is no such kind.
+        ParameterError: the strength is out of range, or an input is not an image `[C, H, W]` of 1 or 3 channels.
     """
 
     kind: str = field(init=False)
@@ -174,12 +174,12 @@ class Corruption(Transforming):
     name: ClassVar[str] = "corruption"
 
     def __init__(self, kind: str, strength: float, bounds: tuple[float, float] = (0.0, 1.0)) -> None:
-        """A corruption of up to `strength`, in the unit of the kind."""
+        """Corrupt with up to `strength`, in the unit of the kind."""
         if kind not in KINDS:
             raise unknown("corruption", str(kind), [*KINDS])
-        most = KINDS[kind].most
-        if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0.0 < strength <= most:
-            at_most = f" and at most {most:g}" if most < np.inf else ""
+        largest = KINDS[kind].largest
+        if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0.0 < strength <= largest:
+            at_most = f" and at most {largest:g}" if largest < np.inf else ""
             raise ParameterError(
                 f"the strength of {kind} is in {KINDS[kind].unit}, above 0{at_most}; found {strength!r:.40}"
             )
@@ -195,8 +195,8 @@ class Corruption(Transforming):
 
     @property
     def parameters(self) -> Parameters:
-        own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.kind}
-        return own if self.bounds == (0.0, 1.0) else own | {"bounds": self.bounds}
+        parameters: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.kind}
+        return parameters if self.bounds == (0.0, 1.0) else parameters | {"bounds": self.bounds}
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         low, high = self.bounds
@@ -204,11 +204,11 @@ class Corruption(Transforming):
             raise ParameterError(f"{self.kind} is for images [C, H, W] of 1 or 3 channels; found shape {list(x.shape)}")
         if self.kind == "saturate" and x.shape[0] == 1:
             raise ParameterError(f"{self.kind} changes colours only, and the images are grey")
-        least, most = float(x.min()), float(x.max())
-        if least < low - SLACK * (high - low) or most > high + SLACK * (high - low):
+        lowest, highest = float(x.min()), float(x.max())
+        if lowest < low - SLACK * (high - low) or highest > high + SLACK * (high - low):
             raise ParameterError(
-                f"{self.kind} has the bounds {low:g} and {high:g}, and an input goes from {least:g} to {most:g}; give "
-                f"it the bounds of the values",
+                f"{self.kind} has the bounds {low:g} and {high:g}, and an input goes from {lowest:g} to {highest:g}; "
+                f"give it the bounds of the values",
             )
         image = (x.permute(1, 2, 0).double().numpy() - low) * (WHITE / (high - low))
         kind, draw = KINDS[self.kind], np.random.default_rng(generator.initial_seed())

@@ -1,1 +1,1 @@
-"""What is scored: a classifier, and what holds while it computes."""
+"""A classifier, and the conditions under which it computes."""

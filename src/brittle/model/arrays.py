@@ -24,10 +24,11 @@ COLUMNS_SHOWN = 3
 """Columns that a message names."""
 
 ARRAYS = ("torch", "numpy")
-"""What a function takes and returns: tensors of PyTorch, or NumPy arrays."""
+"""Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
-"""What a smaller class probability of an estimator is raised to, 2^-23 or 1.2e-7, so that its logarithm is finite.
+"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, so that its logarithm is finite; smaller ones are raised
+to it.
 
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
@@ -36,7 +37,7 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 
 
 class Levels(NamedTuple):
-    """What the codes of a column that stays as it is stand for; NaN is the code of a missing value.
+    """Values behind the codes of a column that stays as it is; NaN is the code of a missing value.
 
     Attributes:
         levels: the values, as text where JSON has no such type.
@@ -92,7 +93,10 @@ class BatchModel(ArrayModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         scores = self.function(list(inputs.detach().cpu().numpy()))
-        rows = [one.detach().cpu().numpy() if isinstance(one, Tensor) else np.asarray(one) for one in scores]
+        rows = [
+            scores_of_row.detach().cpu().numpy() if isinstance(scores_of_row, Tensor) else np.asarray(scores_of_row)
+            for scores_of_row in scores
+        ]
         return as_tensor(np.stack(rows), inputs.device)
 
 
@@ -126,7 +130,7 @@ class Fitted(ArrayModel):
 
     @abstractmethod
     def of_rows(self, rows: Rows) -> np.ndarray:
-        """What is decided from, of rows in double precision."""
+        """Return the outputs that the decision reads, of rows in double precision."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
         """`inputs` `[B, *shape]` as the estimator takes them."""
@@ -140,20 +144,20 @@ class Fitted(ArrayModel):
 
     @property
     def digest(self) -> str | None:
-        """Of what it has learned: `brittle.model.fitted_state.estimator_digest`."""
+        """Digest of the learned state: `brittle.model.fitted_state.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
     def reading(
         self, categories: Mapping[str, Levels], names: Sequence[str] | None, dtypes: Mapping[str, str]
     ) -> Fitted:
-        """The same for inputs with columns of these names, of which some are codes of categories."""
+        """Return the same for inputs with columns of these names, some of them codes of categories."""
         for name in self._rules.keys() & categories.keys():
             if self._rules[name].strip() != "fixed":
                 raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
         return type(self)(self.estimator, self._outputs, categories, self._rules, names, dtypes)
 
     def rules(self, size: int) -> Rules:
-        """What each of so many columns may hold."""
+        """Return the rules of `size` columns."""
         return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
 
     def kept(self, inputs: Tensor) -> Tensor | None:
@@ -163,19 +167,24 @@ class Fitted(ArrayModel):
         rows = inputs.detach().cpu().flatten(1).double().numpy()
         return torch.from_numpy(self.rules(rows.shape[1]).kept(rows)).view(inputs.shape).to(inputs)
 
-    def check_columns(self, found: Sequence[str] | None) -> None:
-        """Raise where the columns of the data, `found`, are others than it was fitted on, or stand in another order."""
+    def check_columns(self, data_names: Sequence[str] | None) -> None:
+        """Raise where the columns of the data, `data_names`, are others than it was fitted on, or stand in another
+        order."""
         fitted = self.feature_names
-        if fitted is None or found is None or list(fitted) == list(found):
+        if fitted is None or data_names is None or list(fitted) == list(data_names):
             return
-        if set(fitted) == set(found):
-            at = next(place for place, (one, other) in enumerate(zip(fitted, found, strict=True)) if one != other)
+        if set(fitted) == set(data_names):
+            at = next(
+                place
+                for place, (fitted_name, data_name) in enumerate(zip(fitted, data_names, strict=True))
+                if fitted_name != data_name
+            )
             raise DataError(
                 "columns",
                 f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
-                f"and {found[at]!r:.40} in the data; put the columns of the data in the order of the model's",
+                f"and {data_names[at]!r:.40} in the data; put the columns of the data in the order of the model's",
             )
-        raise DataError("columns", _other_columns(found, fitted))
+        raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
         """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
@@ -208,7 +217,7 @@ class Regressor(Fitted):
     """A fitted scikit-learn regressor, a pipeline included: what it predicts, one number a row or several."""
 
     def of_rows(self, rows: Rows) -> np.ndarray:
-        """What it predicts, `[B]` or `[B, R]`."""
+        """Return the predictions, `[B]` or `[B, R]`."""
         return np.asarray(self.estimator.predict(rows))
 
 
@@ -283,19 +292,19 @@ class Estimator(Fitted):
 
     def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
-        first, second = np.sort(scores, axis=1)[:, :-3:-1].T
-        gap = first - second
-        clear = gap > 1e-9 * (1.0 + np.abs(first))  # beyond rounding
+        largest, runner_up = np.sort(scores, axis=1)[:, :-3:-1].T
+        gap = largest - runner_up
+        clear = gap > 1e-9 * (1.0 + np.abs(largest))  # beyond rounding
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:64]  # where a threshold would show
-        some = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
+        closest_rows = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
         scores, clear = scores[closest], clear[closest]
-        differ = clear & (np.ravel(self.estimator.predict(some)) != self.classes[scores.argmax(axis=1)])
+        differ = clear & (np.ravel(self.estimator.predict(closest_rows)) != self.classes[scores.argmax(axis=1)])
         if differ.any():
-            what = "probability" if self._probabilities else "decision_function"
+            method = "probability" if self._probabilities else "decision_function"
             raise ModelError(
                 "estimator",
-                f"predict of {self.__name__} gives another class than its largest {what} at {int(differ.sum())} of "
-                f"{len(some)} inputs; {_LARGEST}",
+                f"predict of {self.__name__} gives another class than its largest {method} at {int(differ.sum())} of "
+                f"{len(closest_rows)} inputs; {_LARGEST}",
             )
 
     def _of_classes(self, rows: Rows) -> np.ndarray:
@@ -348,21 +357,21 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
 
 
 class Maite(Protocol):
-    """What models and data sets of MAITE have: `metadata`, a mapping with an `id`."""
+    """Interface of models and data sets of MAITE: `metadata`, a mapping with an `id`."""
 
     metadata: Any
 
 
-def names_itself(given: object) -> TypeGuard[Any]:
-    """Whether it is a model or a data set of MAITE."""
-    metadata = getattr(given, "metadata", None)
+def names_itself(candidate: object) -> TypeGuard[Any]:
+    """Return whether `candidate` is a model or a data set of MAITE."""
+    metadata = getattr(candidate, "metadata", None)
     return isinstance(metadata, Mapping) and "id" in metadata
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether `model` is an object with scikit-learn's method `predict`, fitted or to `fit`, rather than a function."""
-    known = hasattr(model, "fit") or hasattr(model, "classes_")
-    return not callable(model) and not isinstance(model, type) and known and hasattr(model, "predict")
+    """Return whether `model` is an object with scikit-learn's method `predict`, fitted or to `fit`, and no function."""
+    is_fittable = hasattr(model, "fit") or hasattr(model, "classes_")
+    return not callable(model) and not isinstance(model, type) and is_fittable and hasattr(model, "predict")
 
 
 def as_tensor(output: Any, device: torch.device) -> Tensor:
@@ -442,7 +451,7 @@ def _classes(estimator: Any) -> np.ndarray:
 
 
 def _whole(classes: np.ndarray) -> tuple[int, ...] | None:
-    """Classes as whole numbers; None where one is no number, or has a fraction."""
+    """Return classes as whole numbers; None where a class is not a number, or has a fraction."""
     if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
         return None
-    return tuple(int(one) for one in classes)
+    return tuple(int(value) for value in classes)

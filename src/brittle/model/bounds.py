@@ -14,18 +14,18 @@ from torch import Tensor
 from brittle.errors import ParameterError
 
 TOLERANCE = 1e-6
-"""How far outside the bounds an input may lie, as a share of their distance."""
+"""Distance that an input may lie outside the bounds, as a share of their distance."""
 
 MOST_NUMBERS = 1 << 16
 """Most numbers that the bounds per feature of a recorded run may have."""
 
 BoundsLike = Any
-"""What `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds."""
+"""Forms that `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Where the values of an input may lie; attacks, clipping and the checks of data keep to it.
+    """Range of the values of an input; attacks, clipping and the checks of data keep to it.
 
     One pair for all values, a pair for each value (of a table: for each feature), or none. Bounds per feature that are
     all alike are one pair.
@@ -60,17 +60,17 @@ class Bounds:
             raise ParameterError(f"{expected}; found {bounds!r:.60}")
         if bool(wrong.any()):
             place = int(wrong.nonzero()[0])
-            where = f" at the feature in place {place}" if len(lows) > 1 else ""
-            raise ParameterError(f"{expected}; found {lows[place]:g}, {highs[place]:g}{where}")
+            position = f" at the feature in place {place}" if len(lows) > 1 else ""
+            raise ParameterError(f"{expected}; found {lows[place]:g}, {highs[place]:g}{position}")
         return cls(lows[0].clone(), highs[0].clone()) if alike else cls(low, high)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Bounds):
+    def __eq__(self, bounds: object) -> bool:
+        if not isinstance(bounds, Bounds):
             try:
-                other = Bounds.of(other)
+                bounds = Bounds.of(bounds)
             except ParameterError:
                 return False
-        return torch.equal(self.lower, other.lower) and torch.equal(self.upper, other.upper)
+        return torch.equal(self.lower, bounds.lower) and torch.equal(self.upper, bounds.upper)
 
     def __hash__(self) -> int:
         return hash((self.lower.numpy().tobytes(), self.upper.numpy().tobytes()))
@@ -99,12 +99,12 @@ class Bounds:
 
     @property
     def none(self) -> bool:
-        """Whether no value has a bound."""
+        """True where no value has a bound."""
         return bool((self.lower.isinf() & self.upper.isinf()).all())
 
     @property
     def finite(self) -> bool:
-        """Whether every value has both bounds."""
+        """True where every value has both bounds."""
         return bool((self.lower.isfinite() & self.upper.isfinite()).all())
 
     @property
@@ -123,10 +123,11 @@ class Bounds:
         return inputs.clamp(*self.ends(inputs))
 
     def contains(self, inputs: Tensor) -> Tensor:
-        """Whether each of `inputs`, `[B, *shape]`, lies inside, up to rounding: `[B]`; one with NaN does not. Rounding
-        is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's size."""
-        least, most = self.allowed(inputs)
-        return ((inputs >= least) & (inputs <= most)).flatten(1).all(dim=1)
+        """Return for each of `inputs`, `[B, *shape]`, whether it lies inside, up to rounding: `[B]`; an input with
+        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's
+        size."""
+        low, high = self.allowed(inputs)
+        return ((inputs >= low) & (inputs <= high)).flatten(1).all(dim=1)
 
     def allowed(self, like: Tensor) -> tuple[Any, Any]:
         """The bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
@@ -154,12 +155,12 @@ class Bounds:
         feature that is the same in all, a tenth of its size counts, or 1 at 0."""
         if self.finite:
             return self
-        found = inputs.detach().double().cpu()
-        least, most = found.amin(0), found.amax(0)
-        room = 0.1 * torch.where(most > least, most - least, torch.maximum(least.abs(), most.abs()))
+        values = inputs.detach().double().cpu()
+        smallest, largest = values.amin(0), values.amax(0)
+        room = 0.1 * torch.where(largest > smallest, largest - smallest, torch.maximum(smallest.abs(), largest.abs()))
         room = torch.where(room > 0, room, 1.0)
-        low = torch.where(self.lower.isfinite(), self.lower, least - room)
-        high = torch.where(self.upper.isfinite(), self.upper, most + room)
+        low = torch.where(self.lower.isfinite(), self.lower, smallest - room)
+        high = torch.where(self.upper.isfinite(), self.upper, largest + room)
         return Bounds(torch.minimum(low, high), torch.maximum(low, high))
 
     def reach(self, points: Tensor) -> tuple[Any, Any]:
@@ -179,23 +180,25 @@ class Bounds:
         return lower, upper
 
     def scale(self, points: Tensor) -> Any:
-        """What steps at each of `points`, `[R, *shape]`, are small against: `[R, 1, ..]`, or a number for one pair. The
-        distance of one pair; else the smallest of the distances between the ends of `reach` that is not 0."""
+        """Return the length against which steps at each of `points`, `[R, *shape]`, are small: `[R, 1, ..]`, or a
+        number for one pair. That is the distance of one pair; else the smallest distance above 0 between the ends of
+        `reach`."""
         if self.pair is not None:
             return self.pair[1] - self.pair[0]
         low, high = self.reach(points)
         span = (high - low).expand_as(points).flatten(1)
-        found = torch.where(span > 0, span, torch.inf).amin(1)
-        return found.view(-1, *[1] * (points.dim() - 1))
+        smallest = torch.where(span > 0, span, torch.inf).amin(1)
+        return smallest.view(-1, *[1] * (points.dim() - 1))
 
     def largest(self, inputs: Tensor) -> float:
         """The largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
         ends = torch.cat((self.lower.flatten(), self.upper.flatten())).abs()
-        found = float(ends[ends.isfinite()].max()) if bool(ends.isfinite().any()) else 0.0
-        return found if self.finite else max(found, float(inputs.abs().max()))
+        largest = float(ends[ends.isfinite()].max()) if bool(ends.isfinite().any()) else 0.0
+        return largest if self.finite else max(largest, float(inputs.abs().max()))
 
     def filler(self, like: Tensor) -> Any:
-        """What fills the place of an input that cannot be read: the lower bound of one pair, else 0 or the nearest."""
+        """Return the value in place of an input that cannot be read: the lower bound of one pair, else 0 or the
+        nearest."""
         if self.pair is not None:
             return self.pair[0]
         low, high = self.ends(like)
@@ -209,11 +212,11 @@ class Bounds:
         return Bounds(*(end.expand(*shape).reshape(-1) for end in (self.lower, self.upper)))
 
     def check_shape(self, shape: Sequence[int]) -> None:
-        own = self.lower.shape
-        pairs = zip(reversed(own), reversed(shape), strict=False)
-        if len(own) > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
+        bounds_shape = self.lower.shape
+        pairs = zip(reversed(bounds_shape), reversed(shape), strict=False)
+        if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
             raise ParameterError(
-                f"the bounds per feature have shape {list(own)}, an input has shape {list(shape)}; give one "
+                f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
                 f"lower and one upper bound for each feature",
             )
 
@@ -238,11 +241,11 @@ class Bounds:
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])
-        given = [
+        ends = [
             [none if end is None else end for end in recorded[name]]
             for name, none in (("lower", -math.inf), ("upper", math.inf))
         ]
-        return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in given))
+        return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 
 NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))

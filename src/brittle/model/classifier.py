@@ -1,4 +1,4 @@
-"""What is scored: logits out of any model, inputs in declared units, evaluation mode, passes counted."""
+"""Logits of any model: inputs in declared units, evaluation mode, counted passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 beside their inputs."""
 
 CLEAN_PASSES = 101
-"""Clean passes of a random model, of which the class that wins most is the prediction."""
+"""Number of clean passes of a random model; the class that wins most of them is the prediction."""
 
 
 @dataclass
@@ -39,14 +39,14 @@ class PassLog:
     Attributes:
         forward, backward: rows that were sent.
         output_dtype: precision of the class scores as the model last returned them.
-        taken: in which form it did.
+        form: form of that output.
         head_agrees: whether the last linear layer was seen to give the logits.
     """
 
     output_dtype: torch.dtype
     forward: int = 0
     backward: int = 0
-    taken: str | None = None
+    form: str | None = None
     head_agrees: bool = False
 
 
@@ -89,7 +89,8 @@ class Classifier:
         names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
         output_dtype: precision of the class scores as the model last returned them.
-        taken: what of the output the class scores were when the model last returned them, `output["logits"]` of a
+        taken: the part of the output that the class scores were when the model last returned them, `output["logits"]`
+            of a
             mapping or `output.logits` of an object; None where the output is a tensor.
         head_name: the last linear layer, where it was named.
 
@@ -122,19 +123,19 @@ class Classifier:
             raise ParameterError(f"outputs must be one of {', '.join(OUTPUTS)}; found {outputs!r}")
         decided = as_decision(decision)
         check_decision(decided, outputs, model)
-        self.decision = decided.taken_from(outputs)
+        self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
             raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
         self.random = random
         self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
-        known = self.model if isinstance(self.model, Estimator) else None
+        estimator = self.model if isinstance(self.model, Estimator) else None
         if class_names is not None and not (
-            isinstance(class_names, list | tuple) and class_names and all(isinstance(one, str) for one in class_names)
+            isinstance(class_names, list | tuple) and class_names and all(isinstance(name, str) for name in class_names)
         ):
             raise ParameterError(f"class_names must be a list of texts, one for each class; found {class_names!r:.80}")
-        self.class_names = class_names if known is None or class_names is not None else known.class_names
+        self.class_names = class_names if estimator is None or class_names is not None else estimator.class_names
         self.names_are_sure = self.class_names is not None
-        self.class_values: tuple[int, ...] | None = None if known is None else known.class_values
+        self.class_values: tuple[int, ...] | None = None if estimator is None else estimator.class_values
         self.bounds = Bounds.of(bounds)
         self.mean = channel_numbers("mean", mean)
         self.std = channel_numbers("std", std)
@@ -163,7 +164,7 @@ class Classifier:
     def class_names(self, names: Sequence[str] | None) -> None:
         self._class_names = None if names is None else tuple(names)
         if names is not None:
-            self.decision = self.decision.named(self._class_names)
+            self.decision = self.decision.with_names(self._class_names)
 
     def __call__(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logits `[B, C]` of `inputs`, `[B, *shape]`, in single precision or better; counts `B` forward passes.
@@ -186,7 +187,8 @@ class Classifier:
         return self.decision.as_logits(outputs, extra_inputs.decided)
 
     def read(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
-        """What the decision is taken from, `[B, ...]`, logits `[B, C]` where it is the class; counts `B` passes."""
+        """Return the outputs that the decision reads, `[B, ...]`: logits `[B, C]` for the predicted class. Counts `B`
+        passes."""
         return self._outputs(self._pass(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
     @property
@@ -210,7 +212,7 @@ class Classifier:
         return self._pass(self.model.log_probabilities, inputs, extra_inputs)
 
     def numbers(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
-        """What `read` gives as if it were class scores, `[B, C]`; one number stands beside a 0."""
+        """Return what `read` gives in the form of class scores, `[B, C]`; a single number follows a 0."""
         return self.decision.numbers(self.read(inputs, extra_inputs))
 
     def decide(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> tuple[Tensor, ExtraInputs | None]:
@@ -227,11 +229,12 @@ class Classifier:
             return self.decision.numbers(outputs), extra_inputs
         decided = self.decision.decide(outputs.detach())
         logits = self.decision.as_logits(outputs, decided)
-        self.decision.check_taken(-logits[:, 1:])
+        self.decision.check_at_points(-logits[:, 1:])
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
     def fixed(self, inputs: Tensor) -> Tensor | None:
-        """Which coordinates of an input rules hold fixed, `[*shape]`, for inputs `[B, *shape]`; None for none."""
+        """Return the coordinates of an input that rules hold fixed, `[*shape]`, for inputs `[B, *shape]`; None without
+        any."""
         if not isinstance(self.model, Fitted):
             return None
         fixed = torch.from_numpy(self.model.rules(inputs[:1].numel()).fixed)
@@ -242,17 +245,17 @@ class Classifier:
         """Passes of each point without noise."""
         return CLEAN_PASSES if self.random else 1
 
-    def check_margins(self, what: str) -> None:
-        """Raise where `what` cannot be had, because noisy copies can be counted and no more."""
+    def check_margins(self, purpose: str) -> None:
+        """Raise where `purpose` cannot be had, because noisy copies can be counted and no more."""
         if self.random or not self.decision.has_margins:
             kind = "a random model" if self.random else f"the decision {self.decision.label}"
             raise ParameterError(
-                f"{what} needs margins, gradients or probabilities, which {kind} lacks; use monte_carlo"
+                f"{purpose} needs margins, gradients or probabilities, which {kind} lacks; use monte_carlo"
             )
 
     @contextmanager
     def drawing(self, *key: object) -> Iterator[None]:
-        """What a random model draws from PyTorch's own generators in the block follows from `key` alone."""
+        """Make what a random model draws from PyTorch's own generators in the block follow from `key` alone."""
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else [], enabled=self.random):
             if self.random:
                 torch.manual_seed(int.from_bytes(hashlib.sha256(ascii(key).encode()).digest()[:8]))
@@ -272,7 +275,7 @@ class Classifier:
 
     def deciding(self, decision: Decision) -> Classifier:
         """The same model with another decision of the same output; its passes are counted here."""
-        decided = decision if self.class_names is None else decision.named(self.class_names)
+        decided = decision if self.class_names is None else decision.with_names(self.class_names)
         return self._changed(decision=decided, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
@@ -288,12 +291,12 @@ class Classifier:
         categories, names = provenance.get("categories") or {}, provenance.get("feature_names")
         if not categories and not names:
             return self
-        levels = {name: Levels(**one) for name, one in categories.items()}
+        levels = {name: Levels(**fields_of_levels) for name, fields_of_levels in categories.items()}
         return self._changed(model=self.model.reading(levels, names, provenance.get("dtypes") or {}))
 
     @property
     def reads_frames(self) -> bool:
-        """Whether it is an estimator that was fitted on a frame, and is given frames again."""
+        """True of an estimator that was fitted on a frame, and gets frames again."""
         return isinstance(self.model, Fitted) and self.model.feature_names is not None
 
     def look_up(self, names: Sequence[str] | None) -> Classifier:
@@ -303,7 +306,7 @@ class Classifier:
         Raises:
             ParameterError: there is no such label, or nobody names the labels.
         """
-        return self._changed(decision=self.decision.named(self.class_names or names))
+        return self._changed(decision=self.decision.with_names(self.class_names or names))
 
     def watched(self, watcher: Watcher) -> Classifier:
         """The same model, with a watcher of each pass that it or a classifier made of it makes; these are counted
@@ -311,10 +314,10 @@ class Classifier:
         return self._changed(_watcher=watcher)
 
     def _changed(self, **fields: Any) -> Classifier:
-        other = copy(self)
-        vars(other).pop("head", None)  # it is found again
-        vars(other).update(fields)
-        return other
+        changed = copy(self)
+        vars(changed).pop("head", None)  # it is found again
+        vars(changed).update(fields)
+        return changed
 
     @cached_property
     def head(self) -> Head:
@@ -383,7 +386,7 @@ class Classifier:
 
     @property
     def forward_only(self) -> str | None:
-        """Why the model never has a gradient, in a sentence, where it runs outside PyTorch; else None."""
+        """Reason why the model never has a gradient, in a sentence, where it runs outside PyTorch; else None."""
         reason = getattr(self.model, "forward_only", None)
         if isinstance(reason, str):
             return reason
@@ -396,8 +399,8 @@ class Classifier:
 
     @property
     def taken(self) -> str | None:
-        """In which form the model last returned them; None before the first pass, and where it is a tensor."""
-        return self._log.taken
+        """Form of the last output; None before the first pass, and for a tensor."""
+        return self._log.form
 
     @property
     def forward_passes(self) -> int:
@@ -433,24 +436,26 @@ class Classifier:
             yield
 
     def _pass(self, call: Callable[..., Any], inputs: Tensor, extra_inputs: ExtraInputs | None) -> Any:
-        """What `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
+        """Return what `call` makes of `inputs` as the model sees them; counts `B` forward passes."""
         self.count(len(inputs))
         rows = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
         tensors = {} if extra_inputs is None else extra_inputs.tensors
         # Copies, because a model may write over its mask.
-        others = {name: one.to(self.device, copy=True) for name, one in tensors.items()}
+        extra_tensors = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
         usual = self.model.advice if isinstance(self.model, Fitted) and self.model.feature_names else SHAPE
         with one_sentence("run on", inputs, self.device, usual):
             check_mode(self.model)
-            output = call(rows, **others) if self.perturb is None else call(**{self.perturb: rows}, **others)
+            output = (
+                call(rows, **extra_tensors) if self.perturb is None else call(**{self.perturb: rows}, **extra_tensors)
+            )
             check_mode(self.model)
         return output
 
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
-        """What the decision is taken from; logs in which form and precision the model returned it, and tells the
+        """Return the outputs that the decision reads; log the form and the precision of `output`, and tell the
         watcher."""
         classes = getattr(getattr(self.model, "config", None), "num_labels", None)
-        scores, self._log.taken = self.decision.extract(output, classes) or scores_of(output)
+        scores, self._log.form = self.decision.extract(output, classes) or scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)
         self._log.output_dtype = scores.dtype if scores.is_floating_point() else torch.float32
         if self._watcher is not None:

@@ -1,4 +1,4 @@
-"""What a model is known by: a digest of its weights."""
+"""Digest of the weights of a model, by which it is recognised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def state_digest(module: nn.Module) -> str:
     which has none, over its code and constants."""
     digest = hashlib.sha256()
     tensors = [*module.named_parameters(), *module.named_buffers()]
-    for name, tensor in ((name, dense(one)) for name, one in tensors):
+    for name, tensor in ((name, dense(tensor)) for name, tensor in tensors):
         digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     if not tensors and isinstance(module, torch.jit.ScriptModule):

@@ -1,4 +1,4 @@
-"""What holds while a network is measured: evaluation mode, gradients, precision, nothing compiled, nothing printed.
+"""State of a network while it is measured: evaluation mode, gradients, precision, nothing compiled, nothing printed.
 
 All of it but the modes of the caller belongs to the process, so one thread measures at a time and another waits for it.
 To train a network in one thread while another measures it is not supported: measure a copy (`copy.deepcopy`).
@@ -88,7 +88,7 @@ def traced() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What is written to stderr inside the block is written at its end, and is lost where the block raises. PyTorch
+    """Hold back what is written to stderr inside the block until its end; it is lost where the block raises. PyTorch
     prints the graph of a network that it fails to trace or to run, beside the error that it raises."""
     written = io.StringIO()
     with _lock, redirect_stderr(written):
@@ -100,8 +100,8 @@ def quiet() -> Iterator[None]:
 def check_mode(model: object) -> None:
     """Raise if `model` is being measured and it itself or other code has put a module of it into training mode. It is
     asked before and after each pass, as a mode may be switched there and back."""
-    for one, watched in _measured:
-        if one is model and (changed := _training(one, watched)):
+    for measured_model, watched in _measured:
+        if measured_model is model and (changed := _training(measured_model, watched)):
             raise ModelError(
                 "model_changed",
                 f"{changed} was put into training mode while the model was measured, by another thread or by the model "
@@ -113,14 +113,14 @@ def check_mode(model: object) -> None:
 @contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     # A frozen TorchScript module has no mode.
-    modules = [one for one in model.modules() if hasattr(one, "training")]
-    training = [one for one in modules if one.training]
-    learned = [one for one in model.parameters() if one.requires_grad]
+    modules = [module for module in model.modules() if hasattr(module, "training")]
+    training = [module for module in modules if module.training]
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
         for parameter in learned:
             parameter.requires_grad_(False)
         fixed = _evaluate(model)
-        watched = [one for one in modules if not (one in fixed and one.training)]
+        watched = [module for module in modules if not (module in fixed and module.training)]
         if stubborn := _training(model, watched):
             raise ModelError(
                 "train_mode",
@@ -152,7 +152,9 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     """The names of those that are in training mode; empty where none is."""
-    wanted = {id(one) for one in watched if one.training}
-    if not wanted:
+    training_ids = {id(module) for module in watched if module.training}
+    if not training_ids:
         return ""
-    return listed([name or type(one).__name__ for name, one in model.named_modules() if id(one) in wanted])
+    return listed(
+        [name or type(module).__name__ for name, module in model.named_modules() if id(module) in training_ids]
+    )

@@ -1,4 +1,4 @@
-"""What a fitted estimator has learned, as one digest: a detector is tied to it, as to the weights of a network."""
+"""Digest of the learned state of a fitted estimator: a detector is tied to it, as to the weights of a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import torch
 CHANGES_NOTHING = frozenset(
     ("n_jobs", "verbose", "_sklearn_version", "_stop_words_id", "_has_sorted_indices", "_has_canonical_format")
 )
-"""Of an estimator or a sparse matrix: how predictions are computed, or what was found out about the other parts."""
+"""Attributes of an estimator or a sparse matrix that change no prediction: how these are computed, or facts about other
+parts."""
 
 
 def estimator_digest(estimator: Any) -> str | None:
@@ -54,21 +55,21 @@ class _Pickler(pickle.Pickler):
         return None
 
     def reducer_override(self, part: Any) -> Any:
-        """What stands for estimators, trees of neighbours, tensors, masked arrays, and arrays of a user's own type, of
-        which pickle forgets the attributes."""
+        """Return a stand-in for estimators, trees of neighbours, tensors, masked arrays, and arrays of a user's own
+        type, whose attributes pickle forgets."""
         kind, ours = type(part), type(part).__module__.startswith("sklearn.")
         draws = np.random.RandomState if ours else ()  # to fit: no prediction of scikit-learn's own is drawn
         if hasattr(kind, "get_params") or kind.__module__.startswith("scipy.sparse."):
             reduced = part.__reduce_ex__(4)
             if isinstance(reduced, str) or len(reduced) < 3 or not isinstance(reduced[2], dict):
                 return reduced
-            left = {k: v for k, v in reduced[2].items() if k not in CHANGES_NOTHING and not isinstance(v, draws)}
-            return (*reduced[:2], left, *reduced[3:])
+            lasting = {k: v for k, v in reduced[2].items() if k not in CHANGES_NOTHING and not isinstance(v, draws)}
+            return (*reduced[:2], lasting, *reduced[3:])
         if ours and kind.__name__ == "Bunch":
             return dict, (), None, None, iter(part.items())  # its attributes are its items
         if ours and hasattr(kind, "get_tree_stats"):
             make, args, state = part.__reduce__()
-            return make, args, tuple(one for one in state if not isinstance(one, int))  # it counts its look-ups
+            return make, args, tuple(value for value in state if not isinstance(value, int))  # it counts its look-ups
         if kind is torch.Tensor:
             numbers = part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
             return kind, (str(part.dtype), tuple(part.shape), part.requires_grad, numbers), vars(part)

@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 from brittle.errors import ModelError
 
 OutputAndFeatures = tuple[Any, Tensor]
-"""What a network returned, and the features that were the input of its head in the same pass."""
+"""Output of a network, and the features that its head read in the same pass."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def find_head(model: Any, name: str | None = None) -> Head:
     of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
     """
     layers = _linear_layers(model)
-    known = f"its linear layers: {', '.join(layers)}" if layers else "it has none that can be found"
+    layer_names = f"its linear layers: {', '.join(layers)}" if layers else "it has none that can be found"
     if name is not None and name not in layers:
-        raise ModelError("no_head", f"the model has no linear layer called {name!r}; {known}")
+        raise ModelError("no_head", f"the model has no linear layer called {name!r}; {layer_names}")
     if not layers:
-        raise ModelError("no_head", f"the model has no linear layer that gives the logits ({known}); {_WITHOUT}")
+        raise ModelError("no_head", f"the model has no linear layer that gives the logits ({layer_names}); {_WITHOUT}")
     chosen = list(layers)[-1] if name is None else name
     build = _with_features if isinstance(model, fx.GraphModule) else _hooked
     return build(model, chosen, layers[chosen])
@@ -59,8 +59,8 @@ def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
     """Raise unless `logits` are those of `head` at `features`, up to a constant for each row. A constant for each row
     changes no margin; it is what a softmax with its logarithm leaves."""
     if features.dim() == 2 and len(head.weight) == logits.shape[1]:
-        both = (head.logits(features).detach().double(), logits.detach().double())
-        ours, theirs = (values - values.mean(1, keepdim=True) for values in both)
+        pair = (head.logits(features).detach().double(), logits.detach().double())
+        ours, theirs = (values - values.mean(1, keepdim=True) for values in pair)
         rows = ours.isfinite().all(1) & theirs.isfinite().all(1)
         scale = theirs[rows].abs().amax() if bool(rows.any()) else theirs.new_tensor(1.0)
         if torch.allclose(ours[rows], theirs[rows], rtol=1e-3, atol=1e-3 * float(scale)):
@@ -80,12 +80,16 @@ def _linear_layers(model: Any) -> dict[str, Any]:
     return {
         str(node.args[1].target).removesuffix(".weight"): node
         for node in nodes
-        if all(isinstance(one, fx.Node) and one.op == "get_attr" for one in node.args[1:] if one is not None)
+        if all(
+            isinstance(argument, fx.Node) and argument.op == "get_attr"
+            for argument in node.args[1:]
+            if argument is not None
+        )
     }
 
 
 def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
-    def observe(*inputs: Tensor, **others: Tensor) -> OutputAndFeatures:
+    def observe(*inputs: Tensor, **extra_tensors: Tensor) -> OutputAndFeatures:
         captured: list[Tensor] = []
         caller = get_ident()
 
@@ -95,7 +99,7 @@ def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
 
         handle = layer.register_forward_hook(capture)
         try:
-            output = model(*inputs, **others)
+            output = model(*inputs, **extra_tensors)
         finally:
             handle.remove()
         if not captured:
@@ -115,7 +119,11 @@ def _with_features(model: fx.GraphModule, name: str, node: fx.Node) -> Head:
     assert isinstance(features, fx.Node)
     graph.output((values, copies[features]))
     observe = fx.GraphModule(model, graph)
-    named = [one if one is None else str(one.target) for one in [*node.args[1:], None][:2]]
-    weight, bias = (None if one is None else attrgetter(one)(model) for one in named)
+    parameter_names = [
+        argument if argument is None else str(argument.target) for argument in [*node.args[1:], None][:2]
+    ]
+    weight, bias = (
+        None if parameter_name is None else attrgetter(parameter_name)(model) for parameter_name in parameter_names
+    )
     assert weight is not None
     return Head(name, weight, bias, observe)

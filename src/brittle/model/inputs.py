@@ -1,4 +1,4 @@
-"""What a network is given: other inputs of a point, what is done to inputs before it gets them, and where it lies."""
+"""Inputs of a network: other tensors of a point, the steps before a pass, and the device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brittle.errors import ModelError, ParameterError, first_line
 
 @dataclass(frozen=True)
 class ExtraInputs:
-    """What a point has beside the input that varies: other tensors, coordinates that do not vary, what was decided.
+    """Facts of a point beside the input that varies: other tensors, coordinates that do not vary, the decision there.
 
     Attributes:
         decided: what `Decision.decide` kept of the model's output at the point, a row each; None where the decision is
@@ -35,15 +35,15 @@ class ExtraInputs:
 
     def only(self, rows: Tensor) -> ExtraInputs:
         """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
-        return self._each(lambda one: one[rows.to(one.device)])
+        return self._each(lambda tensor: tensor[rows.to(tensor.device)])
 
     def to(self, device: torch.device) -> ExtraInputs:
-        return self._each(lambda one: one.to(device))
+        return self._each(lambda tensor: tensor.to(device))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ExtraInputs:
-        tensors = {name: change(one) for name, one in self.tensors.items()}
+        tensors = {name: change(tensor) for name, tensor in self.tensors.items()}
         decided, varies, inputs = (
-            None if one is None else change(one) for one in (self.decided, self.varies, self.inputs)
+            None if tensor is None else change(tensor) for tensor in (self.decided, self.varies, self.inputs)
         )
         return ExtraInputs(decided, tensors, varies, inputs)
 
@@ -61,22 +61,23 @@ class ExtraInputs:
 
     @property
     def incomplete(self) -> Tensor | None:
-        """Which points have missing values, `[B]`; None where none can."""
+        """Points with missing values, `[B]`, as booleans; None where there can be none."""
         return None if self.inputs is None else self.inputs.isnan().flatten(1).any(dim=1)
 
     @staticmethod
-    def joined(first: ExtraInputs, second: ExtraInputs) -> ExtraInputs:
-        tensors = {name: torch.cat((one, second.tensors[name])) for name, one in first.tensors.items()}
-        pairs = ((getattr(first, name), getattr(second, name)) for name in ("decided", "varies", "inputs"))
-        decided, varies, inputs = (None if one is None or two is None else torch.cat((one, two)) for one, two in pairs)
+    def joined(front: ExtraInputs, back: ExtraInputs) -> ExtraInputs:
+        tensors = {name: torch.cat((tensor, back.tensors[name])) for name, tensor in front.tensors.items()}
+        pairs = ((getattr(front, name), getattr(back, name)) for name in ("decided", "varies", "inputs"))
+        decided, varies, inputs = (None if a is None or b is None else torch.cat((a, b)) for a, b in pairs)
         return ExtraInputs(decided, tensors, varies, inputs)
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
-    """Where the model is, moved to `device` if one is named, and its precision, None where it has no weights."""
+    """Return the device of the model, which is moved to `device` if one is named, and its precision, None without
+    weights."""
     if not isinstance(model, nn.Module):
         return torch.device(device or "cpu"), None
-    lazy = [name for name, one in (*model.named_parameters(), *model.named_buffers()) if is_lazy(one)]
+    lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
     if lazy:
         raise ModelError(
             "weights",
@@ -89,15 +90,15 @@ def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> 
         except (RuntimeError, AssertionError) as error:
             raise ModelError("device", f"the model cannot be moved to {device}: {first_line(error)}") from error
     weights = [*model.parameters(), *model.buffers()]
-    devices = sorted({str(one.device) for one in weights})
+    devices = sorted({str(tensor.device) for tensor in weights})
     if len(devices) > 1:
         raise ModelError("device", f"the weights are on several devices: {', '.join(devices)}; name one with device")
-    precision = next((one.dtype for one in weights if one.is_floating_point()), None)
+    precision = next((tensor.dtype for tensor in weights if tensor.is_floating_point()), None)
     return torch.device(devices[0] if devices else device or "cpu"), precision
 
 
 def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """One number, or one for each channel, as a tuple; None for None."""
+    """Return one number, or one for each channel, as a tuple; None for None."""
     if numbers is None:
         return None
     values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
@@ -111,16 +112,16 @@ def as_seen(
 ) -> Tensor:
     """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised by `mean`
     and `std`, each one number or one a channel (axis 1)."""
-    kept = rows if extra_inputs is None else extra_inputs.kept(rows)
+    rows = rows if extra_inputs is None else extra_inputs.kept(rows)
     if not mean and not std:
-        return kept.clone()  # a model that works in place cannot change the caller's data
-    channels = kept.shape[1] if kept.dim() > 1 else 1
+        return rows.clone()  # a model that works in place cannot change the caller's data
+    channels = rows.shape[1] if rows.dim() > 1 else 1
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(kept.shape)}; give 1 or one a channel",
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel",
             )
-    return normalise(kept, kept.new_tensor(mean or (0.0,)), kept.new_tensor(std or (1.0,)))
+    return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 
 
 def normalise(inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:

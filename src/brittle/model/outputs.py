@@ -13,7 +13,7 @@ from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, Same
 from brittle.errors import ModelError, ParameterError
 
 OUTPUTS = ("logits", "probs", "binary-logit")
-"""What a model may return: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
+"""Kinds of outputs: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
 
 ONE_NUMBER = (
     "for the logit of a two-class model use --outputs binary-logit (outputs='binary-logit'); for its probability p "
@@ -27,7 +27,7 @@ LARGEST_PROBABILITY = 1 + 1e-2
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """What the decision is taken from, `[B, ...]`, in single precision or better: logits `[B, C]` where it is the
+    """Return the outputs that the decision reads, `[B, ...]`, in single precision or better: logits `[B, C]` for the
     predicted class.
 
     It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
@@ -68,7 +68,7 @@ PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
     "multi_label_classification": ((MultiLabel, Custom), "multilabel"),
     "regression": ((Within, Custom), "within:T"),
 }
-"""For each `problem_type` of a model of Hugging Face the decisions that may be taken from it, and how to write one."""
+"""Decisions by `problem_type` of a model of Hugging Face, and how to write one."""
 
 
 def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
@@ -128,13 +128,13 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
     The part is None where the model returned a tensor.
     """
     if isinstance(output, Tensor):
-        found, taken = output, None
+        scores, form = output, None
     elif isinstance(output, Mapping):
         name = "out" if "out" in output and "logits" not in output else "logits"
-        found, taken = output.get(name), f'output["{name}"]'
+        scores, form = output.get(name), f'output["{name}"]'
     else:
-        found, taken = getattr(output, "logits", None), "output.logits"
-    if not isinstance(found, Tensor):
+        scores, form = getattr(output, "logits", None), "output.logits"
+    if not isinstance(scores, Tensor):
         kind = (
             f"a mapping with the keys {list(output)}" if isinstance(output, Mapping) else f"a {type(output).__name__}"
         )
@@ -144,10 +144,10 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
         elif isinstance(output, list):
             advice = "for boxes around objects say --decision boxes:0.5 (decision='boxes:0.5')"
         raise ModelError("output_shape", f"the model returned {kind}; {advice}")
-    if found.is_complex():
+    if scores.is_complex():
         raise ModelError(
             "output_shape",
             "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
         )
-    found = found.dequantize() if found.is_quantized else found
-    return found if found.layout == torch.strided else found.to_dense(), taken
+    scores = scores.dequantize() if scores.is_quantized else scores
+    return scores if scores.layout == torch.strided else scores.to_dense(), form

@@ -12,7 +12,7 @@ from brittle.errors import BrittleError, ModelError, first_line
 from brittle.model.evaluation_mode import quiet
 
 FAILURES = (RuntimeError, ValueError, TypeError, AssertionError, LookupError, ArithmeticError, AttributeError)
-"""What a model may raise where it is wrong, or its input."""
+"""Exceptions that a model raises where it, or its input, is wrong."""
 
 WITHOUT_GRADIENT = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 NO_GRADIENT = (
@@ -27,7 +27,7 @@ NO_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "backend out of memory",
     "CUDA error: out of memory", "_STATUS_ALLOC_FAILED",
 )  # fmt: skip
-"""What PyTorch says, in other errors than its own for that, where the memory of a CPU or a card runs out."""
+"""Words of PyTorch's general errors where the memory of a CPU or a card runs out."""
 
 NO_CATEGORY = (
     "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise "
@@ -39,14 +39,14 @@ ADVICE = {
     "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
     "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
 }
-"""What to do where the sentence of PyTorch has these words."""
+"""Advice by words in the sentence of PyTorch."""
 
 SHAPE = "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them"
-"""What to do where nothing else is known."""
+"""Advice where nothing else is known."""
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether memory ran out, of the device or of this machine."""
+    """Return whether memory ran out, of the device or of this machine."""
     if isinstance(error, ModelError):
         return error.code == "out_of_memory"
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in str(error) for words in NO_MEMORY)
@@ -55,8 +55,8 @@ def ran_out(error: BaseException) -> bool:
 def derivative(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool = False
 ) -> Tensor | None:
-    """Gradient of each row's value, `[B]`, by `inputs`; None where it does not depend on them. The rest is said by
-    `Classifier.gradient`."""
+    """Return the gradient of each row's value, `[B]`, by `inputs`; None where it does not depend on them.
+    `Classifier.gradient` describes the rest."""
     if not values.requires_grad:
         return None
     # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
@@ -73,7 +73,7 @@ def derivative(
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
-    """Whether the graph behind a gradient was cut by an operation that PyTorch differentiates once only. Derivatives of
+    """Return whether an operation that PyTorch differentiates only once cut the graph behind a gradient. Derivatives of
     such a gradient would lack that operation's part without an error."""
     waiting, visited = [gradient.grad_fn], set()
     while waiting:
@@ -88,8 +88,8 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 
 @contextmanager
-def one_sentence(what: str, inputs: Tensor, device: torch.device, usual: str = SHAPE) -> Iterator[None]:
-    """Turn an error of a model inside the block into a `ModelError` of one sentence; `what` is such as "run on", and
+def one_sentence(action: str, inputs: Tensor, device: torch.device, usual: str = SHAPE) -> Iterator[None]:
+    """Turn an error of a model inside the block into a `ModelError` of one sentence; `action` is such as "run on", and
     `usual` is what to do where its words do not say it."""
     try:
         with quiet():
@@ -108,6 +108,6 @@ def one_sentence(what: str, inputs: Tensor, device: torch.device, usual: str = S
         advice = next((advice for words, advice in ADVICE.items() if words in reason), usual)
         raise ModelError(
             "model_failed",
-            f"the model cannot be {what} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
+            f"the model cannot be {action} inputs of shape {list(inputs.shape)}: {type(error).__name__}: {reason}; "
             f"{advice}",
         ) from error

@@ -1,4 +1,4 @@
-"""What the columns of a table may hold, whatever noise or a search makes of them."""
+"""Rules of the columns of a table, which noise and a search keep."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ WORDS = "fixed, whole, LOW..HIGH, one-hot:GROUP, at-most:COLUMN"
 
 
 class Rules(NamedTuple):
-    """What columns hold, and what several hold together.
+    """Rules of columns, alone and together.
 
     Attributes:
-        fixed, whole: whether each is fixed, or holds whole numbers, `[n]`.
+        fixed, integral: True where a column is fixed, or holds whole numbers, `[n]`.
         lower, upper: its smallest and its largest number, `[n]`.
         groups: places of columns of which one is 1 and the others are 0.
         ties: places `a, b` of columns where `a` is at most `b`, also those that follow from others, `[T, 2]`.
     """
 
     fixed: np.ndarray
-    whole: np.ndarray
+    integral: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     groups: Sequence[np.ndarray] = ()
@@ -31,67 +31,74 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, rules: Mapping[str, str], names: Sequence[str]) -> Rules:
-        """Those of words by columns, such as `{"age": "whole 17..90", "sex": "fixed", "low": "at-most:high"}`
-        and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`.
+        """Read the rules from words by columns, such as `{"age": "whole 17..90", "sex": "fixed", "low":
+        "at-most:high"}` and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`.
 
         Raises:
             ParameterError: a column or a word that there is not, or rules that cannot be kept together.
         """
         no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
-        found = cls(no.copy(), no.copy(), low, -low)
+        parsed = cls(no.copy(), no.copy(), low, -low)
         groups: dict[str, list[int]] = {}
         ties: list[tuple[int, int]] = []
         for name, words in rules.items():
             place = _place(name, names)
             if not words.strip():
                 raise ParameterError(f"the rule of {name!r:.40} is empty; it has the words {WORDS}")
-            own, *others = words.split("at-most:")
-            ties += [(place, _place(other.strip(" ,"), names)) for other in others]
-            for word in (several := own.replace(",", " ").split()):
+            kinds, *limits = words.split("at-most:")
+            ties += [(place, _place(limit.strip(" ,"), names)) for limit in limits]
+            for word in (several := kinds.replace(",", " ").split()):
                 low, dots, high = word.partition("..")
                 kind, _, group = word.partition(":")
                 try:
                     if kind == "one-hot" and group:
-                        if others or len(several) > 1:
+                        if limits or len(several) > 1:
                             raise ParameterError(f"a column of a one-hot group has no other rule; found {words!r:.40}")
                         groups.setdefault(group, []).append(place)
-                        found.whole[place], found.lower[place], found.upper[place] = True, 0.0, 1.0
+                        parsed.integral[place], parsed.lower[place], parsed.upper[place] = True, 0.0, 1.0
                     elif dots:
-                        found.lower[place], found.upper[place] = float(low or "-inf"), float(high or "inf")
+                        parsed.lower[place], parsed.upper[place] = float(low or "-inf"), float(high or "inf")
                     else:
-                        {"fixed": found.fixed, "whole": found.whole}[word][place] = True
+                        {"fixed": parsed.fixed, "whole": parsed.integral}[word][place] = True
                 except (KeyError, ValueError) as error:
                     raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
-        if few := next((group for group, places in groups.items() if len(places) < 2), None):
-            raise ParameterError(f"the one-hot group {few!r:.40} has one column; it needs two or more")
-        found = found._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
+        if lone_group := next((group for group, places in groups.items() if len(places) < 2), None):
+            raise ParameterError(f"the one-hot group {lone_group!r:.40} has one column; it needs two or more")
+        parsed = parsed._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
         hot = {place for places in groups.values() for place in places}
-        for a, b in found.ties.tolist():
-            if a == b or hot & {a, b} or (found.fixed[a] and found.fixed[b]) or found.whole[a] != found.whole[b]:
+        for a, b in parsed.ties.tolist():
+            if (
+                a == b
+                or hot & {a, b}
+                or (parsed.fixed[a] and parsed.fixed[b])
+                or parsed.integral[a] != parsed.integral[b]
+            ):
                 raise ParameterError(
                     f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
                     "fixed, and of no one-hot group"
                 )
-        whole = np.where(found.whole, (np.ceil(found.lower), np.floor(found.upper)), (found.lower, found.upper))
-        for place in np.flatnonzero(~(whole[0] <= whole[1])):
+        inside = np.where(
+            parsed.integral, (np.ceil(parsed.lower), np.floor(parsed.upper)), (parsed.lower, parsed.upper)
+        )
+        for place in np.flatnonzero(~(inside[0] <= inside[1])):
             raise ParameterError(
                 f"the rule of {names[int(place)]!r:.40} allows no number: {rules[names[int(place)]]!r:.40}"
             )
-        lower, upper = found.ordered(*whole)
-        for a, b in found.ties[(lower > upper)[found.ties].any(axis=1)]:
+        lower, upper = parsed.ordered(*inside)
+        for a, b in parsed.ties[(lower > upper)[parsed.ties].any(axis=1)]:
             raise ParameterError(
                 f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
             )
-        return found._replace(lower=lower, upper=upper)
+        return parsed._replace(lower=lower, upper=upper)
 
     @property
     def together(self) -> list[list[int]]:
         """Places of columns that groups and ties hold together."""
-        found: list[set[int]] = []
-        for own in map(set, [*self.groups, *self.ties]):
-            own = own.union(*(one for one in found if one & own))
-            found = [*(one for one in found if not one & own), own]
-        return [sorted(map(int, one)) for one in found]
+        groups: list[set[int]] = []
+        for places in map(set, [*self.groups, *self.ties]):
+            places = places.union(*(group for group in groups if group & places))
+            groups = [*(group for group in groups if not group & places), places]
+        return [sorted(map(int, group)) for group in groups]
 
     def kept(self, rows: np.ndarray) -> np.ndarray:
         """Rows `[B, n]` as a model reads them.
@@ -101,17 +108,17 @@ class Rules(NamedTuple):
         largest change. All are brought inside their bounds; of a one-hot group the largest, the first of such, is 1.
         A missing value stays missing, and says nothing of those that it is tied to or stands in a group with.
         """
-        found = np.where(self.whole & ~self.fixed, np.rint(rows), rows)
+        values = np.where(self.integral & ~self.fixed, np.rint(rows), rows)
         if len(self.ties):
-            most, least = self.ordered(found, found)
-            found = np.where(self.whole, np.rint((most + least) / 2), (most + least) / 2)
+            largest, smallest = self.ordered(values, values)
+            values = np.where(self.integral, np.rint((largest + smallest) / 2), (largest + smallest) / 2)
         low, high = (np.where(self.fixed, rows, side) for side in (self.lower, self.upper))
-        found = found.clip(*self.ordered(low, high))
+        values = values.clip(*self.ordered(low, high))
         for group in self.groups:
             hot = np.arange(len(group)) == rows[:, group].argmax(axis=1)[:, None]
             incomplete = np.isnan(rows[:, group]).any(axis=1, keepdims=True)
-            found[:, group] = np.where(incomplete, found[:, group], hot)
-        return np.where(np.isnan(rows), np.nan, found)
+            values[:, group] = np.where(incomplete, values[:, group], hot)
+        return np.where(np.isnan(rows), np.nan, values)
 
     def ordered(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds `[..., n]` that those of tied columns leave."""
@@ -129,7 +136,7 @@ def _place(name: str, names: Sequence[str]) -> int:
 
 def _closure(ties: Sequence[tuple[int, int]]) -> np.ndarray:
     """Pairs, and those that follow from them, `[T, 2]`."""
-    found = set(ties)
-    while more := {(a, d) for a, b in found for c, d in found if b == c} - found:
-        found |= more
-    return np.array(sorted(found), int).reshape(-1, 2)
+    pairs = set(ties)
+    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+        pairs |= more
+    return np.array(sorted(pairs), int).reshape(-1, 2)

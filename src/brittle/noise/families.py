@@ -1,4 +1,4 @@
-"""The noise families of brittle; `brittle.noise.base.Noise` says what a family is."""
+"""The noise families of brittle; `brittle.noise.base.Noise` defines a family."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Laplace(Noise):
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         # The difference of two exponential variables of rate sqrt(2) has variance one.
-        both = torch.empty(2, size, dtype=torch.float32, device=generator.device)
-        one, other = both.exponential_(math.sqrt(2.0), generator=generator)
-        return one - other
+        pair = torch.empty(2, size, dtype=torch.float32, device=generator.device)
+        pair.exponential_(math.sqrt(2.0), generator=generator)
+        return pair[0] - pair[1]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Sphere(Noise):
 
     @classmethod
     def of_radius(cls, radius: float, dimension: int) -> Sphere:
-        """The sphere of radius `radius`, in pixel units, for inputs of `dimension` coordinates."""
+        """Return the sphere of radius `radius`, in pixel units, for inputs of `dimension` coordinates."""
         return cls(radius / math.sqrt(dimension))
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -93,14 +93,14 @@ class Ball(Noise):
     covariance = identity
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
-        """The first `n` coordinates of a uniform point on the sphere in `n + 2` dimensions are uniform in the ball."""
+        """Draw the first `n` coordinates of a uniform point on the sphere in `n + 2` dimensions."""
         normal = _normal(size + 2, generator)
         return normal[:size] * (math.sqrt(size + 2) / normal.norm())
 
 
 @dataclass(frozen=True)
 class DiagonalGaussian(Noise):
-    """Independent normal coordinates of their own scale: `K = diag(scale^2)`.
+    """Independent normal coordinates, each with its scale: `K = diag(scale^2)`.
 
     Attributes:
         sigma: common factor.
@@ -175,18 +175,16 @@ FAMILIES: dict[str, type[Noise]] = {family.name: family for family in (Gaussian,
 
 
 def _normal(size: int, generator: torch.Generator) -> Tensor:
-    """Standard normal numbers, `[size]`, of single precision under every default dtype."""
+    """Draw standard normal numbers, `[size]`, in single precision under every default dtype."""
     return torch.randn(size, generator=generator, dtype=torch.float32, device=generator.device)
 
 
 def digest_of_tensors(*tensors: Tensor) -> str:
-    """A digest of the numbers of some tensors; masks count as bytes, numbers in double precision."""
-    content = [
-        one.detach().cpu() if one.dtype is torch.bool else one.detach().to("cpu", torch.float64) for one in tensors
-    ]
-    return hashlib.sha256(b"".join(one.contiguous().numpy().tobytes() for one in content)).hexdigest()[:16]
+    """Return a digest of some tensors; masks count as bytes, numbers in double precision."""
+    content = [tensor.detach().to("cpu", None if tensor.dtype is torch.bool else torch.float64) for tensor in tensors]
+    return hashlib.sha256(b"".join(tensor.contiguous().numpy().tobytes() for tensor in content)).hexdigest()[:16]
 
 
-def _check_size(found: int, size: int, what: str) -> None:
-    if found != size:
-        raise ParameterError(f"the {what} has {found} coordinates, the input {size}")
+def _check_size(count: int, size: int, name: str) -> None:
+    if count != size:
+        raise ParameterError(f"the {name} has {count} coordinates, the input {size}")

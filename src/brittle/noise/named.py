@@ -1,4 +1,4 @@
-"""Noise by name: a class that `sigma` alone describes, or a word with levels of its own, such as `rotation:15`."""
+"""Noise by name: a class that `sigma` alone describes, or a word with levels, such as `rotation:15`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoiseData:
-    """Data from which noise is made, beside its levels.
+    """Data for making noise, besides its levels.
 
     Attributes:
-        bounds: of an input.
-        text: what stands behind the colon.
-        categories: names of columns that are chosen.
-        points: what noise learns from; None where it is only checked, because the data are not open yet.
-        texts: how texts become points, where the model reads texts and is open.
-        rules: of columns; those of numbers are no categories.
+        bounds: bounds of an input.
+        text: the text behind the colon.
+        categories: names of the chosen columns.
+        points: points that noise learns from; None before the data are open, when noise is only checked.
+        texts: the text form of an open model that reads texts.
+        rules: rules of columns; a column with a rule for numbers is not a category.
     """
 
     bounds: BoundsLike
@@ -46,12 +46,12 @@ class NamedNoise:
     """A word of `--noise`.
 
     Attributes:
-        make: the noises of these levels, or of these standard deviations.
-        example: a level behind a colon, or the name of a file for what has no levels; None where the word has no colon.
-        changes: what of a point it changes; columns are learned from.
-        sigma: what `--sigma` is in, for a word that needs it where there is no level.
+        make: function from levels, or standard deviations, to noises.
+        example: a level behind the colon, or a file name for a word without levels; None for a word without colon.
+        changes: the part of a point that changes; noise on columns learns from the data.
+        sigma: unit of `--sigma`, for a word that needs it where there is no level.
         family: the class that `--sigma` describes where there is no level.
-        above: what every level is larger than.
+        above: bound that every level exceeds.
     """
 
     make: Callable[[Sequence[float], NoiseData], Sequence[Noise]]
@@ -63,7 +63,7 @@ class NamedNoise:
 
     @property
     def has_levels_alone(self) -> bool:
-        """Tell whether it takes no `--sigma`."""
+        """True where the word takes no `--sigma`."""
         return not self.sigma and self.family is None
 
 
@@ -92,11 +92,11 @@ NOISES: Mapping[str, NamedNoise | type[Noise]] = Registry(
     NamedNoise,
     Noise,
 )
-"""Every word of `--noise` by its name with underscores; a class is described by `sigma` alone."""
+"""The words of `--noise` by name, with underscores; `sigma` alone describes a class."""
 
 
 def changes(text: str) -> str:
-    """Return what of a point the noise behind `--noise` changes."""
+    """Return the part of a point that the noise changes."""
     word = _word(text)
     return "values" if word is None else word.changes
 
@@ -108,7 +108,7 @@ def family_of(name: str) -> type[Noise] | None:
 
 
 def has_level(text: str) -> bool:
-    """Whether the noise has its level in the text, or none, so that no `--sigma` belongs to it."""
+    """Return whether the noise has its level in the text, or none, so that it takes no `--sigma`."""
     word = _word(text)
     if word is None or word.example is None:
         return _function(text) is not None
@@ -118,14 +118,14 @@ def has_level(text: str) -> bool:
 def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str]) -> None:
     """Raise unless the options of noise fit together."""
     name, word = _plain_name(text), _word(text)
-    named = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
-    if named and name not in NOISES and not text.endswith(".py"):
+    is_plain_name = ":" not in text or re.fullmatch(r".*:[\d.,]+", text)
+    if is_plain_name and name not in NOISES and not text.endswith(".py"):
         raise unknown("noise", name, list(NOISES))
     if categories and changes(text) != "columns":
         raise UsageError("--categories is for --noise per-feature and --noise swap:0.1")
     if sigmas and has_level(text):
-        alone = word is not None and word.has_levels_alone
-        how = f"takes its strength behind a colon, such as --noise {_example(text)}" if alone else ""
+        takes_level = word is not None and word.has_levels_alone
+        how = f"takes its strength behind a colon, such as --noise {_example(text)}" if takes_level else ""
         raise UsageError(f"--noise {text:.60} {how or 'says how strong it is by itself'}; leave out --sigma")
     if not sigmas and not has_level(text) and word is not None and word.sigma:
         raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {word.sigma}")
@@ -140,9 +140,9 @@ def noises(
     texts: Any = None,
     rules: Mapping[str, str] | None = None,
 ) -> str | Sequence[Noise]:
-    """Make the noise that `--noise` names: ready noises, or the name of a class that standard deviations describe.
+    """Make the noise of `--noise`: finished noises, or the name of a class that standard deviations describe.
 
-    The other arguments are the fields of `NoiseData`.
+    The other arguments are fields of `NoiseData`.
     """
     function = _function(text)
     if function is not None:
@@ -155,7 +155,7 @@ def noises(
 
 
 def _plain_name(text: str) -> str:
-    """The name in what stands behind `--noise`, with underscores."""
+    """Return the name in the text of `--noise`, with underscores."""
     return text.partition(":")[0].replace("-", "_")
 
 
@@ -165,7 +165,7 @@ def _word(text: str) -> NamedNoise | None:
 
 
 def _levels(text: str, word: NamedNoise) -> list[float]:
-    """The levels behind the colon, each once."""
+    """Return the distinct levels behind the colon."""
     if isinstance(word.example, str):
         return []
     try:
@@ -180,22 +180,22 @@ def _levels(text: str, word: NamedNoise) -> list[float]:
 
 
 def _example(text: str) -> str:
-    """A word with a level of its own, and such a level."""
+    """Return the word with an example of a level."""
     word = _word(text)
     example = None if word is None else word.example
     return f"{text.partition(':')[0]}:{example if isinstance(example, str) else format(example or 0.5, 'g')}"
 
 
 def _function(text: str) -> Transform | None:
-    """The transform that `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION` stands for; None for anything else."""
+    """Return the transform of `FILE.py:FUNCTION` or `PACKAGE.MODULE:FUNCTION`; None for any other text."""
     word = _word(text)
     if ":" not in text or (word is not None and word.example is not None):
         return None
-    found = find_named(text)
-    if isinstance(found, Transform):
-        return found
-    if not inspect.isfunction(found):
+    value = find_named(text)
+    if isinstance(value, Transform):
+        return value
+    if not inspect.isfunction(value):
         return None
-    if len(inspect.signature(found).parameters) < 2:
+    if len(inspect.signature(value).parameters) < 2:
         raise ParameterError(f"{text:.80} takes one argument; noise is a function (x, generator)")
-    return Transform(found)
+    return Transform(value)

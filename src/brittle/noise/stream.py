@@ -1,7 +1,7 @@
-"""The noise of points: draws of a family from a generator of each point's own, and what a family promises of them.
+"""The noise of points: draws of a family from one generator per point, and checks of a family's promises.
 
 The draws of a point come from a generator keyed by (seed, purpose, point id), one draw after another, so they do not
-depend on the batch, the order or the number of draws that are asked for later.
+depend on the batch, the order or the number of later draws.
 """
 
 from __future__ import annotations
@@ -15,69 +15,69 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.noise.base import Noise, at_one, is_own, no_mirror
+from brittle.noise.base import Noise, at_one, is_builtin, no_mirror
 from brittle.noise.families import Gaussian
-from brittle.noise.transform import Transforming, check_keyed, transformed
+from brittle.noise.transform import Transforming, check_keyed, transform_copies
 
 FEWEST_DRAWS, CHECKED_DRAWS, CHECKED_NUMBERS = 512, 1024, 2**24
-"""Draws of a family from outside that are looked at, fewer of large inputs: all about `CHECKED_NUMBERS` numbers."""
+"""Draws of a custom family that are checked, fewer for large inputs: about `CHECKED_NUMBERS` numbers in all."""
 
 DIRECTIONS, PLACES = 4, 384
-"""Directions of random signs along which they are, and coordinates looked at one by one, in twos and threes."""
+"""Directions of random signs for the checks, and coordinates that are checked alone, in pairs and in threes."""
 
 STANDARD_ERRORS, RELATIVE_ERROR = 10.0, 1e-3
-"""Standard errors that an average over the draws may be off, and what beside that where a variance is one."""
+"""Allowed error of an average over the draws, in standard errors, and in addition relative to a variance of one."""
 
 EVENTS = 1 / 5
-"""An average to which less than this share of the draws contributes says nothing: a few large draws would decide."""
+"""Smallest share of the draws that must contribute to an average: otherwise a few large draws would decide."""
 
 BLOCK = 16
-"""Normal numbers that PyTorch makes together on a CPU. As many draws as fill whole blocks are one call, which gives the
-same numbers however many they are."""
+"""Normal numbers that PyTorch makes together on a CPU. One call fills whole blocks of draws with the same numbers,
+however many draws there are."""
 
 LARGE = 2**14
-"""Above this size a draw that is no number of whole blocks is made alone: it takes long enough, and so much memory."""
+"""Size above which a draw that does not fill whole blocks is made alone: it takes long enough, and much memory."""
 
 FALSE_FAIL = 1e-6
-"""Probability at most with which a symmetric family is said not to be."""
+"""Largest probability of refusing a symmetric family."""
 
 
 class Stream:
-    """The noise of a batch of points, one draw after another, each point from a generator of its own."""
+    """The noise of a batch of points, one draw after another, with one generator per point."""
 
     def __init__(
         self, noise: Noise, like: Tensor, ids: Sequence[str], seed: int, purpose: str, varies: Tensor | None = None
     ) -> None:
         """Start the streams of the points `like`, `[B, *shape]`, with the ids `ids`.
 
-        `varies`, `[B, *shape]` or with axes of size 1 at the end, says which coordinates have noise; None is all. A
-        family to which all coordinates are alike draws for these alone, as if there were no others.
+        `varies`, `[B, *shape]` or with axes of size 1 at the end, is the mask of the coordinates with noise; None is
+        all. A family with exchangeable coordinates draws for these alone, as if there were no others.
 
         Raises:
-            ParameterError: the draws of a family that is not of brittle are not what a family promises.
+            ParameterError: the draws of a custom family break its promises.
         """
         self._noise, self._like, self._varies = noise, like, varies
         self._keys = [(seed, purpose, point) for point in ids]
         self._drawn = 0
         self._generators: list[torch.Generator] = []
-        self._left: list[Tensor] = []
+        self._remainders: list[Tensor] = []
         if isinstance(noise, Transforming):
             if len(like):
-                check_keyed(noise, like[0], lambda: self._single(0, 0))
+                check_keyed(noise, like[0], lambda: self._copy_generator(0, 0))
             return
-        if not is_own(type(noise)):
+        if not is_builtin(type(noise)):
             check_promise(at_one(noise), like[0].numel(), like.device)
         self._generators = [_generator(*key, like.device) for key in self._keys]
-        self._left = [like.new_zeros(0, 0, dtype=torch.float32)] * len(like)
+        self._remainders = [like.new_zeros(0, 0, dtype=torch.float32)] * len(like)
 
     def copies(self, count: int, signs: tuple[int, ...] = (1,)) -> Tensor:
-        """The next `count` noisy copies of each point, once for each of `signs`, `[B, count, len(signs), *shape]`.
+        """Return the next `count` noisy copies of each point for each of `signs`, `[B, count, len(signs), *shape]`.
 
-        A copy is `x + e`, and `x - e` where the sign is -1, with `e` the next draw; of noise that is not added it is
-        what the noise makes of the point.
+        A copy is `x + e`, and `x - e` for the sign -1, with `e` the next draw; noise that is not added transforms the
+        point instead.
 
         Raises:
-            ParameterError: noise that is not symmetric is asked for mirror images, or a draw or a copy is no noise.
+            ParameterError: noise without symmetry has no mirror images, or a draw or a copy is malformed.
         """
         if -1 in signs and not self._noise.is_symmetric:
             raise no_mirror(self._noise, "a measurement")
@@ -90,37 +90,37 @@ class Stream:
             return copies
         copies = like.new_empty(len(like), count, 1, *like.shape[3:])
         for row, point in enumerate(self._like):
-            generators = [self._single(row, number) for number in range(self._drawn, self._drawn + count)]
+            generators = [self._copy_generator(row, number) for number in range(self._drawn, self._drawn + count)]
             if self._varies is None or not self._noise.of_rows:
-                copies[row, :, 0] = transformed(self._noise, point, generators)
-            else:  # so that padding, wherever it stands, changes no draw
-                some = self._varies[row].expand_as(point).flatten(1).any(dim=1)
+                copies[row, :, 0] = transform_copies(self._noise, point, generators)
+            else:  # padding, wherever it stands, changes no draw
+                varying = self._varies[row].expand_as(point).flatten(1).any(dim=1)
                 copies[row] = point
-                copies[row, :, 0, some] = transformed(self._noise, point[some], generators)
+                copies[row, :, 0, varying] = transform_copies(self._noise, point[varying], generators)
         self._drawn += count
         return copies if self._varies is None else torch.where(self._varies[:, None, None], copies, like)
 
-    def _single(self, row: int, number: int) -> torch.Generator:
-        """The generator of one copy of one point under noise that is not added."""
+    def _copy_generator(self, row: int, number: int) -> torch.Generator:
+        """Return the generator of one copy of one point under noise that is not added."""
         seed, purpose, point = self._keys[row]
         return _generator(seed, purpose, f"{point}\n{number}", torch.device("cpu"))
 
     def draw(self, count: int) -> Tensor:
-        """The next `count` draws of each point, `[B, count, *shape]`, in the dtype of the inputs.
+        """Return the next `count` draws of each point, `[B, count, *shape]`, in the dtype of the inputs.
 
         Raises:
             ParameterError: a draw has another size than the inputs, or holds NaN or infinite values.
         """
         noise, shape = self._noise, self._like.shape[1:]
         if not noise.added:
-            noise.draw(torch.Generator(), shape.numel())  # says that there is none
-        places = self._drawn_for()
+            noise.draw(torch.Generator(), shape.numel())  # raises: there is no draw
+        places = self._varying_places()
         if places is None:
             draws = self._next(range(len(self._like)), shape.numel(), count).to(self._like)
         else:
             draws = self._like.new_zeros(len(self._like), count, shape.numel())
-            for point, some in enumerate(places):
-                draws[point][:, some] = self._next([point], len(some), count)[0].to(draws)
+            for point, coordinates in enumerate(places):
+                draws[point][:, coordinates] = self._next([point], len(coordinates), count)[0].to(draws)
         if type(noise) is not Gaussian:
             check_finite(noise, draws)
         scales = noise.scales(self._like, self._varies)
@@ -130,46 +130,46 @@ class Stream:
         return draws if self._varies is None else draws * self._varies[:, None]
 
     def _next(self, points: Sequence[int], size: int, count: int) -> Tensor:
-        """The next `count` draws of the family for some points, `[P, count, size]`, each with `size` coordinates."""
+        """Return the next `count` draws for some points, `[P, count, size]`, each with `size` coordinates."""
         noise, like = self._noise, self._like
         if type(noise) is not Gaussian or like.device.type != "cpu" or (size % BLOCK and size > LARGE):
             draws = like.new_empty(len(points), count, size)
-            for point, own in zip(points, draws.unbind(), strict=True):
-                for draw in own.unbind() if count else ():
+            for point, point_draws in zip(points, draws.unbind(), strict=True):
+                for draw in point_draws.unbind() if count else ():
                     draw.copy_(check_draw(noise, noise.draw(self._generators[point], size), size))
             return draws
-        held = len(self._left[points[0]]) if points else 0
-        more = max(0, _whole(count - held, size))
-        draws = like.new_empty(len(points), held + more, size, dtype=torch.float32)
-        if held:
-            draws[:, :held] = torch.stack([self._left[point] for point in points])
-        for point, own in zip(points, draws[:, held:].unbind() if more else (), strict=False):
-            own.normal_(generator=self._generators[point])
+        available = len(self._remainders[points[0]]) if points else 0
+        missing = max(0, _fill_blocks(count - available, size))
+        draws = like.new_empty(len(points), available + missing, size, dtype=torch.float32)
+        if available:
+            draws[:, :available] = torch.stack([self._remainders[point] for point in points])
+        for point, point_draws in zip(points, draws[:, available:].unbind() if missing else (), strict=False):
+            point_draws.normal_(generator=self._generators[point])
         if size % BLOCK:
-            for point, left in zip(points, draws[:, count:].clone().unbind(), strict=True):
-                self._left[point] = left
+            for point, remainder in zip(points, draws[:, count:].clone().unbind(), strict=True):
+                self._remainders[point] = remainder
         return draws[:, :count]
 
-    def _drawn_for(self) -> list[Tensor] | None:
-        """Places of the coordinates of each point that vary, where the family draws for these alone, so that padding
-        changes no draw; None where it draws for all."""
-        if self._varies is None or not self._noise.alike:
+    def _varying_places(self) -> list[Tensor] | None:
+        """Return the places of each point's varying coordinates, if the family draws for these alone, so that padding
+        changes no draw; None if it draws for all."""
+        if self._varies is None or not self._noise.is_exchangeable:
             return None
-        return [some.nonzero().flatten() for some in self._varies.expand_as(self._like).flatten(1)]
+        return [mask.nonzero().flatten() for mask in self._varies.expand_as(self._like).flatten(1)]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with the points at the positions `rows` alone; the next draws of each are what they would have been."""
+        """Keep the points at the positions `rows` alone; their next draws stay the same."""
         places = torch.tensor(rows, dtype=torch.int64)
         self._like = self._like[places]
         self._varies = None if self._varies is None else self._varies[places]
         self._keys = [self._keys[row] for row in rows]
         if self._generators:
             self._generators = [self._generators[row] for row in rows]
-            self._left = [self._left[row] for row in rows]
+            self._remainders = [self._remainders[row] for row in rows]
 
 
-def _whole(count: int, size: int) -> int:
-    """Draws of `size` numbers that fill whole blocks, `count` at least."""
+def _fill_blocks(count: int, size: int) -> int:
+    """Return the smallest number of draws of `size` that fills whole blocks, at least `count`."""
     together = BLOCK // math.gcd(BLOCK, size)
     return -(-count // together) * together
 
@@ -180,12 +180,12 @@ def _generator(seed: int, purpose: str, point: str, device: torch.device) -> tor
 
 
 def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
-    """`draw`, if it has one number for each of `size` coordinates; raises otherwise."""
+    """Return `draw` if it has one number for each of `size` coordinates; raise otherwise."""
     if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():
         return draw
-    found = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
+    description = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
     raise ParameterError(
-        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {found}",
+        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}",
     )
 
 
@@ -199,15 +199,15 @@ def check_finite(noise: Noise, draws: Tensor) -> None:
 
 @lru_cache(maxsize=64)
 def check_promise(noise: Noise, size: int, device: torch.device) -> None:
-    """Raise where `[size]` draws of a family from outside, at sigma 1, are not what it says of them.
+    """Raise where `[size]` draws of a custom family, at sigma 1, break its promises.
 
-    A wrong size would be spread over the input without an error, draws from another generator could not be repeated,
-    and a family that says it is symmetric and is not would be scored as its mixture with its mirror image.
+    A wrong size would broadcast over the input without an error, draws from another generator could not be repeated,
+    and a family that wrongly declares symmetry would be scored as its mixture with its mirror image.
 
-    The same generator gives the same draws, and not one draw for ever. Those of a symmetric family are as their mirror
-    images, those of another that says its covariance have mean 0; and the covariance is right along a few directions
-    and over all coordinates. A family that keeps its promise is refused less than once in a million where its fourth
-    moments are finite; small faults pass.
+    The same generator must give the same draws, and not one draw for ever. Draws of a symmetric family must be
+    distributed like their mirror images, those of another family with a covariance must have mean 0; and the covariance
+    must be right along a few directions and over all coordinates. A family that keeps its promise is refused less than
+    once in a million if its fourth moments are finite; small faults pass.
     """
     chance = torch.Generator(device).manual_seed(1)
     along = torch.randint(0, 2, (DIRECTIONS, size), generator=chance, device=device).double() * 2 - 1
@@ -218,75 +218,75 @@ def check_promise(noise: Noise, size: int, device: torch.device) -> None:
     for draw in _repeated_draws(noise, size, device):
         shares.append(along @ draw)
         squares.append(draw.square().mean(dim=0, keepdim=True))
-        some = (draw[places] * signs).view(3, -1)
-        pooled = torch.stack([each.sum() for each in (draw.sign(), draw.pow(3), draw * draw.abs())])
-        odd.append(torch.cat((shares[-1], pooled, some.flatten(), some[:2].sum(dim=0), some.sum(dim=0))))
-    found = torch.stack(shares)
+        parts = (draw[places] * signs).view(3, -1)
+        pooled = torch.stack([values.sum() for values in (draw.sign(), draw.pow(3), draw * draw.abs())])
+        odd.append(torch.cat((shares[-1], pooled, parts.flatten(), parts[:2].sum(dim=0), parts.sum(dim=0))))
+    projections = torch.stack(shares)
     if noise.is_symmetric:
         _check_symmetric(noise, torch.stack(odd))
     elif noise.has_covariance:
-        _check_average(noise, "the mean", found, torch.zeros_like(found[0]))
+        _check_average(noise, "the mean", projections, torch.zeros_like(projections[0]))
     if noise.has_covariance:
-        _check_average(noise, "the variance", found.square(), (noise.covariance(along) * along).sum(dim=1))
+        _check_average(noise, "the variance", projections.square(), (noise.covariance(along) * along).sum(dim=1))
         if noise.shape is None:
             square = torch.stack(squares)
             _check_average(noise, "the mean square of a coordinate", square, torch.ones_like(square[0]))
 
 
 def _repeated_draws(noise: Noise, size: int, device: torch.device) -> Iterator[Tensor]:
-    """Draws of a family, `[size]` each, float64."""
+    """Yield draws of a family, `[size]` each, float64, and raise unless they can be repeated."""
     generators = [torch.Generator(device).manual_seed(2) for _ in range(2)]
-    first, alike = None, True
+    first_draw, is_constant = None, True
     for number in range(draws := max(FEWEST_DRAWS, min(CHECKED_DRAWS, CHECKED_NUMBERS // size))):
-        draw, again = (check_draw(noise, noise.draw(one, size), size).double().clone() for one in generators)
+        draw, again = (check_draw(noise, noise.draw(source, size), size).double().clone() for source in generators)
         check_finite(noise, draw)
         if not torch.equal(draw, again):
-            raise _broken(
+            raise _broken_promise(
                 noise,
                 f"draw {number} differs in {int((draw != again).sum())} of {size} numbers between two generators of "
                 f"one seed; it must take all randomness from its generator (generator=generator) and keep nothing",
             )
-        first = draw if first is None else first
-        alike = alike and torch.equal(draw, first)
+        first_draw = draw if first_draw is None else first_draw
+        is_constant = is_constant and torch.equal(draw, first_draw)
         yield draw
-    if alike and first is not None and bool(first.any()):
-        raise _broken(noise, f"{draws} draws from one generator are all the same; each must take new numbers from it")
+    if is_constant and first_draw is not None and bool(first_draw.any()):
+        raise _broken_promise(noise, f"{draws} draws from one generator are all the same; each must take new numbers")
 
 
 def _check_symmetric(noise: Noise, odd: Tensor) -> None:
-    """Raise where numbers `[n, P]`, odd functions of `n` draws, are not distributed as their negatives are.
+    """Raise where numbers `[n, P]`, odd functions of `n` draws, are not distributed like their negatives.
 
-    If they are, then given their sizes the signs are those of fair coins. So of each column the distribution functions
-    of the numbers and of their negatives differ by `max_k |S_k| / n` (the two-sample statistic of Kolmogorov and
-    Smirnov), with `S_k` the sum of the signs of the `k` smallest in size, and `P(max_k |S_k| >= a sqrt(n)) <= 4
-    exp(-a^2 / 2)` (Levy, Hoeffding). All columns together are refused with probability `FALSE_FAIL` at most.
+    If they are, then given their sizes the signs are those of fair coins. In each column the distribution functions of
+    the numbers and of their negatives differ by `max_k |S_k| / n` (the two-sample statistic of Kolmogorov and Smirnov),
+    with `S_k` the sum of the signs of the `k` smallest in size, and `P(max_k |S_k| >= a sqrt(n)) <= 4 exp(-a^2 / 2)`
+    (Levy, Hoeffding). All columns together are refused with probability `FALSE_FAIL` at most.
     """
     draws, columns = odd.shape
     order = odd.abs().argsort(dim=0, stable=True)
-    apart = odd.sign().gather(0, order).cumsum(dim=0).abs().amax(dim=0) / draws
-    most = math.sqrt(2 * math.log(4 * columns / FALSE_FAIL) / draws)
-    if bool((apart > most).any()):
-        raise _broken(
+    gaps = odd.sign().gather(0, order).cumsum(dim=0).abs().amax(dim=0) / draws
+    limit = math.sqrt(2 * math.log(4 * columns / FALSE_FAIL) / draws)
+    if bool((gaps > limit).any()):
+        raise _broken_promise(
             noise,
-            f"-e is said to be as likely as e, and the distribution functions of an odd function of {draws} draws and "
-            f"of their mirror images are {float(apart.max()):.3f} apart, where chance explains {most:.3f}; leave "
+            f"-e is declared as likely as e, but the distribution functions of an odd function of {draws} draws and "
+            f"of their mirror images are {float(gaps.max()):.3f} apart, where chance explains {limit:.3f}; leave "
             f"symmetric (or normal) out of the family, and scores draw single copies",
         )
 
 
-def _check_average(noise: Noise, what: str, found: Tensor, expected: Tensor) -> None:
-    mean, error = found.mean(dim=0), found.std(dim=0) / len(found) ** 0.5
-    events = found.abs().sum(dim=0).square() / found.square().sum(dim=0)
+def _check_average(noise: Noise, statistic: str, values: Tensor, expected: Tensor) -> None:
+    mean, error = values.mean(dim=0), values.std(dim=0) / len(values) ** 0.5
+    events = values.abs().sum(dim=0).square() / values.square().sum(dim=0)
     off = (mean - expected).abs() > STANDARD_ERRORS * error + RELATIVE_ERROR * expected.abs().clamp_min(1.0)
-    off &= events >= EVENTS * len(found)
+    off &= events >= EVENTS * len(values)
     if bool(off.any()):
         worst = int(off.nonzero()[0])
-        raise _broken(
+        raise _broken_promise(
             noise,
-            f"{what} of {len(found)} draws at sigma 1 is {float(mean[worst]):.3g} where {float(expected[worst]):.3g} "
-            f"is said, with an error of {float(error[worst]):.2g}; a family with a covariance has mean 0 and that one",
+            f"{statistic} of {len(values)} draws at sigma 1 is {float(mean[worst]):.3g} +- {float(error[worst]):.2g}; "
+            f"declared is {float(expected[worst]):.3g}: a family with a covariance has mean 0 and that covariance",
         )
 
 
-def _broken(noise: Noise, how: str) -> ParameterError:
+def _broken_promise(noise: Noise, how: str) -> ParameterError:
     return ParameterError(f"the draws of the noise family {noise.name} are not what a family promises: {how}")

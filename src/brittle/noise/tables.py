@@ -1,4 +1,4 @@
-"""Noise for tables: a scale for each feature, coordinates from other rows."""
+"""Noise for tables: a scale for each feature, learned from the data."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.noise.families import DiagonalGaussian
 
 FEW = 10
-"""A column of whole numbers with at most so many different ones is taken for a category."""
+"""Most distinct values of a column of whole numbers that counts as a category."""
 
 READ = 1024
-"""Rows that are read at a time."""
+"""Rows read at a time."""
 
 
 @dataclass(frozen=True)
 class PerFeature(DiagonalGaussian):
-    """Normal noise with a standard deviation of `sigma` times each feature's own: `K = diag(scale^2)`.
+    """Normal noise with a standard deviation of `sigma` times that of each feature: `K = diag(scale^2)`.
 
     A feature of scale 0, such as a category, stays as it is.
 
     Attributes:
-        sigma: in standard deviations of each feature.
+        sigma: size of the noise in standard deviations of each feature.
         scale: standard deviation of each feature, `[n]`; 0 where it stays. `PerFeature.of` learns it from data.
-        still: what stays as it is, in words, for a report.
+        still: names of the features that stay, for a report.
 
     Raises:
         ParameterError: `sigma` is not positive, a scale is negative or not finite, or all are 0.
@@ -54,27 +54,26 @@ class PerFeature(DiagonalGaussian):
         categories: Collection[str | int] | None = None,
         moving: Collection[str | int] = (),
     ) -> PerFeature:
-        """Scales as data have them, which are read once: the standard deviation of each feature, 0 of categories.
+        """Estimate the standard deviation of each feature in one pass over the data; categories get 0.
 
-        Missing values are left out.
-
-        Of points that were chosen, those of all from which they were.
+        Missing values are left out. A subset uses the scales of the full data set.
 
         Args:
-            points: the data, as `brittle.score` takes them: points, an array `[N, n]`, a frame, `(x, y)`, a path.
-            sigma: in standard deviations of each feature.
-            categories: features that stay as they are, by name or place; by default columns of whole numbers of which
-                at most `FEW` differ. Columns of text and of type `category` stay in any case.
-            moving: features that are no categories, whatever they hold.
+            points: the data, as for `brittle.score`: points, an array `[N, n]`, a frame, `(x, y)`, a path.
+            sigma: size of the noise in standard deviations of each feature.
+            categories: features that stay as they are, by name or place; by default columns of at most `FEW` distinct
+                whole numbers. Columns of text and of type `category` stay in any case.
+            moving: features that are not categories, whatever their values.
         """
-        points = all_of(points)
-        deviations, few = _scales(points)
-        names = names_of(points, len(deviations))
-        stays = few & ~mask_of(moving, names) if categories is None else mask_of(categories, names)
-        stays = stays | mask_of(points.provenance.get("categories", ()), names)
+        points = full_points(points)
+        deviations, has_few_values = _scales(points)
+        names = feature_names_of(points, len(deviations))
+        guesses = has_few_values & ~select_features(moving, names)
+        stays = guesses if categories is None else select_features(categories, names)
+        stays = stays | select_features(points.provenance.get("categories", ()), names)
         scale = torch.where(stays, 0.0, deviations)
-        kept = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
-        return cls(sigma, scale, listed(kept, 12) if kept else "")
+        still_names = [names[place] for place in (scale == 0).nonzero().flatten().tolist()]
+        return cls(sigma, scale, listed(still_names, 12) if still_names else "")
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -82,8 +81,8 @@ class PerFeature(DiagonalGaussian):
         return f"Normal, drawn for every feature independently, with a share of its standard deviation{stays}"
 
 
-def all_of(data: Any) -> Points:
-    """All points of data, of which some may have been chosen: the noise of a point does not depend on the others."""
+def full_points(data: Any) -> Points:
+    """Return the full data set of a subset, so that the noise of a point does not depend on the choice of others."""
     points = as_points(data, None, levels=True)
     while isinstance(points, SomePoints):
         points = points.points
@@ -91,30 +90,30 @@ def all_of(data: Any) -> Points:
 
 
 def _scales(points: Points) -> tuple[Tensor, Tensor]:
-    """Standard deviation of each column, `[n]`, float64, and which hold whole numbers of which at most `FEW` differ."""
+    """Return the standard deviation of each column, `[n]`, float64, and the mask of columns of few whole numbers."""
     count, mean, squares = torch.zeros(3, 1).double()
-    seen: dict[int, set[float] | None] = {}
+    values_of: dict[int, set[float] | None] = {}
     for rows in readable_rows(points):
         more = (~rows.isnan()).double().sum(dim=0)
-        together, own = (count + more).clamp_min(1), rows.nanmean(dim=0).nan_to_num()
-        step = own - mean
-        squares = squares + ((rows - own).square().nansum(dim=0) + step.square() * (count * more / together))
-        mean, count = mean + step * (more / together), count + more
-        seen = {place: _few_values(seen.get(place, set()), column) for place, column in enumerate(rows.T)}
-    return (squares / count.clamp_min(1)).sqrt(), torch.tensor([few is not None for few in seen.values()])
+        total, batch_mean = (count + more).clamp_min(1), rows.nanmean(dim=0).nan_to_num()
+        step = batch_mean - mean
+        squares = squares + ((rows - batch_mean).square().nansum(dim=0) + step.square() * (count * more / total))
+        mean, count = mean + step * (more / total), count + more
+        values_of = {place: _few_values(values_of.get(place, set()), column) for place, column in enumerate(rows.T)}
+    return (squares / count.clamp_min(1)).sqrt(), torch.tensor([values is not None for values in values_of.values()])
 
 
-def _few_values(seen: set[float] | None, column: Tensor) -> set[float] | None:
-    """The values seen so far with those of `column`; None where there are too many, or one is no whole number."""
+def _few_values(previous: set[float] | None, column: Tensor) -> set[float] | None:
+    """Add the values of `column` to the previous ones; None where they are too many, or not whole numbers."""
     values = column[~column.isnan()].unique()
-    if seen is None or bool((values != values.round()).any()):
+    if previous is None or bool((values != values.round()).any()):
         return None
-    both = seen | set(values[: FEW + 1].tolist())
-    return both if len(both) <= FEW else None
+    union = previous | set(values[: FEW + 1].tolist())
+    return union if len(union) <= FEW else None
 
 
 def readable_rows(points: Points) -> Iterator[Tensor]:
-    """The rows that can be read, `[b, n]` each, float64; NaN where a value is missing."""
+    """Yield the readable rows, `[b, n]` each, float64; NaN where a value is missing."""
     empty = True
     for batch in points.batches(READ):
         read = [status.has_value for status in batch.status]
@@ -126,17 +125,17 @@ def readable_rows(points: Points) -> Iterator[Tensor]:
         raise DataError("shape", "none of the rows could be read, so noise cannot be learned from them")
 
 
-def names_of(points: Points, size: int) -> Sequence[str]:
-    """The names of the features; their places where they have none."""
-    named = points.provenance.get("feature_names")
-    return named if named is not None and len(named) == size else [*map(str, range(size))]
+def feature_names_of(points: Points, size: int) -> Sequence[str]:
+    """Return the names of the features, or their places."""
+    names = points.provenance.get("feature_names")
+    return names if names is not None and len(names) == size else [*map(str, range(size))]
 
 
-def mask_of(wanted: Collection[str | int], names: Sequence[str]) -> Tensor:
-    """Which features are `wanted`, `[n]`."""
-    chosen = {str(one) for one in wanted}
+def select_features(features: Collection[str | int], names: Sequence[str]) -> Tensor:
+    """Return the mask of the chosen features, `[n]`."""
+    chosen = {str(feature) for feature in features}
     if missing := sorted(chosen - set(names)):
         raise UsageError(
-            f"no feature is called {listed([f'{one!r:.40}' for one in missing])}; there are {listed(list(names))}",
+            f"no feature is called {listed([f'{name!r:.40}' for name in missing])}; there are {listed(list(names))}",
         )
     return torch.tensor([name in chosen for name in names])

@@ -22,16 +22,15 @@ from brittle.noise.base import Noise
 
 @dataclass(frozen=True)
 class Transforming(Noise):
-    """Noise that puts another input in the place of a point: `x' = f(x, randomness)`.
+    """Noise that replaces a point by another input: `x' = f(x, randomness)`.
 
-    It has no covariance, and no draw has a mirror image: copies are drawn singly, each from a generator of its own, and
-    the sampled scores alone serve it. A family of your own has a `name`, a `unit` and the method `apply`.
+    It has no covariance, and no draw has a mirror image: copies are drawn singly, each with its own generator, and the
+    sampled scores alone apply to it. A custom family has a `name`, a `unit` and the method `apply`.
 
     Attributes:
-        sigma: how strong it is, in a unit of its own.
-        of_rows: whether each row of an input, such as a token, is changed by itself: then rows that do not vary are not
-            handed to it.
-        of_characters: whether it is for texts whose points are the codes of their characters.
+        sigma: strength of the noise, in its unit.
+        of_rows: whether each row of an input, such as a token, changes by itself: `apply` then gets the varying rows.
+        of_characters: whether the noise is for texts whose points are codes of characters.
     """
 
     sigma: float = 1.0
@@ -43,23 +42,23 @@ class Transforming(Noise):
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """A noisy copy of one input.
+        """Return a noisy copy of one input.
 
         Args:
             x: the input in the declared units, `[*shape]`, on the CPU.
-            generator: where all randomness comes from; no other copy of any point has one of this seed.
+            generator: source of all randomness; no other copy of any point shares its seed.
         """
 
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
         raise ParameterError(f"{self._text} is not added to an input, so there is no noise to draw")
 
-    def check_serves(self, score: str, linear: bool, pairs: bool = False) -> None:
+    def check_supports(self, score: str, linear: bool, pairs: bool = False) -> None:
         if linear or pairs:
             raise ParameterError(
                 f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
                 f"not added; use shrinkage, monte_carlo or probability_change",
             )
-        super().check_serves(score, linear)
+        super().check_supports(score, linear)
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -73,13 +72,12 @@ class Transforming(Noise):
 
 @dataclass(frozen=True, init=False)
 class Transform(Transforming):
-    """A random function of yours: `x' = fn(x, generator)` for one input `x`.
+    """A custom random function: `x' = fn(x, generator)` for one input `x`.
 
-    All randomness has to come from `generator`, or from the generators that PyTorch, NumPy and Python share
-    (`torch.rand`, `numpy.random.rand`, `random.random`), which are seeded for each copy and put back as they were;
-    their numbers and those of `generator` are independent. A
-    function that is called twice with the same randomness must give the same numbers, which is checked at one input
-    of every batch. A generator of NumPy is `numpy.random.default_rng(generator.initial_seed())`.
+    All randomness must come from `generator`, or from the shared generators of PyTorch, NumPy and Python (`torch.rand`,
+    `numpy.random.rand`, `random.random`), which are seeded for each copy and restored afterwards; their numbers and
+    those of `generator` are independent. Two calls with the same randomness must give the same numbers, which is
+    checked at one input of every batch. A generator of NumPy is `numpy.random.default_rng(generator.initial_seed())`.
 
     Example:
         >>> import torch
@@ -90,15 +88,15 @@ class Transform(Transforming):
         'lighter()'
 
     Attributes:
-        sigma: 1; the function knows how strong it is.
+        sigma: 1; the function sets the strength.
         fn: takes one input, a tensor `[*shape]` on the CPU in the declared units, which it may change, and a
-            `torch.Generator`; gives one of the same shape, a tensor or a NumPy array.
+            `torch.Generator`; returns an input of the same shape, a tensor or a NumPy array.
         called: its name.
-        settings: what else tells it from others of that name, as one writes it: `degrees=10`.
-        code: digest of the code of `fn` and of the values that it holds, so that no run goes on with another function.
+        settings: parameters that tell it from other functions of that name, as text: `degrees=10`.
+        code: digest of the code of `fn` and of the values it holds, so that no run goes on with another function.
 
     Raises:
-        ParameterError: the name is not one word, or a parameter is no number or text.
+        ParameterError: the name is not one word, or a parameter is neither a number nor a text.
     """
 
     fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray] = field(init=False, repr=False)
@@ -116,7 +114,7 @@ class Transform(Transforming):
         name: str | None = None,
         parameters: Mapping[str, int | float | str] | None = None,
     ) -> None:
-        """The function `fn` as noise, by its own name or `name`, with numbers and texts such as `{"degrees": 10}`."""
+        """Use `fn` as noise, under its own name or `name`, with numbers and texts such as `{"degrees": 10}`."""
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not (called.isascii() and called.isidentifier()):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
@@ -124,28 +122,28 @@ class Transform(Transforming):
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         try:
-            found = self.fn(x, generator)
+            copy = self.fn(x, generator)
         except Exception as error:
-            seen = f"{type(error).__name__}: {error}".removesuffix(": ")
-            raise ParameterError(f"{self._text} failed at an input of shape {list(x.shape)}: {seen}") from error
-        return torch.from_numpy(found) if isinstance(found, np.ndarray) else found
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ParameterError(f"{self._text} failed at an input of shape {list(x.shape)}: {reason}") from error
+        return torch.from_numpy(copy) if isinstance(copy, np.ndarray) else copy
 
     @property
     def parameters(self) -> Parameters:
         return {"sigma": self.sigma, "noise": f"{self.called}({self.settings})", "code": self.code}
 
 
-def transformed(noise: Transforming, x: Tensor, generators: list[torch.Generator]) -> Tensor:
-    """Noisy copies of one input `[*shape]`, one for each generator on the CPU, `[len(generators), *shape]`."""
-    own = x.detach().cpu()
+def transform_copies(noise: Transforming, x: Tensor, generators: list[torch.Generator]) -> Tensor:
+    """Return noisy copies of one input `[*shape]`, one for each generator on the CPU, `[len(generators), *shape]`."""
+    point = x.detach().cpu()
     with shared_generators() as seed:
-        return torch.stack([_copy(noise, own, one, seed) for one in generators]).to(x)
+        return torch.stack([_copy(noise, point, generator, seed) for generator in generators]).to(x)
 
 
 def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Generator]) -> None:
-    """Raise unless two copies of `x` with the same randomness are alike: else no number could be repeated."""
-    one, other = (transformed(noise, x, [generator()]) for _ in range(2))
-    if not torch.equal(one, other):
+    """Raise unless two copies of `x` with the same randomness are equal: otherwise no number could be repeated."""
+    copy, repeated = (transform_copies(noise, x, [generator()]) for _ in range(2))
+    if not torch.equal(copy, repeated):
         raise ParameterError(
             f"{noise._text} gives two results for one input and one generator; take all randomness from the "
             f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls",
@@ -154,19 +152,19 @@ def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Ge
 
 def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Callable[[int], None]) -> Tensor:
     seed(generator.initial_seed())
-    found = noise.apply(x.clone(), generator)
-    if not isinstance(found, Tensor) or found.shape != x.shape or found.is_complex():
-        seen = f"shape {list(found.shape)}" if isinstance(found, Tensor) else f"type {type(found).__name__}"
-        raise ParameterError(f"{noise._text} must give one input of shape {list(x.shape)} again; found {seen}")
-    if not bool(found.isfinite().all()):
-        raise ParameterError(f"{noise._text} gives {int((~found.isfinite()).sum())} NaN or infinite numbers")
-    return found.detach().to(x, copy=True)  # the function may write its next copy over this one
+    copy = noise.apply(x.clone(), generator)
+    if not isinstance(copy, Tensor) or copy.shape != x.shape or copy.is_complex():
+        description = f"shape {list(copy.shape)}" if isinstance(copy, Tensor) else f"type {type(copy).__name__}"
+        raise ParameterError(f"{noise._text} must give one input of shape {list(x.shape)} again; found {description}")
+    if not bool(copy.isfinite().all()):
+        raise ParameterError(f"{noise._text} gives {int((~copy.isfinite()).sum())} NaN or infinite numbers")
+    return copy.detach().to(x, copy=True)  # the function may write its next copy over this one
 
 
 @contextmanager
 def shared_generators() -> Iterator[Callable[[int], None]]:
-    """A function that seeds the generators that PyTorch, NumPy and Python share; afterwards they are as before. Each
-    gets a seed of its own, derived from the number: equal seeds of PyTorch and NumPy begin equal streams."""
+    """Yield a function that seeds the shared generators of PyTorch, NumPy and Python; restore them afterwards. Each
+    gets another seed, derived from the number: equal seeds of PyTorch and NumPy begin equal streams."""
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
 
     def seed(number: int) -> None:
@@ -184,7 +182,7 @@ def shared_generators() -> Iterator[Callable[[int], None]]:
 
 
 def _written(parameters: Mapping[str, Any]) -> str:
-    """Parameters as one writes them, in the order of their names."""
+    """Format parameters in the order of their names."""
     for name, value in parameters.items():
         if not isinstance(value, int | float | str) or not isinstance(name, str):
             raise ParameterError(f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}")

@@ -224,6 +224,7 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
         "decided": found.decided,
         "target": unknown if batch.targets is None else decision.target_words(batch.targets),
         "correct": found.correct,
+        "label_probability": found.label_probability,
         "status": [status.slug for status in found.status],
         "detail": found.detail,
         "passes": found.passes,

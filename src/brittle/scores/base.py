@@ -1,4 +1,4 @@
-"""What all scores have in common."""
+"""Common parts of all scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED,
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
 
 NOT_FINITE = "gave NaN or infinite logits"
-"""What a pass did from which nothing can be said."""
+"""Fault of a pass that tells nothing about its points."""
 
 _WEIGHTS = (
     {status: 1 if status.has_value else 2 + len(GRAVE) for status in Status}
@@ -89,8 +89,8 @@ class Score(ABC):
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():
-            if option.choices and (found := getattr(self, name)) not in option.choices:
-                raise ParameterError(f"the {name} must be one of {', '.join(option.choices)}; found {found!r:.60}")
+            if option.choices and (word := getattr(self, name)) not in option.choices:
+                raise ParameterError(f"the {name} must be one of {', '.join(option.choices)}; found {word!r:.60}")
 
     def __call__(
         self,
@@ -143,8 +143,8 @@ class Score(ABC):
         classifier = classifier.reading(points.provenance)
         classifier = classifier.look_up(points.class_names)
         points = hold_missing(classifier, points)
-        first = next(iter(points.batches(1, 0, 1)))
-        rows = default_rows(classifier, first.inputs, first.extra_inputs)
+        sample = next(iter(points.batches(1, 0, 1)))
+        rows = default_rows(classifier, sample.inputs, sample.extra_inputs)
         parts: list[Estimate] = []
         with classifier.evaluating():
             for batch in points.batches(batch_points(rows, classifier.device)):
@@ -220,13 +220,13 @@ class NoiseScore(Score):
         elif self.sigma not in (None, self.noise.sigma):
             raise ParameterError(f"sigma={self.sigma} and noise of sigma={self.noise.sigma}; give one of them")
         object.__setattr__(self, "sigma", self.noise.sigma)
-        self.noise.check_serves(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
-        own, others = ({one.name for one in fields(part)} for part in (self, self.noise))
-        both = sorted(own & (others | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
-        if both:
+        self.noise.check_supports(getattr(self, "name", type(self).__name__), self.uses_covariance, self.uses_pairs)
+        score_fields, noise_fields = ({parameter.name for parameter in fields(part)} for part in (self, self.noise))
+        shared_names = sorted(score_fields & (noise_fields | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
+        if shared_names:
             raise ParameterError(
-                f"the noise family {self.noise.name} has a field {both[0]}, as {type(self).__name__} has, and the "
-                f"parameters hold one of them; rename that of the noise",
+                f"the noise family {self.noise.name} has a field {shared_names[0]}, as {type(self).__name__} has, and "
+                f"the parameters hold one of them; rename that of the noise",
             )
 
     @property
@@ -247,9 +247,9 @@ def finish(
 ) -> Estimate:
     """An `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is known of the
     error of a number. A number under a status that carries none, and its interval, may be anything."""
-    spent = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
+    passes_by_point = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     low, high = torch.minimum(low, value), torch.maximum(high, value)
-    return Estimate(value, low, high, status, spent, detail, evidence, counted)
+    return Estimate(value, low, high, status, passes_by_point, detail, evidence, counted)
 
 
 def initial_status(tied: Tensor, broken: Tensor) -> Tensor:
@@ -258,21 +258,24 @@ def initial_status(tied: Tensor, broken: Tensor) -> Tensor:
 
 
 def clean_status(clean: Clean) -> Tensor:
-    """How the clean pass of each point went, `[B]`."""
+    """Return the status of the clean pass of each point, `[B]`."""
     return initial_status(clean.tied, ~clean.finite)
 
 
-def mark(status: Tensor, where: Tensor, member: Status) -> Tensor:
-    """`status` with `member` where `where` holds, unless the row says something as grave already. A status without a
+def mark(status: Tensor, rows: Tensor, member: Status) -> Tensor:
+    """`status` with `member` where `rows` holds, unless the row says something as grave already. A status without a
     number is graver than one with; among those with one, `GRAVE` are graver than the others, the last the gravest."""
-    milder = torch.tensor([int(known) for known in Status if _WEIGHTS[known] < _WEIGHTS[member]], device=status.device)
-    return torch.where(where & torch.isin(status, milder), int(member), status)
+    milder = torch.tensor(
+        [int(weaker) for weaker in Status if _WEIGHTS[weaker] < _WEIGHTS[member]], device=status.device
+    )
+    return torch.where(rows & torch.isin(status, milder), int(member), status)
 
 
-def copies_detail(counts: Tensor, draws: Tensor | int | None, what: str = NOT_FINITE) -> tuple[str | None, ...]:
-    """How many of the `draws` noisy copies of each point did `what`, where any did, or its clean pass, `[B]`."""
+def copies_detail(counts: Tensor, draws: Tensor | int | None, fault: str = NOT_FINITE) -> tuple[str | None, ...]:
+    """Say how many of the `draws` noisy copies of each point, or its clean pass, had the `fault`, where any had,
+    `[B]`."""
     if draws is None:
-        return tuple(f"the clean pass {what}" if count else None for count in counts.tolist())
-    every = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)
-    each = zip(counts.tolist(), every, strict=True)
-    return tuple(f"{count} of {copies} noisy copies {what}" if count else None for count, copies in each)
+        return tuple(f"the clean pass {fault}" if count else None for count in counts.tolist())
+    draws_by_point = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)
+    pairs = zip(counts.tolist(), draws_by_point, strict=True)
+    return tuple(f"{count} of {copies} noisy copies {fault}" if count else None for count, copies in pairs)

@@ -16,7 +16,7 @@ from brittle.scores.outside import check_alone, check_scores, find_family, find_
 from brittle.user_code import failing, unknown
 
 BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
-"""What is computed where nothing is chosen; of decisions without a probability only what reads margins."""
+"""Scores of a run that names none; decisions without a probability have those that read margins."""
 
 NO_LIMIT = "none"
 """The limit where points are not compared with one, and each has exactly as many draws as were asked for."""
@@ -62,49 +62,55 @@ def choose(
             raise ParameterError(f"{kind.name} is asked for twice; name it once")
         check_alone(kinds, kind.name, kind)
     noise = find_family(family) if isinstance(family, str) else None
-    given = {name: value for name, value in (options or {}).items() if value not in (None, ())}
-    taken = _taken(given, kinds)
-    own = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
+    chosen_options = {name: value for name, value in (options or {}).items() if value not in (None, ())}
+    values_by_score = _taken(chosen_options, kinds)
+    settings_by_name = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
     if noise is None:
         noises = [*family]  # type: ignore[list-item]
     else:
-        noises = [_make(noise, {"sigma": sigma, **own.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
+        noises = [
+            _make(noise, {"sigma": sigma, **settings_by_name.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)
+        ]
     chosen = []
     for name, kind in kinds.items():
-        every = {field: one.every for field, one in options_of(kind).items() if one.every}
-        set_alone = {field: (value,) for field, value in own.get(name, {}).items()}
-        ways: dict[str, tuple[object, ...]] = {**every, **taken[name], **set_alone}
-        for values in product(*ways.values()):
-            variant = dict(zip(ways, values, strict=True))
+        variants = {field: option.variants for field, option in options_of(kind).items() if option.variants}
+        set_alone = {field: (value,) for field, value in settings_by_name.get(name, {}).items()}
+        values_by_field: dict[str, tuple[object, ...]] = {**variants, **values_by_score[name], **set_alone}
+        for values in product(*values_by_field.values()):
+            variant = dict(zip(values_by_field, values, strict=True))
             chosen += _scores(kind, noises, variant)  # type: ignore[arg-type]
     check_scores(chosen)
     return chosen
 
 
-def _taken(given: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
+def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
     """The fields that options set, with all their values, by the name of the score.
 
     An option is that of the first score that has a field of its name. A field of another score that has this name, and
     is of another kind or takes other words, is set by `--set` alone.
     """
-    taken: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
-    for option, value in given.items():
-        known = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
-        having = {name: one for name, one in known.items() if one is not None and not one.alone}
-        first = next(iter(having.values()), None)
+    values_by_score: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
+    for option, value in options.items():
+        option_by_score = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
+        having = {
+            name: candidate
+            for name, candidate in option_by_score.items()
+            if candidate is not None and not candidate.alone
+        }
+        meaning = next(iter(having.values()), None)
         takers = [
             name
-            for name, one in having.items()
-            if first is not None and one.kind is first.kind and one.choices in ((), first.choices)
+            for name, candidate in having.items()
+            if meaning is not None and candidate.kind is meaning.kind and candidate.choices in ((), meaning.choices)
         ]
         words = value if isinstance(value, tuple) else (value,)
         for word in words:
-            _check_word(option, word, first)
+            _check_word(option, word, meaning)
         if not kinds.keys() & set(takers):
             raise UsageError(f"--{option} changes none of these scores; it is for {', '.join(takers) or 'no score'}")
         for name in kinds.keys() & set(takers):
-            taken[name][option] = tuple(None if word == NO_LIMIT else word for word in dict.fromkeys(words))
-    return taken
+            values_by_score[name][option] = tuple(None if word == NO_LIMIT else word for word in dict.fromkeys(words))
+    return values_by_score
 
 
 def _check_word(name: str, word: object, option: Option | None) -> None:
@@ -122,27 +128,29 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
         if name not in kinds:
             raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
-        own = {one: option for one, option in options_of(kinds[name]).items() if one != "sigma"}
-        if field not in own:
-            there = ", ".join(own) or "none that can be set"
-            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {there}")
-        value = own[field].read(text, f"--set {place}")
-        _check_word(field, value, own[field])
+        options = {
+            field_name: option for field_name, option in options_of(kinds[name]).items() if field_name != "sigma"
+        }
+        if field not in options:
+            fields_text = ", ".join(options) or "none that can be set"
+            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_text}")
+        value = options[field].read(text, f"--set {place}")
+        _check_word(field, value, options[field])
         values.setdefault(name, {})[field] = value
     return values
 
 
-def _scores(kind: type[Score], noises: Iterable[Noise], given: Given) -> Iterator[Score]:
+def _scores(kind: type[Score], noises: Iterable[Noise], fields: Given) -> Iterator[Score]:
     if not issubclass(kind, NoiseScore):
-        yield _make(kind, given)
+        yield _make(kind, fields)
         return
     for noise in noises:
-        yield _make(kind, {"noise": noise, **given})
+        yield _make(kind, {"noise": noise, **fields})
 
 
-def _make(kind: type[Made], given: Given) -> Made:
+def _make(kind: type[Made], fields: Given) -> Made:
     with failing(kind, "__init__"):
         try:
-            return kind(**given)  # type: ignore[arg-type]
+            return kind(**fields)  # type: ignore[arg-type]
         except TypeError as error:
             raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error

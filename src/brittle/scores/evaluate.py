@@ -1,4 +1,4 @@
-"""One batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
+"""Evaluation of a batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
 
 A score that is called and a run evaluate their batches here. An estimate is checked, and loses its numbers where a
 status carries none, in `estimate_of` alone.
@@ -18,7 +18,7 @@ from brittle.data.points import Batch
 from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
-from brittle.measure import Clean, Measurement, NearestPoint, Sampled, passes_of, take
+from brittle.measure import Clean, Forward, Measurement, NearestPoint, Sampled, passes_of, take
 from brittle.measure.base import look_for
 from brittle.model.classifier import Classifier
 from brittle.scores.sound import ScoreLike, fault_of
@@ -30,8 +30,8 @@ MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class OtherInputs:
-    """Inputs with another decision than their points. `positions` are those of these points in the batch, `K` of them;
-    `codes` stand for the class there (`Decision.codes`), and `words` say the decision where it is no class."""
+    """Inputs with another decision than their points. `positions` are those of the `K` points in the batch; `codes`
+    stand for the class there (`Decision.codes`), and `words` tell a decision without classes."""
 
     positions: list[int]
     inputs: Tensor
@@ -44,8 +44,9 @@ class Evaluated:
 
     `status` says how each point ended before any score, `detail` what was found where it failed. `predicted` stands for
     what was decided (`Decision.codes`), `decided` says it in words where it is no class, and `correct` is None where
-    the data say nothing of it. Passes are those on what stood in the place of a failed point, too. Estimates are over
-    all points of the batch.
+    the data say nothing of it, and `label_probability` where there is no label, the decision is not the predicted class
+    or no score reads the probabilities of an estimator. Passes are those on what stood in the place of a failed point,
+    too. Estimates are over all points of the batch.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -54,24 +55,25 @@ class Evaluated:
         self.predicted: list[int | None] = [None] * len(batch)
         self.decided: list[str | None] = [None] * len(batch)
         self.correct: list[bool | None] = [None] * len(batch)
+        self.label_probability: list[float | None] = [None] * len(batch)
         self.passes = [0] * len(batch)
         self.estimates: list[Estimate] = []
         self.counterexamples: list[OtherInputs | None] = []
         inputs = batch.inputs.flatten(1)
         for position in (~inputs.isfinite().all(dim=1)).nonzero().flatten().tolist():
-            own = inputs[position]
-            kinds = ((int(own.isnan().sum()), "NaN"), (int(own.isinf().sum()), "infinite"))
-            counts = " and ".join(f"{number} {what}" for number, what in kinds if number)
-            self.fail(position, Status.NONFINITE_INPUT, f"{counts} of {own.numel()}")
+            values = inputs[position]
+            kinds = ((int(values.isnan().sum()), "NaN"), (int(values.isinf().sum()), "infinite"))
+            counts = " and ".join(f"{number} {kind}" for number, kind in kinds if number)
+            self.fail(position, Status.NONFINITE_INPUT, f"{counts} of {values.numel()}")
 
     @property
     def measured(self) -> list[int]:
         """Positions in the batch of the points that can be measured."""
         return [position for position, status in enumerate(self.status) if status.has_value]
 
-    def fail(self, position: int, status: Status, found: str) -> None:
+    def fail(self, position: int, status: Status, fault: str) -> None:
         self.status[position] = status
-        self.detail[position] = f"row {self.batch.rows[position]}: {found}"
+        self.detail[position] = f"row {self.batch.rows[position]}: {fault}"
 
 
 def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
@@ -84,26 +86,29 @@ def evaluate(
 ) -> Evaluated:
     """Everything that `scores` say of a batch; each measurement once. The values of the batch lie inside the bounds,
     and at most `rows` of it go through the network together."""
-    found = Evaluated(batch)
+    evaluated = Evaluated(batch)
     needs = plan(scores)
     with classifier.drawing("clean", seed, batch.ids):
-        clean = _look(classifier, found, needs, seed, rows, confidence)
+        clean = _look(classifier, evaluated, needs, seed, rows, confidence)
     if clean is None:
-        found.counterexamples = [None] * len(scores)
-        found.estimates = [_without_numbers(found, classifier.device)] * len(scores)
-        return found
-    known_of = enumerate(zip(found.status, found.detail, strict=True))
-    failed = {position: each for position, each in known_of if not each[0].has_value}
+        evaluated.counterexamples = [None] * len(scores)
+        evaluated.estimates = [_without_numbers(evaluated, classifier.device)] * len(scores)
+        return evaluated
+    known_of = enumerate(zip(evaluated.status, evaluated.detail, strict=True))
+    failed = {position: outcome for position, outcome in known_of if not outcome[0].has_value}
     before = classifier.passes
     with classifier.drawing("noisy", seed, batch.ids):
         measured = take(needs, classifier, clean)
-    found.counterexamples = [_counterexamples(score, measured, found, classifier, clean) for score in scores]
-    _count_passes(found, measured, clean, classifier.passes - before)
-    found.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
-    pairs = zip(found.estimates, scores, strict=True)
-    found.estimates = [_describe_copies(one, measured[score.needs[0]], classifier.decision) for one, score in pairs]
-    _note_decisions(found, classifier, clean)
-    return found
+    evaluated.counterexamples = [_counterexamples(score, measured, evaluated, classifier, clean) for score in scores]
+    _count_passes(evaluated, measured, clean, classifier.passes - before)
+    evaluated.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
+    pairs = zip(evaluated.estimates, scores, strict=True)
+    evaluated.estimates = [
+        _describe_copies(estimate, measured[score.needs[0]], classifier.decision) for estimate, score in pairs
+    ]
+    _note_decisions(evaluated, classifier, clean)
+    _note_label_probability(evaluated, classifier, measured.get(Forward(probabilities=True), clean))
+    return evaluated
 
 
 def estimate_of(
@@ -113,38 +118,38 @@ def estimate_of(
     points: int,
     failed: Mapping[int, tuple[Status, str | None]] | None = None,
 ) -> Estimate:
-    """What a score says of a batch of so many points, checked, without numbers under a status that carries none.
+    """Return the checked estimate of a batch of so many points, without numbers under a status that carries none.
     `failed` has the status and detail of the points that could not be measured, by their positions."""
     with failing(type(score), "estimate"):
-        found = score.estimate(measured, confidence)
-    fault = fault_of(found, points, score.quantity == FLIP_PROBABILITY)
+        estimate = score.estimate(measured, confidence)
+    fault = fault_of(estimate, points, score.quantity == FLIP_PROBABILITY)
     if fault:
         raise refused(f"{score.name}.estimate", f"returned {fault}")
-    status, passes = found.status.clone(), found.passes.clone()
-    detail: list[str | None] = [*(found.detail or [None] * points)]
-    for position, (own, text) in (failed or {}).items():
-        status[position], passes[position], detail[position] = int(own), 0, text
+    status, passes = estimate.status.clone(), estimate.passes.clone()
+    detail: list[str | None] = [*(estimate.detail or [None] * points)]
+    for position, (failure, text) in (failed or {}).items():
+        status[position], passes[position], detail[position] = int(failure), 0, text
     without = status >= int(Status.NONFINITE_INPUT)
-    numbers = (found.value, found.low, found.high, *(found.counted or ()))
-    value, low, high, *counted = (each.masked_fill(without, torch.nan) for each in numbers)
+    numbers = (estimate.value, estimate.low, estimate.high, *(estimate.counted or ()))
+    value, low, high, *counted = (tensor.masked_fill(without, torch.nan) for tensor in numbers)
     details = tuple(detail) if any(detail) else None
     ends = (counted[0], counted[1]) if counted else None
-    return Estimate(value, low, high, status, passes, details, found.evidence, ends, found.votes)
+    return Estimate(value, low, high, status, passes, details, estimate.evidence, ends, estimate.votes)
 
 
 def _look(
-    classifier: Classifier, found: Evaluated, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
+    classifier: Classifier, evaluated: Evaluated, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
 ) -> Clean | None:
     """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
     They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
     batch as ever. The clean pass may give no numbers, and the label may be none of the model's.
     """
-    readable = [status.has_value for status in found.status]
+    readable = [status.has_value for status in evaluated.status]
     if not any(readable):
         return None
-    batch, inputs = found.batch, found.batch.inputs.clone()
-    inputs[[not each for each in readable]] = classifier.bounds.filler(inputs)
+    batch, inputs = evaluated.batch, evaluated.batch.inputs.clone()
+    inputs[[not is_readable for is_readable in readable]] = classifier.bounds.filler(inputs)
     extra = batch.extra_inputs
     if extra is not None and extra.inputs is not None:
         held = torch.tensor(readable, device=inputs.device).view(-1, *[1] * (inputs.dim() - 1))
@@ -153,34 +158,36 @@ def _look(
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
-    for position in found.measured:
+    for position in evaluated.measured:
         label = None if batch.labels is None else batch.labels[position]
         if broken[position]:
-            found.fail(position, Status.NONFINITE_LOGITS, f"{broken[position]} of {classes} logits are NaN or infinite")
+            evaluated.fail(
+                position, Status.NONFINITE_LOGITS, f"{broken[position]} of {classes} logits are NaN or infinite"
+            )
         elif label is not None and labelled is not None and not 0 <= label < labelled:
-            found.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
-    wanted = [status.has_value for status in found.status]
-    return replace(clean, wanted=torch.tensor(wanted, device=clean.logits.device))
+            evaluated.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
+    has_value = [status.has_value for status in evaluated.status]
+    return replace(clean, wanted=torch.tensor(has_value, device=clean.logits.device))
 
 
-def _without_numbers(found: Evaluated, device: torch.device) -> Estimate:
-    status = torch.tensor([int(own) for own in found.status], device=device)
+def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:
+    status = torch.tensor([int(outcome) for outcome in evaluated.status], device=device)
     none = torch.full_like(status, torch.nan, dtype=torch.float64)
-    return Estimate(none, none, none, status, torch.zeros_like(status), tuple(found.detail))
+    return Estimate(none, none, none, status, torch.zeros_like(status), tuple(evaluated.detail))
 
 
-def _count_passes(found: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, spent: int) -> None:
-    """Add the passes `spent` on a batch to those of its points, which add up to what the classifier counted. What the
-    results state is each point's own; the rest is dealt out evenly."""
+def _count_passes(evaluated: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, batch_passes: int) -> None:
+    """Add the passes `batch_passes` on a batch to those of its points, which add up to what the classifier counted.
+    What the results state is each point's own; the rest is dealt out evenly."""
     stated = passes_of(measured, clean).tolist()
-    if sum(stated) > spent:
+    if sum(stated) > batch_passes:
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
         raise ParameterError(
-            f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {spent}; expected "
+            f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {batch_passes}; expected "
             f"`passes` of a result to be those of each point",
         )
-    even, more = divmod(spent - sum(stated), len(stated))
-    found.passes = [clean.passes + own + even + (at < more) for at, own in enumerate(stated)]
+    even, more = divmod(batch_passes - sum(stated), len(stated))
+    evaluated.passes = [clean.passes + point_passes + even + (at < more) for at, point_passes in enumerate(stated)]
 
 
 def _describe_copies(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
@@ -194,37 +201,50 @@ def _describe_copies(estimate: Estimate, counts: Any, decision: Decision) -> Est
     return replace(estimate, detail=tuple(detail or text for detail, text in zip(details, words, strict=True)))
 
 
-def _note_decisions(found: Evaluated, classifier: Classifier, clean: Clean) -> None:
+def _note_decisions(evaluated: Evaluated, classifier: Classifier, clean: Clean) -> None:
     """Note what was decided at the points that are measured, and whether the data say the same."""
-    batch, decision = found.batch, classifier.decision
+    batch, decision = evaluated.batch, classifier.decision
     labels = None if batch.labels is None else torch.tensor(batch.labels)
     decided, codes = clean.predicted[:, None], clean.predicted.tolist()
     if clean.extra_inputs is not None and clean.extra_inputs.decided is not None:
         decided, codes = clean.extra_inputs.decided, decision.codes(clean.extra_inputs.decided)
-    right = decision.right(decided, labels, batch.targets)
+    correct = decision.right(decided, labels, batch.targets)
     words = [None] * len(batch) if decision.of_classes else decision.described(decided)
-    for position in found.measured:
-        found.predicted[position] = codes[position]
-        found.decided[position] = words[position]
-        found.correct[position] = right[position]
+    for position in evaluated.measured:
+        evaluated.predicted[position] = codes[position]
+        evaluated.decided[position] = words[position]
+        evaluated.correct[position] = correct[position]
+
+
+def _note_label_probability(evaluated: Evaluated, classifier: Classifier, clean: Clean) -> None:
+    """Note how probable the label is at the points that are measured, where the pass of `clean` shows it."""
+    logarithms = clean.log_probabilities if classifier.own_probability else clean.logits
+    labels = evaluated.batch.labels
+    if labels is None or logarithms is None or classifier.random or not classifier.decision.of_classes:
+        return
+    probabilities = logarithms.double().softmax(dim=1)
+    for position in evaluated.measured:
+        evaluated.label_probability[position] = float(probabilities[position, labels[position]])
 
 
 def _counterexamples(
-    score: ScoreLike, measured: Mapping[Measurement, Any], found: Evaluated, classifier: Classifier, clean: Clean
+    score: ScoreLike, measured: Mapping[Measurement, Any], evaluated: Evaluated, classifier: Classifier, clean: Clean
 ) -> OtherInputs | None:
-    """The inputs with another decision that a score found; where it is no class, what it is by a pass of them."""
+    """Return the inputs with another decision that a score found; a pass of them tells a decision without classes."""
     nearest: NearestPoint | None = score.counterexamples(measured)
     if nearest is None:
         return None
-    known = [position for position in found.measured if int(nearest.predicted[position]) >= 0]
-    inputs, decision = nearest.points[known], classifier.decision
-    beside = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(known, device=inputs.device))
+    positions = [position for position in evaluated.measured if int(nearest.predicted[position]) >= 0]
+    inputs, decision = nearest.points[positions], classifier.decision
+    beside = (
+        None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(positions, device=inputs.device))
+    )
     inputs = inputs if beside is None else beside.kept(inputs)
-    if decision.of_classes or not known:
-        return OtherInputs(known, inputs, nearest.predicted[known].tolist(), [None] * len(known))
+    if decision.of_classes or not positions:
+        return OtherInputs(positions, inputs, nearest.predicted[positions].tolist(), [None] * len(positions))
     with torch.no_grad():
         decided = decision.decide(classifier.read(inputs, beside))
-    return OtherInputs(known, inputs, decision.codes(decided), decision.described(decided))
+    return OtherInputs(positions, inputs, decision.codes(decided), decision.described(decided))
 
 
 def check_classifier(classifier: object) -> None:
@@ -251,8 +271,8 @@ def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Esti
     order = torch.arange(size) if places is None else places.argsort()
 
     def joined(tensors: Iterable[Tensor]) -> Tensor:
-        every = torch.cat([*tensors])
-        return every[order.to(every.device)]
+        rows = torch.cat([*tensors])
+        return rows[order.to(rows.device)]
 
     names = ("value", "low", "high", "status", "passes")
     value, low, high, status, passes = (joined(getattr(part, name) for part in parts) for name in names)

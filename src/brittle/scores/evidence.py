@@ -1,4 +1,4 @@
-"""What stands behind a flip probability: the noisy copies of a point, counted, or a model alone.
+"""Evidence of a flip probability: counted noisy copies of a point, or a model alone.
 
 A model may give a number, never an interval: on a few hundred copies no test tells a model that holds from one that is
 off by more than the interval that it would have. Intervals count the copies, and hold for every network.
@@ -24,7 +24,7 @@ UNSAID = 0.1
 """Share of an interval up to which what is left out of a model is not said."""
 
 TIE = "tie for the largest logit"
-"""What some noisy copies do."""
+"""Fault of noisy copies that tie."""
 
 
 def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Tensor, Tensor, Tensor]:

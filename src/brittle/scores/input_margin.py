@@ -102,10 +102,10 @@ class InputMargin(SearchedScore):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        found = (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded))
+        needs = (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded))
         if not self.certify:
-            return found
-        return (*found, load("measurement", "certified")(self.norm, self.bounded, self.proof))
+            return needs
+        return (*needs, load("measurement", "certified")(self.norm, self.bounded, self.proof))
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         clean: Clean = measured[Forward()]
@@ -117,32 +117,34 @@ class InputMargin(SearchedScore):
         certified = measured[self.needs[2]]
         # A counterexample contradicts the certificate, beyond what rounds in a distance.
         refuted = (certified.radius > distance * (1 + 1e-6)) & (nearest.predicted >= 0)
-        spent, status = certified.passes - clean.passes, mark(status, refuted, Status.REFUTED)
+        certificate_passes, status = certified.passes - clean.passes, mark(status, refuted, Status.REFUTED)
         if certified.unsupported is None:
-            detail = _about_certificate(certified, nearest, spent, refuted)
+            detail = _about_certificate(certified, nearest, certificate_passes, refuted)
         else:
             detail = (f"no lower bound goes through {certified.unsupported}",) * len(distance)
             status = torch.where(status == int(Status.OK), int(Status.NO_CERTIFICATE), status)
         low = torch.maximum(certified.radius, proved).where(~refuted, 0.0)
-        return finish(distance, low, distance, status, nearest.passes + spent, detail)
+        return finish(distance, low, distance, status, nearest.passes + certificate_passes, detail)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint:
         return measured[self.needs[1]]
 
 
 def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
-    """How the search for the nearest input with another prediction went at each point, `[B]`."""
+    """Return the status of the search for the nearest input with another prediction at each point, `[B]`."""
     status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
     doubtful = nearest.masked & ~clean.tied & (status <= int(Status.NOT_FOUND))
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
-def _about_certificate(certified: Any, nearest: NearestPoint, spent: Tensor, refuted: Tensor) -> tuple[str, ...]:
-    """For each point what its certificate took, and what refutes it."""
-    said = [f"{passes:,} of the passes for the certificate" for passes in spent.tolist()]
+def _about_certificate(
+    certified: Any, nearest: NearestPoint, certificate_passes: Tensor, refuted: Tensor
+) -> tuple[str, ...]:
+    """Say for each point what its certificate took, and what refutes it."""
+    details = [f"{passes:,} of the passes for the certificate" for passes in certificate_passes.tolist()]
     for row in refuted.nonzero()[:, 0].tolist():
-        said[row] = (
+        details[row] = (
             f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "
-            f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {said[row]}"
+            f"certified, and another prediction found {float(nearest.distance[row]):.6g} away; {details[row]}"
         )
-    return tuple(said)
+    return tuple(details)

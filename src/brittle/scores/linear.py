@@ -64,15 +64,17 @@ def margins(linear: Linearization) -> Margins:
 def orthant_flips(linear: Linearization, noise: Noise, confidence: float) -> Estimate:
     """Probability that a margin of the linear model turns negative: `1 - P(g > 0)`, `g ~ N(D z, s^2 D G D^T)`. Where
     noisy copies were averaged the interval is that of counting them, elsewhere there is none."""
-    found = margins(linear)
-    orthant = orthant_probability(found.mean, found.covariance * noise.sigma**2)
-    status = mark(found.status, orthant.complement.isnan(), Status.INDEFINITE)
+    linear_margins = margins(linear)
+    orthant = orthant_probability(linear_margins.mean, linear_margins.covariance * noise.sigma**2)
+    status = mark(linear_margins.status, orthant.complement.isnan(), Status.INDEFINITE)
     status = mark(status, orthant.condition > ILL_CONDITIONED_ABOVE, Status.ILL_CONDITIONED)
-    return conclude_flips(orthant.complement, status, linear, found, confidence)
+    return conclude_flips(orthant.complement, status, linear, linear_margins, confidence)
 
 
-def conclude_flips(value: Tensor, status: Tensor, linear: Linearization, found: Margins, confidence: float) -> Estimate:
+def conclude_flips(
+    value: Tensor, status: Tensor, linear: Linearization, linear_margins: Margins, confidence: float
+) -> Estimate:
     """Make the estimate of flip probabilities; the interval is that of counting, where noisy copies were averaged."""
     if linear.votes is None:
-        return without_copies(value, status, linear.passes, found.detail)
-    return conclude(value, status, found.detail, linear.passes, linear.votes, confidence)
+        return without_copies(value, status, linear.passes, linear_margins.detail)
+    return conclude(value, status, linear_margins.detail, linear.passes, linear.votes, confidence)

@@ -27,7 +27,7 @@ def normal_model(sampled: Sampled) -> OrthantProbability:
 
 
 def flat(sampled: Sampled) -> Tensor:
-    """Where no copy changed a margin, so that a normal model of them says nothing, `[B]`."""
+    """Return where no copy changed a margin, so that a normal model of them says nothing, `[B]`."""
     assert sampled.margins is not None
     return sampled.margins.spread.variance.amax(dim=1) <= 0
 
@@ -42,13 +42,13 @@ def concluded(
 ) -> Estimate:
     """`value` with what the copies, their votes and the model say of it; elsewhere than `by_model` it is counted."""
     votes = sampled.votes
-    asked = torch.ones_like(sampled.tied) if by_model is None else by_model
+    is_modelled = torch.ones_like(sampled.tied) if by_model is None else by_model
     status = initial_status(sampled.tied, votes.nonfinite > 0)
-    status = mark(status, asked & flat(sampled), Status.NO_VARIATION)
-    status = mark(status, asked & model.complement.isnan(), Status.INDEFINITE)
-    status = mark(status, asked & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
+    status = mark(status, is_modelled & flat(sampled), Status.NO_VARIATION)
+    status = mark(status, is_modelled & model.complement.isnan(), Status.INDEFINITE)
+    status = mark(status, is_modelled & (model.condition > ILL_CONDITIONED_ABOVE), Status.ILL_CONDITIONED)
     detail = copies_detail(votes.nonfinite, votes.draws)
-    left_out = None if sampled.left_out is None else torch.where(asked, sampled.left_out, 0.0)
+    left_out = None if sampled.left_out is None else torch.where(is_modelled, sampled.left_out, 0.0)
     return conclude(value, status, detail, sampled.passes, votes, confidence, by_model, left_out, stopped)
 
 

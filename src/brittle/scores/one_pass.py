@@ -34,7 +34,7 @@ LARGEST_DISTANCE = 1e100
 
 @dataclass(frozen=True)
 class OnePass:
-    """What one forward pass shows of `B` points.
+    """Results of a forward pass of `B` points.
 
     Attributes:
         logits: `[B, C]`, single precision or better; a formula makes double precision of what it reads.
@@ -51,8 +51,8 @@ class OnePass:
     @cached_property
     def top(self) -> tuple[Tensor, Tensor]:
         """The largest and the second largest logit, `[B]` each, double precision."""
-        first, second = self.logits.topk(2, dim=1).values.double().unbind(1)
-        return first, second
+        largest, runner_up = self.logits.topk(2, dim=1).values.double().unbind(1)
+        return largest, runner_up
 
     @property
     def logarithms(self) -> Tensor:
@@ -61,7 +61,7 @@ class OnePass:
 
     @property
     def probabilities(self) -> Tensor:
-        """Those of an estimator, or the softmax of the logits, `[B, C]`, double precision."""
+        """Probabilities of an estimator, or the softmax of the logits, `[B, C]`, double precision."""
         return self.logarithms.softmax(dim=1)
 
     @property
@@ -78,32 +78,32 @@ class OnePassScore(Score):
 
     Class attributes:
         uses_features: whether the formula reads the features.
-        least: no finite value is smaller.
-        most: no finite value is larger.
+        minimum: no finite value is smaller.
+        maximum: no finite value is larger.
     """
 
     cost = "1"
     safer = "higher"
     uses_features = False
-    least = 0.0
-    most = LARGEST_DISTANCE
+    minimum = 0.0
+    maximum = LARGEST_DISTANCE
 
     @abstractmethod
-    def value(self, found: OnePass) -> Tensor:
+    def value(self, one_pass: OnePass) -> Tensor:
         """The score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number, so that a
         network with the formula in it can be exported."""
 
-    def checked_value(self, found: OnePass) -> Tensor:
+    def checked_value(self, one_pass: OnePass) -> Tensor:
         """The same for a table, with the checks that a table needs, `[B]`."""
-        return self.value(found)
+        return self.value(one_pass)
 
     @property
     def network(self) -> nn.Module | None:
-        """What `value` runs on one pass; it becomes a part of a network with the score built in."""
+        """Network that `value` runs on a pass; it becomes a part of a network with the score built in."""
         return None
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:
-        """How the points ended, `[B]`, from how their clean pass did and from their values."""
+        """Return the status of the points, `[B]`, from that of their clean pass and from their values."""
         return status
 
     @property
@@ -113,18 +113,18 @@ class OnePassScore(Score):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         """The value of the formula: as a flip probability without an interval, else with one of no width."""
-        found: Clean | HeadInputs = measured[self.needs[0]]
-        if isinstance(found, HeadInputs):
-            clean, one = found.clean, OnePass(found.clean.logits, found.features, found.weight)
+        result: Clean | HeadInputs = measured[self.needs[0]]
+        if isinstance(result, HeadInputs):
+            clean, one_pass = result.clean, OnePass(result.clean.logits, result.features, result.weight)
         else:
-            clean, one = found, OnePass(found.logits, log_probabilities=found.log_probabilities)
-        value = self.checked_value(one).to(clean.logits.device)
-        logs = one.log_probabilities
+            clean, one_pass = result, OnePass(result.logits, log_probabilities=result.log_probabilities)
+        value = self.checked_value(one_pass).to(clean.logits.device)
+        logs = one_pass.log_probabilities
         broken = torch.zeros_like(clean.tied) if logs is None else ~logs.isfinite().all(dim=1)
         status = self.judge(mark(clean_status(clean), broken, Status.NONFINITE_LOGITS), value)
         if self.quantity == FLIP_PROBABILITY:
-            return without_copies(value, status, found.passes)
-        return finish(value, value, value, status, found.passes)
+            return without_copies(value, status, result.passes)
+        return finish(value, value, value, status, result.passes)
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ class LogitMargin(OnePassScore):
     serves = "all"
     explanation = "The gap between the largest logit and the second."
     colour = 8
-    most = 2.0 * LARGEST_FLOAT
+    maximum = 2.0 * LARGEST_FLOAT
 
-    def value(self, found: OnePass) -> Tensor:
-        first, second = found.top
-        return first - second
+    def value(self, one_pass: OnePass) -> Tensor:
+        largest, runner_up = one_pass.top
+        return largest - runner_up
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class FeatureMargin(OnePassScore):
     def __post_init__(self) -> None:
         check_norm(self.norm)
 
-    def value(self, found: OnePass) -> Tensor:
-        return feature_margin(found.logits, found.features_and_weight[1], self.norm)
+    def value(self, one_pass: OnePass) -> Tensor:
+        return feature_margin(one_pass.logits, one_pass.features_and_weight[1], self.norm)
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:
         return mark(status, value.isinf(), Status.ZERO_GRADIENT)
@@ -203,11 +203,11 @@ class MaxProbability(OnePassScore):
     serves = "probability"
     explanation = "The model's own confidence: the largest probability."
     colour = 12
-    least = 1.0 / MOST_CLASSES
-    most = 1.0
+    minimum = 1.0 / MOST_CLASSES
+    maximum = 1.0
 
-    def value(self, found: OnePass) -> Tensor:
-        return found.probabilities.amax(dim=1)
+    def value(self, one_pass: OnePass) -> Tensor:
+        return one_pass.probabilities.amax(dim=1)
 
 
 @dataclass(frozen=True)
@@ -228,11 +228,11 @@ class ProbabilityMargin(OnePassScore):
     serves = "probability"
     explanation = "The gap between the probability of the prediction and the largest other one."
     colour = 13
-    least = -1.0
-    most = 1.0
+    minimum = -1.0
+    maximum = 1.0
 
-    def value(self, found: OnePass) -> Tensor:
-        shares, predicted = found.probabilities, found.logits.argmax(dim=1, keepdim=True)
+    def value(self, one_pass: OnePass) -> Tensor:
+        shares, predicted = one_pass.probabilities, one_pass.logits.argmax(dim=1, keepdim=True)
         return shares.gather(1, predicted)[:, 0] - shares.scatter(1, predicted, 0.0).amax(dim=1)
 
 
@@ -254,10 +254,10 @@ class Entropy(OnePassScore):
     explanation = "How widely the model spreads its probabilities; smaller is surer."
     safer = "lower"
     colour = 14
-    most = math.log(MOST_CLASSES)
+    maximum = math.log(MOST_CLASSES)
 
-    def value(self, found: OnePass) -> Tensor:
-        shares = found.probabilities
+    def value(self, one_pass: OnePass) -> Tensor:
+        shares = one_pass.probabilities
         return -(shares * shares.clamp_min(torch.finfo(shares.dtype).tiny).log()).sum(dim=1)  # ONNX has no `entr`
 
 
@@ -290,18 +290,18 @@ class Softmax(OnePassScore):
     preference = 8
     model = "the softmax"
     unsaid = ("temperature",)
-    most = 1.0
+    maximum = 1.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
             raise ParameterError(f"temperature must be positive and finite; found {self.temperature}")
 
-    def value(self, found: OnePass) -> Tensor:
-        logits = found.logarithms / self.temperature
-        predicted = found.logits.argmax(dim=1, keepdim=True)
-        own = logits.gather(1, predicted)
-        others = logits.scatter(1, predicted, -torch.inf)
-        return torch.sigmoid(torch.logsumexp(others - own, dim=1))
+    def value(self, one_pass: OnePass) -> Tensor:
+        logits = one_pass.logarithms / self.temperature
+        predicted = one_pass.logits.argmax(dim=1, keepdim=True)
+        predicted_logit = logits.gather(1, predicted)
+        other_logits = logits.scatter(1, predicted, -torch.inf)
+        return torch.sigmoid(torch.logsumexp(other_logits - predicted_logit, dim=1))
 
 
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:

@@ -50,10 +50,10 @@ def code_of(score: Score) -> dict[str, str] | None:
     class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code.
     Extensions that the measurements would use and that are missing are told, too: runs with and without them differ."""
     noise = getattr(score, "noise", None)
-    own = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
+    function_parts = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)
     used = [code for need in score.needs for code in need.code]
-    files = digests((*own, *used, *(kind for part in parts for kind in type(part).__mro__)))
+    files = digests((*function_parts, *used, *(kind for part in parts for kind in type(part).__mro__)))
     kinds = [type(part) for part in (score, noise) if part is not None]
     typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
     without = {f"without {name}": "missing" for need in score.needs for name in need.missing}
@@ -78,17 +78,17 @@ def check_scores(scores: Iterable[Score]) -> None:
                 raise refused(f"the noise {called}", "stands for two functions; give one another name, or parameters")
 
 
-def check_alone(known: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
-    """Keep `kind` among the `known`; raise where another class has its name there."""
-    if known.setdefault(name, kind) is not kind:
-        raise refused(kind.__qualname__, f"is called {name!r} like {known[name].__qualname__}; rename one")
+def check_alone(kind_by_name: dict[str, type[Named]], name: str, kind: type[Named]) -> None:
+    """Keep `kind` among the `kind_by_name`; raise where another class has its name there."""
+    if kind_by_name.setdefault(name, kind) is not kind:
+        raise refused(kind.__qualname__, f"is called {name!r} like {kind_by_name[name].__qualname__}; rename one")
 
 
-def check_kind(kind: object, where: str) -> type[Score]:
-    """`kind`, which was named by `where`, if it is a class of scores that can be used."""
+def check_kind(kind: object, source: str) -> type[Score]:
+    """`kind`, which was named by `source`, if it is a class of scores that can be used."""
     if not (isinstance(kind, type) and issubclass(kind, Score)):
-        raise refused(where, f"is {kind_of(kind)}; expected a subclass of brittle.scores.Score")
-    check_class(kind, where)
+        raise refused(source, f"is {kind_of(kind)}; expected a subclass of brittle.scores.Score")
+    check_class(kind, source)
     if CATALOGUE.get(kind.name, kind) is not kind:
-        raise refused(where, f"is called {kind.name!r} like a score of brittle; give it another name")
+        raise refused(source, f"is called {kind.name!r} like a score of brittle; give it another name")
     return kind

@@ -22,7 +22,7 @@ NORMAL_QUARTERS = 1.349
 """Distance between the quartiles of a normal number, in its standard deviations."""
 
 DISBELIEF = 5.0
-"""How far the copies must be from a model or a smoothing, in what chance gives on average, to count once against it."""
+"""Distance of the copies from a model or a smoothing, relative to that by chance, that counts once against it."""
 
 
 @dataclass(frozen=True)
@@ -97,26 +97,27 @@ def smoothed_share(sampled: Sampled) -> Tensor:
     share = flips_of(votes).double() / votes.draws
     if nearest is None:
         return share
-    known = nearest.isfinite()
-    count = known.sum(dim=1).clamp_min(2).to(nearest)  # whole numbers would be divided in the default precision
-    usable = (known.sum(dim=1) >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
+    is_finite = nearest.isfinite()
+    count = is_finite.sum(dim=1).clamp_min(2).to(nearest)  # whole numbers would be divided in the default precision
+    usable = (is_finite.sum(dim=1) >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
 
     def mean(values: Tensor) -> Tensor:
-        return values.where(known, 0.0).sum(dim=1) / count
+        return values.where(is_finite, 0.0).sum(dim=1) / count
 
     flips = mean((nearest <= 0).double())
-    ordered = nearest.where(known, torch.inf).sort(dim=1).values
+    ordered = nearest.where(is_finite, torch.inf).sort(dim=1).values
     low, high = (_quantile(ordered, count, level) for level in (0.25, 0.75))
     deviation = (mean((nearest - mean(nearest)[:, None]).square()) * count / (count - 1)).sqrt()
     bandwidth = BANDWIDTH * torch.minimum(deviation, (high - low) / NORMAL_QUARTERS) * count**-0.2
     smooth = torch.special.ndtr(-nearest / bandwidth[:, None])
-    against = jumps(((nearest <= 0).double() - smooth).where(known, torch.nan))
+    against = jumps(((nearest <= 0).double() - smooth).where(is_finite, torch.nan))
     mixed = torch.where(against.isfinite(), (mean(smooth) + against * flips) / (1.0 + against), flips)
     return torch.where(usable & (bandwidth > 0), mixed, torch.where(usable, flips, share))
 
 
 def jumps(differences: Tensor) -> Tensor:
-    """How much of what smoothing moved is bias, from the `differences` of the copies `[B, n]`; in its variances, `[B]`.
+    """Return the share of the shift by smoothing that is bias, from the `differences` of the copies `[B, n]`; in its
+    variances, `[B]`.
 
     `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as of independent copies; 0 where they are alike.
     NaN is no copy.

@@ -1,4 +1,4 @@
-"""What tables and reports ask of a score: its class, its parameters, its measurements, and what its estimate returns.
+"""Checks of a score: its class, its parameters, its measurements, and its estimate.
 
 The scores of brittle pass through the same checks as those from outside: the first three at the door of a run or a
 call, the last for every batch.
@@ -46,22 +46,22 @@ CONSTANT = frozenset(
 
 
 @cache
-def check_class(kind: Any, where: str) -> None:
-    """Raise unless a class of scores, named by `where`, is a frozen dataclass with a name, and says what it serves."""
-    check_dataclass(kind, where)
-    check_name(where, getattr(kind, "name", None), "name = 'my_score'")
+def check_class(kind: Any, source: str) -> None:
+    """Raise unless a class of scores, named by `source`, is a frozen dataclass with a name, and says what it serves."""
+    check_dataclass(kind, source)
+    check_name(source, getattr(kind, "name", None), "name = 'my_score'")
     if varying := CONSTANT & {member.name for member in fields(kind)}:
         field = min(varying)
-        raise refused(where, f"has a field {field}; expected a class variable: {field}: ClassVar[...] = ...")
+        raise refused(source, f"has a field {field}; expected a class variable: {field}: ClassVar[...] = ...")
     if kind.serves not in ("counts", "all", "probability", "classes") and not isinstance(kind.serves, property):
-        raise refused(where, f"has serves = {kind.serves!r:.60}; brittle.scores.Score says what it may be")
+        raise refused(source, f"has serves = {kind.serves!r:.60}; brittle.scores.Score says what it may be")
 
 
-def check_dataclass(kind: type, where: str) -> None:
-    """Raise unless `kind`, named by `where`, is a frozen dataclass."""
+def check_dataclass(kind: type, source: str) -> None:
+    """Raise unless `kind`, named by `source`, is a frozen dataclass."""
     parameters = vars(kind).get("__dataclass_params__")
     if parameters is None or not parameters.frozen:
-        raise refused(where, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
+        raise refused(source, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
 
 
 def check_score(score: ScoreLike) -> None:
@@ -79,14 +79,14 @@ def check_parameters(score: ScoreLike) -> None:
     with failing(kind, "parameters"):
         parameters = {**score.parameters}
     hidden = []
-    for one in fields(kind):
-        if not one.compare or one.metadata.get(KEY, KEY) is None or one.name in parameters:
+    for member in fields(kind):
+        if not member.compare or member.metadata.get(KEY, KEY) is None or member.name in parameters:
             continue
-        value = getattr(score, one.name)
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        value = getattr(score, member.name)
+        default = member.default_factory() if member.default_factory is not MISSING else member.default
         same = value is None or value is default or value == default
         if getattr(same, "shape", ()) or not same:
-            hidden.append(one.name)
+            hidden.append(member.name)
     if hidden:
         raise refused(
             kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
@@ -121,45 +121,47 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
         )
 
 
-def fault_of(found: object, points: int, is_probability: bool) -> str | None:
+def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
     """The first thing that is wrong with an estimate of so many points; None where nothing is."""
-    if not isinstance(found, Estimate):
-        return f"{kind_of(found)}; expected an Estimate, as brittle.scores.base.finish makes it"
-    numbers = {"value": found.value, "low": found.low, "high": found.high}
-    numbers |= {f"counted[{at}]": end for at, end in enumerate(found.counted or ())}
-    whole = {"status": found.status, "passes": found.passes}
-    whole |= {} if found.evidence is None else {"evidence": found.evidence}
-    for name, one in (numbers | whole).items():
-        wanted = "int64" if name in whole else "float64"
-        right = isinstance(one, Tensor) and (one.dtype is torch.int64 if name in whole else one.is_floating_point())
-        if not right or one.shape != (points,):
-            seen = f"{list(one.shape)} of {one.dtype}" if isinstance(one, Tensor) else kind_of(one)
-            return f"{name} {seen}; expected [{points}] of torch.{wanted}, one for each point"
-    detail = (None,) * points if found.detail is None else found.detail
-    if len(detail) != points or not all(isinstance(one, str | None) for one in detail):
+    if not isinstance(estimate, Estimate):
+        return f"{kind_of(estimate)}; expected an Estimate, as brittle.scores.base.finish makes it"
+    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    numbers |= {f"counted[{at}]": end for at, end in enumerate(estimate.counted or ())}
+    integers = {"status": estimate.status, "passes": estimate.passes}
+    integers |= {} if estimate.evidence is None else {"evidence": estimate.evidence}
+    for name, tensor in (numbers | integers).items():
+        dtype = "int64" if name in integers else "float64"
+        is_sound = isinstance(tensor, Tensor) and (
+            tensor.dtype is torch.int64 if name in integers else tensor.is_floating_point()
+        )
+        if not is_sound or tensor.shape != (points,):
+            description = f"{list(tensor.shape)} of {tensor.dtype}" if isinstance(tensor, Tensor) else kind_of(tensor)
+            return f"{name} {description}; expected [{points}] of torch.{dtype}, one for each point"
+    detail = (None,) * points if estimate.detail is None else estimate.detail
+    if len(detail) != points or not all(isinstance(text, str | None) for text in detail):
         return f"{len(detail)} details; expected {points}, a text or None for each point"
-    if found.votes is not None and len(found.votes) != points:
-        return f"{len(found.votes)} cells of votes; expected {points}, one for each point"
-    for name, codes, known in (("status", found.status, Status), ("evidence", found.evidence, Evidence)):
-        strange = set() if codes is None else {*codes.tolist()} - {int(one) for one in known}
+    if estimate.votes is not None and len(estimate.votes) != points:
+        return f"{len(estimate.votes)} cells of votes; expected {points}, one for each point"
+    for name, codes, members in (("status", estimate.status, Status), ("evidence", estimate.evidence, Evidence)):
+        strange = set() if codes is None else {*codes.tolist()} - {int(member) for member in members}
         if strange:
-            return f"the {name} {min(strange)}; expected a member of brittle.estimate.{known.__name__}"
-    if bool((found.passes < 0).any()):
-        return f"{int(found.passes.min())} passes; expected 0 or more"
-    return _fault_of_numbers(found, is_probability)
+            return f"the {name} {min(strange)}; expected a member of brittle.estimate.{members.__name__}"
+    if bool((estimate.passes < 0).any()):
+        return f"{int(estimate.passes.min())} passes; expected 0 or more"
+    return _fault_of_numbers(estimate, is_probability)
 
 
-def _fault_of_numbers(found: Estimate, is_probability: bool) -> str | None:
-    """What is wrong with the numbers of the points whose status promises one."""
-    valued = found.status.cpu() < int(Status.NONFINITE_INPUT)
-    value, low, high = (each.detach().cpu() for each in (found.value, found.low, found.high))
+def _fault_of_numbers(estimate: Estimate, is_probability: bool) -> str | None:
+    """Say what is wrong with the numbers of the points whose status promises one."""
+    valued = estimate.status.cpu() < int(Status.NONFINITE_INPUT)
+    value, low, high = (tensor.detach().cpu() for tensor in (estimate.value, estimate.low, estimate.high))
     ordered = (low <= value) & (value <= high) | low.isnan() & high.isnan() & ~value.isnan()
     within = (value >= 0) & (value <= 1) if is_probability else torch.ones_like(ordered)
-    for right, expected in (
+    for is_sound, expected in (
         (ordered, "low <= value <= high, or NaN at both ends; a NaN value only under a status that carries no number"),
         (within, "a flip probability within [0, 1]"),
     ):
-        wrong = (valued & ~right).nonzero().flatten().tolist()
+        wrong = (valued & ~is_sound).nonzero().flatten().tolist()
         if wrong:
             at = wrong[0]
             ends = f"[{float(low[at]):.6g}, {float(high[at]):.6g}]"

@@ -1,1 +1,1 @@
-"""What a run leaves: its record, its table, its folder, and readers without trust."""
+"""Results of a run: its record, its table, its folder, and readers without trust."""

@@ -28,7 +28,7 @@ BULKY = ("image", "input")
 """Columns of points that no frame for people holds."""
 
 HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
-"""What an interval says of whether a prediction survives the noise with at least some probability."""
+"""States of a prediction by its interval: it survives the noise with at least some probability, or not."""
 
 _NUMBERS = ["value", "low", "high"]
 _COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
@@ -36,7 +36,7 @@ _COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Column(ScoreRecord):
-    """One score with one set of parameters, for every point of a run.
+    """A score with its parameters, for every point of a run.
 
     Attributes:
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
@@ -68,7 +68,7 @@ class Column(ScoreRecord):
 
     @property
     def is_probability(self) -> bool:
-        """Whether the value is a flip probability."""
+        """True where the value is a flip probability."""
         return self.quantity == FLIP_PROBABILITY
 
     @property
@@ -89,7 +89,7 @@ class Column(ScoreRecord):
 
     @property
     def stops(self) -> bool:
-        """Whether points have as many draws as they needed, and not all the same number."""
+        """True where points have as many draws as they needed, and not all the same number."""
         return self.limit is not None or "precision" in self.parameters
 
     @property
@@ -109,7 +109,7 @@ class Column(ScoreRecord):
 
     @property
     def status(self) -> pd.Series:
-        """How the evaluation of each point ended, such as `ok`."""
+        """Status of each point, such as `ok`."""
         return cast("pd.Series", self.rows["status"])
 
     @property
@@ -124,7 +124,7 @@ class Column(ScoreRecord):
 
     @property
     def rests_on(self) -> pd.Series:
-        """What the interval of each point rests on: its evidence, or `counted` where it holds what counting says."""
+        """Evidence of the interval of each point: its own, or `counted` where it holds that of counting."""
         return rests_on(self.rows)
 
     @property
@@ -149,7 +149,7 @@ class Column(ScoreRecord):
 
     @property
     def judges(self) -> bool:
-        """Whether it says of points that they hold or break: a flip probability with intervals.
+        """True where points hold or break by this column: a flip probability with intervals.
 
         The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
         """
@@ -158,7 +158,7 @@ class Column(ScoreRecord):
         return self.noise is not None or bool((self.high > self.low).any())
 
     def states(self, limit: float) -> pd.Series:
-        """Whether each point holds: is its prediction kept with probability `limit` or more?
+        """Return for each point whether it holds: its prediction is kept with probability `limit` or more.
 
         `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
         a number, and everywhere where the column judges no point (`judges`).
@@ -170,10 +170,10 @@ class Column(ScoreRecord):
 
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
         choices = {HOLDS: self.high <= 1.0 - limit, BREAKS: self.low >= 1.0 - limit, UNDECIDED: self.value.notna()}
-        found = np.select([*choices.values()], [*choices], "").astype(object)
+        states = np.select([*choices.values()], [*choices], "").astype(object)
         if not self.judges:
             return pd.Series([None] * len(self), index=self.value.index, dtype=object)
-        return self.value.astype(object).where(self.value.isna(), found).replace({np.nan: None})
+        return self.value.astype(object).where(self.value.isna(), states).replace({np.nan: None})
 
     @property
     def cost(self) -> float:
@@ -193,10 +193,10 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
     """
     import pandas as pd
 
-    known = {(one.score, parameters_json(one.parameters)): _storable(one) for one in records}
+    record_by_key = {(record.score, parameters_json(record.parameters)): _storable(record) for record in records}
     ids = points["point"].to_pylist()
     _check_once(pd.Index(ids), "the points")
-    short = short_labels(one.label for one in known.values())
+    short = short_labels(record.label for record in record_by_key.values())
     return tuple(
         Column(
             **vars(record),
@@ -204,14 +204,14 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
             variant=storable(variant),
             shown=short[record.label],
         )
-        for (key, record), variant in zip(known.items(), _variants(known.values()), strict=True)
+        for (key, record), variant in zip(record_by_key.items(), _variants(record_by_key.values()), strict=True)
     )
 
 
 def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
     """The rows of one score by point; of a long run only these are a frame, beside the table."""
-    own = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
-    rows = own.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
+    matches = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
+    rows = matches.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
     _check_once(rows.index, f"the rows of {score}")
     without_value = rows["status"].isin(WITHOUT_VALUE).to_numpy()
     for name in _NUMBERS:  # array by array: an assignment to part of a frame takes longer than all else
@@ -219,10 +219,10 @@ def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
     return rows
 
 
-def _check_once(ids: pd.Index, where: str) -> None:
+def _check_once(ids: pd.Index, place: str) -> None:
     if not ids.is_unique:
         twice = ids[ids.duplicated()][0]
-        raise StorageError("run_damaged", f"point {twice!a:.60} stands twice among {where}; score again")
+        raise StorageError("run_damaged", f"point {twice!a:.60} stands twice among {place}; score again")
 
 
 def storable(text: object) -> str:
@@ -231,7 +231,7 @@ def storable(text: object) -> str:
 
 
 def rests_on(rows: pd.DataFrame) -> pd.Series:
-    """What the interval of each row rests on: its evidence, or `counted` where it holds what counting says."""
+    """Return the evidence of the interval of each row: its own, or `counted` where it holds that of counting."""
     held = (rows["low"] <= rows["counted_low"]) & (rows["high"] >= rows["counted_high"])
     return cast("pd.Series", rows["evidence"]).mask(held, Evidence.COUNTED.slug)
 
@@ -243,58 +243,66 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    others = [
-        (one.score, {key: value for key, value in one.parameters.items() if key not in _COMMON_KEYS}) for one in records
+    parameters_by_record = [
+        (record.score, {key: value for key, value in record.parameters.items() if key not in _COMMON_KEYS})
+        for record in records
     ]
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for score, other in others:
-        found[score].add(parameters_json(other))
-    return [score_label(score, other) if len(found[score]) > 1 else score for score, other in others]
+    variants: defaultdict[str, set[str]] = defaultdict(set)
+    for score, parameters in parameters_by_record:
+        variants[score].add(parameters_json(parameters))
+    return [
+        score_label(score, parameters) if len(variants[score]) > 1 else score
+        for score, parameters in parameters_by_record
+    ]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
     it differs from others of that score."""
-    return [_name_among(column, [one for one in columns if one.score == column.score]) for column in columns]
+    return [
+        _name_among(column, [sibling for sibling in columns if sibling.score == column.score]) for column in columns
+    ]
 
 
 def _name_among(column: Column, siblings: Sequence[Column]) -> str:
     differing = [
         f"{name}={value}"
         for name, value in column.parameters.items()
-        if any(name not in one.parameters or one.parameters[name] != value for one in siblings)
+        if any(name not in sibling.parameters or sibling.parameters[name] != value for sibling in siblings)
     ]
     return f"{column.score}[{', '.join(differing)}]" if differing else column.score
 
 
 class Labelled(Protocol):
-    """What names a column by its label, as a `brittle.scores.Score` and a `Column` do."""
+    """Interface of keys with a label, such as a `brittle.scores.Score` and a `Column`."""
 
     @property
     def label(self) -> str: ...
 
 
 Key = Labelled | str | tuple[str, Parameter]
-"""What a column is asked for by: a score, by its label; a label or a name; a name and its sigma, or where it has none
-the value of another parameter."""
+"""Key of a column: a score, by its label; a label or a name; a name and its sigma, or where it has none the value of
+another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
     """The one column that `key` asks for, as `Table` takes it."""
-    asked, score, fits = _asked(key)
+    key_text, score, fits = _asked(key)
     fitting = [column for column in columns if fits(column)]
-    fitting = fitting or [one for one, name in zip(columns, distinct_names(columns), strict=True) if name == key]
+    fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         labels = listed([column.label for column in fitting])
-        raise DataError("no_such_score", f"{asked} is one of {len(fitting)} columns: {labels}; say which by its label")
+        raise DataError(
+            "no_such_score", f"{key_text} is one of {len(fitting)} columns: {labels}; say which by its label"
+        )
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
-    near = dict.fromkeys([*same, *difflib.get_close_matches(asked, labels, 5, cutoff=0.3), *labels])
+    near = dict.fromkeys([*same, *difflib.get_close_matches(key_text, labels, 5, cutoff=0.3), *labels])
     raise DataError(
         "no_such_score",
-        f"expected a score of this run, found {asked}; the nearest of its scores: {listed([*near]) or 'none'}",
+        f"expected a score of this run, found {key_text}; the nearest of its scores: {listed([*near]) or 'none'}",
     )
 
 
@@ -314,5 +322,9 @@ def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 def _beside_name(column: Column) -> list[Parameter]:
     """The values by which a column may be asked for: its sigma, else any parameter."""
-    own = column.parameters
-    return [own["sigma"]] if "sigma" in own else [one for one in own.values() if not isinstance(one, bool)]
+    parameters = column.parameters
+    return (
+        [parameters["sigma"]]
+        if "sigma" in parameters
+        else [value for value in parameters.values() if not isinstance(value, bool)]
+    )

@@ -1,4 +1,4 @@
-"""What a table says of its points, as a file for other programs."""
+"""Tables of points as files for other programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
 """Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
 
 _PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')
-"""Places of the mark. A quotation mark behind a semicolon begins a cell, and is no part of it."""
+"""Positions of the mark. A quotation mark behind a semicolon begins a cell, and is not part of it."""
 
 
 def cell(text: str) -> str:
@@ -57,7 +57,7 @@ def text_of(cell: str) -> str:
 
 
 Parts = Iterable[pa.Table]
-"""Those of a table, one after another."""
+"""Parts of a table, one after another."""
 
 Frames = Callable[[], Iterator["pd.DataFrame"]]
 """Reads parts of a table with the same columns; called for each look at them, so that one part is held at a time."""
@@ -70,8 +70,8 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
     check_target(path)
-    told = None if whole else columns_told(frames())
-    schema = _schema(frames(), told)
+    names = None if whole else columns_told(frames())
+    schema = _schema(frames(), names)
     with replacing(path) as file:
         form((cells_of(frame.filter(schema.names)).cast(schema) for frame in frames()), schema, file)
     return path
@@ -85,15 +85,15 @@ def columns_told(parts: Iterable[pd.DataFrame]) -> list[str]:
         names = list(part.columns)
         pairs: list[tuple[str, str]] = part.attrs["ends"]
         ends = {*chain.from_iterable(pairs)}
-        held |= {name for name, some in part.notna().any().items() if some and name not in ends}
+        held |= {name for name, has_values in part.notna().any().items() if has_values and name not in ends}
         held |= {end for low, high in pairs if not part[low].equals(part[high]) for end in (low, high)}
     return [name for name in names if name in held]
 
 
 def _schema(parts: Iterable[pd.DataFrame], names: Sequence[str] | None) -> pa.Schema:
-    """These columns, by default all, of the types that hold the cells of all parts."""
+    """Return the schema of these columns, by default all, with types that hold the cells of all parts."""
     schemas = (cells_of(part if names is None else part.filter(names)).schema.remove_metadata() for part in parts)
-    return reduce(lambda one, other: pa.unify_schemas([one, other], promote_options="permissive"), schemas)
+    return reduce(lambda a, b: pa.unify_schemas([a, b], promote_options="permissive"), schemas)
 
 
 def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
@@ -133,9 +133,9 @@ def _json(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
 
 
 def _records(frame: pd.DataFrame) -> list[str]:
-    """Each row as an object, with all digits of its numbers; null for those that JSON has not."""
-    known = frame.astype(object).where(frame.notna() & ~frame.isin([math.inf, -math.inf]), None)
-    return [json.dumps(row, allow_nan=False, default=lambda one: one.item()) for row in known.to_dict("records")]
+    """Return each row as a JSON object with all digits of its numbers; null for numbers that JSON lacks."""
+    cells = frame.astype(object).where(frame.notna() & ~frame.isin([math.inf, -math.inf]), None)
+    return [json.dumps(row, allow_nan=False, default=lambda scalar: scalar.item()) for row in cells.to_dict("records")]
 
 
 def cells_of(frame: pd.DataFrame) -> pa.Table:
@@ -162,7 +162,7 @@ FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
     ".csv": _csv, ".parquet": partial(_tables, pq.ParquetWriter), ".arrow": partial(_tables, pa.ipc.new_file),
     ".json": _json, ".jsonl": _lines,
 }  # fmt: skip
-"""How files are written, by the ends of their names. JSON has no infinite numbers: they are null there."""
+"""Writers by the endings of files. JSON has no infinite numbers: they become null."""
 
 CARD = ".md"
-"""How a file ends that is a model card."""
+"""Ending of a model card."""

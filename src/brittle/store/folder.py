@@ -38,7 +38,7 @@ from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
 
 RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
-"""What the record of a run, the list of its shards and the lock of its writer are called."""
+"""Names of the record of a run, of the list of its shards and of the lock of its writer."""
 
 _SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
@@ -47,7 +47,7 @@ _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tm
 
 @dataclass(frozen=True)
 class ShardFile:
-    """What the manifest knows of a file of a shard, whose name is that of its kind and shard (`file_name`)."""
+    """Entry of the manifest for a file of a shard, named by its kind and shard (`file_name`)."""
 
     bytes: Count
     sha256: Digest
@@ -69,9 +69,9 @@ class ShardEntry:
 
     @property
     def files(self) -> dict[str, ShardFile]:
-        """Its files, by the kind of their rows."""
-        found = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
-        return {kind: file for kind, file in found.items() if file is not None}
+        """Files of the shard, by the kind of their rows."""
+        file_by_kind = {"points": self.points, "scores": self.scores, "counterexamples": self.counterexamples}
+        return {kind: file for kind, file in file_by_kind.items() if file is not None}
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,12 @@ def file_name(kind: str, number: int) -> str:
 
 
 def strays(folder: Path, manifest: Manifest) -> list[Path]:
-    """What is named as a shard or a temporary file of a run, and is not in the manifest, by name."""
-    known = {name for _, name, _ in manifest.files}
+    """Return files named as a shard or a temporary file of a run that the manifest does not list, by name."""
+    listed_names = {name for _, name, _ in manifest.files}
     with storage_errors(folder):
-        return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in known)
+        return sorted(
+            path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in listed_names
+        )
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class RunFolder:
             ResumeError: the run that is there is not `expected`; nothing was written.
         """
         with storage_errors(self.path):
-            made = not self.path.exists()
+            is_new = not self.path.exists()
         make_folder(self.path)
         try:
             _check_records(self.path)
@@ -161,7 +163,7 @@ class RunFolder:
                     self._begin(expected)
                 yield self
         finally:
-            if made:
+            if is_new:
                 with suppress(OSError):
                     self.path.rmdir()  # where it is empty: a run that was refused leaves nothing behind
 
@@ -259,8 +261,8 @@ def exists_error(place: Path) -> StorageError:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder. The lock is the system's, so one that a dead process left behind is free; where the mount has
-    no locks, it is a file that names process, start and host, and is free where such a process of this host is no more.
+    """Hold a run folder. The system owns the lock, so that of a dead process is free; on a mount without locks it is a
+    file with the process, start and host of its owner, and is free where that process of this host has ended.
 
     Nothing is opened but a regular file with one name that is empty or names a process: whoever can write a folder can
     put a pipe, a link or somebody else's file under the name of the lock.
@@ -335,17 +337,17 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
     """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made. The folder
     may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files."""
     path = Path(folder).absolute()
-    there = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        why = "cannot be written" if there.is_dir() else "is no folder"
-        raise StorageError("unwritable", f"{folder} cannot be made, because {there} {why}; choose another")
+    ancestor = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
+    if not (ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)):
+        why = "cannot be written" if ancestor.is_dir() else "is no folder"
+        raise StorageError("unwritable", f"{folder} cannot be made, because {ancestor} {why}; choose another")
     if path.is_symlink() and not path.exists():
         raise StorageError("unwritable", f"{folder} is a link to {path.readlink()}, which is not there; make it first")
     _check_records(path)
 
 
 def _check_records(folder: Path) -> None:
-    """Raise where something is in `folder` under the name of a record or of the lock that is no regular file."""
+    """Raise where a record or the lock in `folder` is not a regular file."""
     for name in (LOCK, RECORD, MANIFEST):
         check_target(folder / name)
 

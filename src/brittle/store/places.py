@@ -1,4 +1,4 @@
-"""Where files lie: on a disk of this machine, or in a store that an extension reaches, such as `s3://bucket/folder`.
+"""Places of files: a disk of this machine, or a store that an extension reaches, such as `s3://bucket/folder`.
 
 A path in a store has the methods of `pathlib.Path`. What differs between the two are methods of `Disk`.
 """

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from brittle.errors import ArtefactError
 
 ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
-"""What PyArrow raises on broken files; `ArrowException` includes running out of memory."""
+"""Exceptions of PyArrow on broken files; `ArrowException` includes running out of memory."""
 
 MOST_TIMES = 2000
 """Columns may unpack to this many times the size of the file."""
@@ -29,7 +29,7 @@ ROWS_UNPACKED = 1 << 8
 """Rows that are unpacked at a time."""
 
 FEW_ROWS = 1 << 20
-"""So many rows are read from a file of any size; more only where it has a byte for each."""
+"""Number of rows that is read from a file of any size; more only where the file has a byte for each."""
 
 
 class PlainFile(pq.ParquetFile):
@@ -79,20 +79,20 @@ class PlainFile(pq.ParquetFile):
 
 def _check_plain(schema: pa.Schema, name: str) -> None:
     """Raise `ArtefactError` where a schema has an extension type, also inside of others."""
-    waiting = [(one.name, one) for one in schema]
+    waiting = [(field.name, field) for field in schema]
     while waiting:
-        where, field = waiting.pop()
+        path, field = waiting.pop()
         kind: Any = field.type
         if isinstance(kind, pa.BaseExtensionType) or b"ARROW:extension:name" in (field.metadata or {}):
             raise ArtefactError(
                 "file_refused",
-                f"the column {where!r:.100} of {name} has an extension type ({kind!s:.60}); only plain types are read: "
+                f"the column {path!r:.100} of {name} has an extension type ({kind!s:.60}); only plain types are read: "
                 f"cast it to its storage type",
             )
         inner = [kind.field(number) for number in range(kind.num_fields)]
-        waiting += [(f"{where}.{one.name}", one) for one in inner]
+        waiting += [(f"{path}.{part.name}", part) for part in inner]
         if pa.types.is_dictionary(kind):
-            waiting.append((where, pa.field("values", kind.value_type)))
+            waiting.append((path, pa.field("values", kind.value_type)))
 
 
 def _unpacked(column: pa.Array) -> int:

@@ -54,7 +54,7 @@ class ShardError(StorageError):
 
 def read_table(
     folder: str | os.PathLike[str],
-    most: int | None = None,
+    max_points: int | None = None,
     *,
     images: bool = True,
     point: str | None = None,
@@ -64,7 +64,7 @@ def read_table(
 
     Args:
         folder: that of the run.
-        most: points that are read, about. Of a run of more they are drawn at random by their rows, and its record
+        max_points: points that are read, about. Of a run of more they are drawn at random by their rows, and its record
             speaks of them as of a sample (`chosen_from`); runs over the same points give the same ones. None reads all.
         images: whether the thumbnails are kept, which are most of what a run holds.
         point: an id, a row or a name: a point that has it is read in any case.
@@ -77,15 +77,15 @@ def read_table(
     folder = Path(folder)
     record, manifest = opened or open_run(folder)
     count = sum(entry.account.points for entry in manifest.shards)
-    share = 1.0 if most is None else most / max(1, count)
+    share = 1.0 if max_points is None else max_points / max(1, count)
     tables: dict[str, list[pa.Table]] = {kind: [] for kind in SHARD_KINDS}
     for entry in manifest.shards:
-        kept: pa.Array | None = None
+        chosen_ids: pa.Array | None = None
         for kind, file in entry.files.items():  # its points first
             rows = read_shard(folder / file_name(kind, entry.number), kind, file, record)
             if share < 1.0:
-                kept = _drawn(rows, share, point) if kept is None else kept
-                rows = rows.filter(pc.field("point").isin(kept))
+                chosen_ids = _drawn(rows, share, point) if chosen_ids is None else chosen_ids
+                rows = rows.filter(pc.field("point").isin(chosen_ids))
             if not images:
                 rows = _without_images(rows)
             tables[kind].append(rows.combine_chunks())  # which of a long run take more room than their few rows
@@ -111,8 +111,8 @@ def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifes
     empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
-        own = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
-        yield Table(record=record, **{**empty, **own})
+        tables = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
+        yield Table(record=record, **{**empty, **tables})
     if not manifest.shards:
         yield Table(record=record, **empty)
 
@@ -134,10 +134,10 @@ def export_run(
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
     run = open_run(Path(folder))  # once: another process may add to it meanwhile
-    most = MOST_READ // max(1, len(run[0].scores))
-    label = None if whole else read_table(folder, most, images=False, opened=run).representative(limit)
+    max_points = MOST_READ // max(1, len(run[0].scores))
+    label = None if whole else read_table(folder, max_points, images=False, opened=run).representative(limit)
     return export(
-        lambda: (one.all_columns(limit, whole=whole, label=label) for one in read_shards(folder, run)),
+        lambda: (shard.all_columns(limit, whole=whole, label=label) for shard in read_shards(folder, run)),
         Path(path),
         whole=whole,
     )
@@ -150,17 +150,17 @@ def _without_images(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _drawn(points: pa.Table, share: float, asked: str | None) -> pa.Array:
-    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it; and of `asked`."""
+def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
+    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it; and of `point`."""
     rows = points["row"]
     mixed = (rows.to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     drawn = mixed < share * 2.0**64
-    if asked is not None:
-        drawn |= (rows.to_numpy() == int(asked)) if asked.isdecimal() else False
+    if point is not None:
+        drawn |= (rows.to_numpy() == int(point)) if point.isdecimal() else False
         for column in ("point", "name"):
-            drawn |= points[column].to_numpy() == asked
+            drawn |= points[column].to_numpy() == point
     return points["point"].combine_chunks().filter(pa.array(drawn))
 
 
@@ -235,7 +235,7 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
             if not parquet.schema_arrow.equals(schema):
                 raise ShardError(path, "has other columns than a run writes, or of other types")
         # A value of many rows is held once: a small file may hold a large one for all rows.
-        texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
+        texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
         with PlainFile(content, str(path), texts) as parquet:
             rows = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED)), parquet.schema_arrow).cast(schema)
     except ERRORS as error:

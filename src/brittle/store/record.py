@@ -38,7 +38,7 @@ FAILURES_KEPT = 3
 
 @dataclass(frozen=True)
 class Account:
-    """What became of some points.
+    """Account of some points.
 
     Attributes:
         points: how many there are.
@@ -61,13 +61,13 @@ class Account:
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, first: int = 0) -> Account:
+    def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, start: int = 0) -> Account:
         """The account of the rows of some points, which took `passes`. `check_passes` were made to check them, and
-        `first` points of the run stand before them."""
+        `start` points of the run stand before them."""
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         without = {row["point"]: row for row in reversed(missing)}
-        early = points["point"].to_pylist()[: max(0, FIRST_ROWS - first)]
+        early = points["point"].to_pylist()[: max(0, FIRST_ROWS - start)]
         return cls(
             points=len(points),
             failed=len(without),
@@ -79,11 +79,11 @@ class Account:
             failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:FAILURES_KEPT]),
         )
 
-    def __add__(self, other: Account) -> Account:
+    def __add__(self, rows_behind: Account) -> Account:
         """The account of both, this one's points first."""
         numbers = (field.name for field in fields(self) if field.name != "failures")
-        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
-        return Account(**sums, failures=(self.failures + other.failures)[:FAILURES_KEPT])
+        sums = {name: getattr(self, name) + getattr(rows_behind, name) for name in numbers}
+        return Account(**sums, failures=(self.failures + rows_behind.failures)[:FAILURES_KEPT])
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
@@ -221,7 +221,7 @@ class DataRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseRecord:
-    """What readers say about the noise of a score.
+    """Facts about the noise of a score, for its readers.
 
     Attributes:
         explanation: how it is distributed, in a few words; empty where the family does not say.
@@ -275,7 +275,7 @@ class ScoreRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineRecord:
-    """What the run was computed on.
+    """Machine that computed the run.
 
     Attributes:
         device: `cpu`, or the name of the accelerator.
@@ -345,24 +345,24 @@ class RunRecord:
     warnings: tuple[Finding, ...] = ()
 
 
-def record_of(kind: type[T], content: Mapping[str, Any], what: str) -> T:
+def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
     """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type. Other
-    facts of data are its `reading`. `what` describes itself by `content`, for messages."""
-    own = {one.name: one.default for one in fields(kind) if isinstance(one.default, str | bool | None)}  # type: ignore[arg-type]
-    others = {name: value for name, value in content.items() if name not in own and value is not None}
+    facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
+    defaults = {member.name: member.default for member in fields(kind) if isinstance(member.default, str | bool | None)}  # type: ignore[arg-type]
+    extra = {name: value for name, value in content.items() if name not in defaults and value is not None}
     if kind is DataRecord:
-        content = {name: value for name, value in content.items() if name in own} | {"reading": others}
+        content = {name: value for name, value in content.items() if name in defaults} | {"reading": extra}
     try:
-        return convert(kind, parse_json(json.dumps(own | dict(content), allow_nan=False)))
+        return convert(kind, parse_json(json.dumps(defaults | dict(content), allow_nan=False)))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"{what} cannot be written into the record of a run: {error}") from error
+        raise ParameterError(f"{subject} cannot be written into the record of a run: {error}") from error
 
 
 def read_object(path: Path, kind: type[T]) -> T:
     """The record `kind` that the file `path` of a run folder holds, which may come from anybody."""
     with storage_errors(path):
         if not path.is_file():
-            meant = nearby(path.parent, lambda one: (one / path.name).is_file())
+            meant = nearby(path.parent, lambda folder: (folder / path.name).is_file())
             raise MissingRunError("no_run", f"{path} is missing; {path.parent} is not a run folder{meant}")
         check_inside(path)
         try:
@@ -423,32 +423,37 @@ of it. Every other field is compared, new ones too."""
 
 
 def differences(
-    one: RunRecord, other: RunRecord, places: tuple[str, str], without: frozenset[str] = UNDECISIVE
+    before: RunRecord, after: RunRecord, places: tuple[str, str], without: frozenset[str] = UNDECISIVE
 ) -> list[str]:
-    """Where two runs are not the same experiment: each field in words, with both values, but for those in `without`."""
-    ours, theirs = (plain(record) for record in (one, other))
-    there, now = ({score["label"]: score for score in record.pop("scores")} for record in (ours, theirs))
-    found = _compared(ours, theirs, places, without)
-    for place, mine, others in (places[0], there, now), (places[1], now, there):
-        if alone := [label for label in mine if label not in others]:
-            found.append(f"scores {listed(alone)} only {place}")
-    if there.keys() == now.keys() and [*there] != [*now]:
-        found.append(f"scores {', '.join(there)} {places[0]}, {', '.join(now)} {places[1]}")
-    for label in there.keys() & now.keys():
-        found += _compared(there[label], now[label], places, without, "scores.")
-    return list(dict.fromkeys(found))
+    """Return the differences between two runs: each field in words, with both values, but for those in `without`."""
+    ours, theirs = (plain(record) for record in (before, after))
+    scores_before, scores_after = (
+        {score["label"]: score for score in record.pop("scores")} for record in (ours, theirs)
+    )
+    changes = _compared(ours, theirs, places, without)
+    for place, scores, other_scores in (
+        (places[0], scores_before, scores_after),
+        (places[1], scores_after, scores_before),
+    ):
+        if alone := [label for label in scores if label not in other_scores]:
+            changes.append(f"scores {listed(alone)} only {place}")
+    if scores_before.keys() == scores_after.keys() and [*scores_before] != [*scores_after]:
+        changes.append(f"scores {', '.join(scores_before)} {places[0]}, {', '.join(scores_after)} {places[1]}")
+    for label in scores_before.keys() & scores_after.keys():
+        changes += _compared(scores_before[label], scores_after[label], places, without, "scores.")
+    return list(dict.fromkeys(changes))
 
 
-def _compared(ours: Any, theirs: Any, places: tuple[str, str], without: frozenset[str], where: str = "") -> list[str]:
-    """What differs, in words; fields of fields by their dotted names."""
-    found = []
+def _compared(ours: Any, theirs: Any, places: tuple[str, str], without: frozenset[str], prefix: str = "") -> list[str]:
+    """Return the differences in words; nested fields by their dotted names."""
+    changes = []
     for key in {**ours, **theirs}:
-        name, mine, other = f"{where}{key}", ours.get(key), theirs.get(key)
-        if name in without or mine == other:
+        name, value_before, value_after = f"{prefix}{key}", ours.get(key), theirs.get(key)
+        if name in without or value_before == value_after:
             continue
-        if isinstance(mine, dict) and isinstance(other, dict):
-            found += _compared(mine, other, places, without, f"{name}.")
+        if isinstance(value_before, dict) and isinstance(value_after, dict):
+            changes += _compared(value_before, value_after, places, without, f"{name}.")
         else:
-            texts = ["nothing" if value is None else f"{value!s:.60}" for value in (mine, other)]
-            found.append(f"{name} {texts[0]} {places[0]}, {texts[1]} {places[1]}")
-    return found
+            texts = ["nothing" if value is None else f"{value!s:.60}" for value in (value_before, value_after)]
+            changes.append(f"{name} {texts[0]} {places[0]}, {texts[1]} {places[1]}")
+    return changes

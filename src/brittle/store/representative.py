@@ -1,4 +1,4 @@
-"""Which flip probability stands for a run, and under which noise."""
+"""Representative flip probability of a run, and its noise."""
 
 from __future__ import annotations
 

@@ -21,21 +21,22 @@ TEXT, WHOLE, NUMBER, BYTES = pa.string(), pa.int64(), pa.float64(), pa.binary()
 
 
 def _schema(columns: Mapping[str, pa.DataType], filled: Sequence[str]) -> pa.Schema:
-    """The schema with these columns, of which those that are `filled` hold no null."""
+    """Return the schema with these columns; those in `filled` hold no null."""
     return pa.schema([pa.field(name, kind, nullable=name not in filled) for name, kind in columns.items()])
 
 
 POINTS = _schema(
     {
         "point": TEXT, "row": WHOLE, "name": TEXT, "label": WHOLE, "predicted": WHOLE, "target": TEXT, "decided": TEXT,
-        "correct": pa.bool_(), "status": TEXT, "detail": TEXT, "passes": WHOLE, "image": BYTES, "input": BYTES,
+        "correct": pa.bool_(), "label_probability": NUMBER, "status": TEXT, "detail": TEXT, "passes": WHOLE,
+        "image": BYTES, "input": BYTES,
     },
     filled=("point", "row", "status", "passes"),
 )  # fmt: skip
-"""One row per point: its id, position and name in the data, label and predicted class; where the decision is no class,
-what the data say and what was decided in words (several labels are a class, too: a number whose bits they are); whether
-both agree, what was wrong with it if anything, all passes spent on it, a PNG thumbnail where the input is an image, and
-the input itself where it is none and small (`keeps`)."""
+"""Schema of points: id, position and name in the data, label and predicted class; where the decision is not a class,
+the target and the decision in words (several labels are a class, too: a number whose bits they are); whether both
+agree, the probability that the model gives the label, what was wrong with the point if anything, all passes spent on
+it, a PNG thumbnail where the input is an image, and otherwise a small input itself (`keeps`)."""
 
 SCORES = _schema(
     {
@@ -69,11 +70,11 @@ MAX_KEPT = 256
 """Inputs with at most so many numbers are kept."""
 
 _TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
-"""What the numbers of a cell are, by the bytes that each takes."""
+"""Types of the numbers of a cell, by the bytes that each takes."""
 
 
 def keeps(shape: Sequence[int]) -> bool:
-    """Whether inputs of this shape are small enough to be kept."""
+    """Return whether inputs of this shape are small enough to be kept."""
     return min(shape, default=1) >= 1 and math.prod(shape) <= MAX_KEPT
 
 
@@ -85,23 +86,23 @@ def pack(values: np.ndarray) -> list[bytes]:
         array([[0.5, 2. ]])
     """
     kind = _TYPES[values.dtype.itemsize]
-    return [one.tobytes() for one in np.ascontiguousarray(values, kind)]
+    return [row.tobytes() for row in np.ascontiguousarray(values, kind)]
 
 
 def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
     """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
     cells = column.to_pylist()
-    found = np.full((len(cells), numbers), np.nan)
+    inputs = np.full((len(cells), numbers), np.nan)
     for size, kind in _TYPES.items():
         rows = [row for row, cell in enumerate(cells) if cell is not None and len(cell) == size * numbers]
-        found[rows] = np.frombuffer(b"".join(cells[row] for row in rows), kind).reshape(len(rows), numbers)
+        inputs[rows] = np.frombuffer(b"".join(cells[row] for row in rows), kind).reshape(len(rows), numbers)
     if any(cell is not None and len(cell) not in (size * numbers for size in _TYPES) for cell in cells):
         raise ValueError(f"a cell does not hold {numbers} numbers")
-    return found
+    return inputs
 
 
 def problem_of(rows: pa.Table, shape: Sequence[int] | None) -> str | None:
-    """What is wrong with the inputs that points or counterexamples hold, in words; None where nothing is."""
+    """Say what is wrong with the inputs of points or counterexamples; None where nothing is."""
     column = rows["input"]
     if column.null_count == len(column):
         return None
@@ -131,12 +132,12 @@ class ClassVotes:
     place: NDArray[np.int64]
     index: NDArray[np.int64]
     once: NDArray[np.int64]
-    both: NDArray[np.int64]
+    twice: NDArray[np.int64]
 
     @property
     def copies(self) -> NDArray[np.int64]:
         """Copies that voted for the class, `[K]`."""
-        return self.once + 2 * self.both
+        return self.once + 2 * self.twice
 
     @property
     def draws(self) -> NDArray[np.int64]:
@@ -145,16 +146,16 @@ class ClassVotes:
 
     def most_other(self, than: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class with the most votes other than that of each point, `[N]`; of equals the first, -1 for none."""
-        found = np.full(len(self.units), -1)
-        other = np.flatnonzero(self.index != than[self.place])
-        order = other[np.lexsort((-self.index[other], self.copies[other]))]
-        found[self.place[order]] = self.index[order]  # the last of each point stays
-        return found
+        classes = np.full(len(self.units), -1)
+        rivals = np.flatnonzero(self.index != than[self.place])
+        order = rivals[np.lexsort((-self.index[rivals], self.copies[rivals]))]
+        classes[self.place[order]] = self.index[order]  # the last of each point stays
+        return classes
 
 
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
-    """Votes as cells, `[N]`. Each row, `[N, C, members]`, holds of each class the units of which one copy voted for it
-    and, in pairs, those of which both did.
+    """Return votes as cells, `[N]`. Each row, `[N, C, members]`, holds for each class the units with a single copy that
+    voted for it and, in pairs, those with both.
 
     A cell holds little-endian whole numbers of four bytes: how many units of noise, how many copies each of them has
     (two in antithetic pairs), and of every class that a copy became its index, the units of which one copy did, and
@@ -173,27 +174,32 @@ def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
 
 
 def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
-    """What cells hold, in their order; None holds no votes."""
-    known = [cell or np.zeros(_HEAD, _NUMBER).tobytes() for cell in cells]
-    sizes = np.array([len(cell) for cell in known], dtype=np.int64) // _NUMBER.itemsize
-    if any((len(cell) // _NUMBER.itemsize - _HEAD) % _ENTRY or len(cell) % _NUMBER.itemsize for cell in known):
+    """Return the votes of cells, in their order; None holds no votes."""
+    filled = [cell or np.zeros(_HEAD, _NUMBER).tobytes() for cell in cells]
+    sizes = np.array([len(cell) for cell in filled], dtype=np.int64) // _NUMBER.itemsize
+    if any((len(cell) // _NUMBER.itemsize - _HEAD) % _ENTRY or len(cell) % _NUMBER.itemsize for cell in filled):
         raise ValueError("a cell has another number of bytes than votes take")
-    numbers = np.frombuffer(b"".join(known), _NUMBER).astype(np.int64)
+    numbers = np.frombuffer(b"".join(filled), _NUMBER).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     entries = np.ones(len(numbers), dtype=bool)
     entries[starts] = entries[starts + 1] = False
-    index, once, both = numbers[entries].reshape(-1, _ENTRY).T
-    place = np.repeat(np.arange(len(known)), (sizes - _HEAD) // _ENTRY)
-    votes = ClassVotes(numbers[starts], numbers[starts + 1], place, index, once, both)
-    given = np.bincount(place, votes.copies, minlength=len(known))
+    index, once, twice = numbers[entries].reshape(-1, _ENTRY).T
+    place = np.repeat(np.arange(len(filled)), (sizes - _HEAD) // _ENTRY)
+    votes = ClassVotes(numbers[starts], numbers[starts + 1], place, index, once, twice)
+    votes_by_point = np.bincount(place, votes.copies, minlength=len(filled))
     ordered = (np.diff(index) > 0) | (np.diff(place) > 0)
-    if numbers.min(initial=0) < 0 or (votes.members > 2).any() or (given > votes.draws).any() or not ordered.all():
+    if (
+        numbers.min(initial=0) < 0
+        or (votes.members > 2).any()
+        or (votes_by_point > votes.draws).any()
+        or not ordered.all()
+    ):
         raise ValueError("a cell holds votes that no copies give")
     return votes
 
 
 def problem_of_votes(rows: pa.Table) -> str | None:
-    """What is wrong with the votes that scores hold, in words; None where nothing is."""
+    """Say what is wrong with the votes of scores; None where nothing is."""
     try:
         unpack_votes(rows["votes"].unique().to_pylist())
     except ValueError as error:

@@ -15,7 +15,7 @@ DECIBELS = "dB"
 """The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
 
 UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
-"""What stands behind a family of noise whose level is not in pixel units, and behind a function of the user's."""
+"""Marks behind a family of noise with a level in another unit than pixels, and behind a function of the user's."""
 
 
 class Setting(NamedTuple):
@@ -57,7 +57,7 @@ class Setting(NamedTuple):
 
     @property
     def in_pixels(self) -> bool:
-        """Whether its level is one in pixel units."""
+        """True where the level is in pixel units."""
         return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
 
 
@@ -69,9 +69,9 @@ def setting_of(parameters: Mapping[str, Parameter]) -> Setting:
     sigma = parameters.get("sigma")
     family = [str(parameters.get("noise", GAUSSIAN))]
     family += [str(parameters["action"])] if "action" in parameters else []
-    said = " ".join(family)
+    words = " ".join(family)
     if "unit" in parameters:
-        said += f"{UNIT}{parameters['unit']}"
+        words += f"{UNIT}{parameters['unit']}"
     elif "code" in parameters:
-        said += FUNCTION
-    return Setting(float(sigma) if isinstance(sigma, int | float) else None, said)
+        words += FUNCTION
+    return Setting(float(sigma) if isinstance(sigma, int | float) else None, words)

@@ -29,7 +29,7 @@ MOST_WHOLE = 2**63 - 1
 """Largest whole number that is read."""
 
 Count = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
-"""How many there are."""
+"""A number of things, 0 or more."""
 
 Share = Annotated[float, Meta(gt=0, lt=1)]
 """A number between 0 and 1, both excluded."""
@@ -54,12 +54,12 @@ def dump(record: Any) -> str:
     return json.dumps(plain(record), indent=1) + "\n"
 
 
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
+def read_text(path: Path, max_bytes: int = MOST_BYTES) -> str:
     """The text of the file `path`, of so many bytes at most."""
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise FormatProblem(f"it has more than {most:,} bytes")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise FormatProblem(f"it has more than {max_bytes:,} bytes")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -67,7 +67,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def parse(kind: type[T], text: str) -> T:
-    """The dataclass `kind` that `text` holds, of which every string is short and printable."""
+    """Return the dataclass `kind` that `text` holds; every string in it is short and printable."""
     value = parse_json(text)
     _check_strings(value)
     return convert(kind, value)
@@ -90,30 +90,30 @@ def parse_json(text: str) -> object:
 def convert(kind: type[T], value: Any) -> T:
     """The dataclass `kind` that a JSON value holds."""
     try:
-        found = msgspec.convert(value, kind)
+        record = msgspec.convert(value, kind)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, BrittleError) as error:
         raise FormatProblem(f"{error!s:.400}") from error
-    _check_keys(value, plain(found), "it")
-    return found
+    _check_keys(value, plain(record), "it")
+    return record
 
 
-def _check_keys(value: Any, read: Any, where: str) -> None:
+def _check_keys(value: Any, read: Any, path: str) -> None:
     """Raise where `value` has another key than was read."""
     if not isinstance(value, dict | list):
         return
     if isinstance(value, dict) and (differing := [*(value.keys() ^ read.keys())]):
         kind = "has the unknown key" if differing[0] in value else "lacks the key"
-        raise FormatProblem(f"{where} {kind} {differing[0]!a:.60}")
-    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-        _check_keys(one, read[key], f"{where}.{key}")
+        raise FormatProblem(f"{path} {kind} {differing[0]!a:.60}")
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        _check_keys(part, read[key], f"{path}.{key}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value_by_key = dict(pairs)
+    if len(value_by_key) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise FormatProblem(f"the key {twice!a:.60} stands twice")
-    return found
+    return value_by_key
 
 
 def _check_levels(value: object) -> None:

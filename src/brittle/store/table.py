@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")
-"""What `Table.frame` says of a point itself."""
+"""Columns of `Table.frame` about a point itself."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +78,7 @@ class Table:
         return self.scores.to_pandas()
 
     def frame(self, limit: float | None = None, *, whole: bool = False) -> pd.DataFrame:
-        """One row per point, in the order of the data, with what a person reads of it.
+        """Return one row per point, in the order of the data, with the columns that people read.
 
         `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
         shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
@@ -105,7 +105,7 @@ class Table:
         return self.label_points(self._told(limit, whole=whole), typed=not whole)
 
     def _told(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
-        """As `frame`, with the ids of the points as text."""
+        """Return `frame` with the ids of the points as text."""
         if whole:
             return self.all_columns(limit, whole=True)
         frame = self.all_columns(limit, whole=False, label=self.representative(limit))
@@ -116,8 +116,8 @@ class Table:
         in other data; where `typed`, ids that are the text of its labels become these."""
         import pandas as pd
 
-        known = self.record.data.reading.get("index")
-        index = None if known is None else make_index(self.points, known)
+        description = self.record.data.reading.get("index")
+        index = None if description is None else make_index(self.points, description)
         typed = typed and index is not None
         index = pd.Index(self.points["row"].to_pylist(), dtype="int64") if index is None else index
         index = index.take(pd.Index(self.points["point"].to_pylist()).get_indexer(pd.Index(frame["point"].tolist())))
@@ -130,8 +130,8 @@ class Table:
         return column.label if column is not None and column.judges else None
 
     def all_columns(self, limit: float | None, *, whole: bool, label: str | None = None) -> pd.DataFrame:
-        """As `frame`, with the columns that may be left out there: the same ones for any points of a run, of which
-        `label` is the `representative`."""
+        """Return `frame` with the columns that it may leave out: the same ones for any points of a run, whose
+        `representative` is `label`."""
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
@@ -152,8 +152,8 @@ class Table:
             dot = f"{name}." if name else ""
             if column.is_probability:
                 turns = unpack_votes(votes).most_other(codes).tolist() if any(votes := column.votes) else []
-                told = [_class(names, one) if one >= 0 else None for one in turns] or [None] * len(frame)
-                parts[-1][f"{dot}turns_into"] = pd.Series(told, parts[-1].index, object)
+                class_names = [_class(names, code) if code >= 0 else None for code in turns] or [None] * len(frame)
+                parts[-1][f"{dot}turns_into"] = pd.Series(class_names, parts[-1].index, object)
             else:
                 ends.append((f"{dot}low", f"{dot}high"))
         frame = pd.concat(parts, axis=1).reset_index(drop=True)
@@ -261,12 +261,19 @@ class Table:
     def _short_names(self) -> dict[str, Column]:
         """The scores that `frame` tells of, by the shortest name that tells each from the others. It is empty of one
         alone, and of the only one that judges."""
-        most: dict[object, int] = {}
-        for one in self.columns:
-            most[one.setting, one.variant] = max(most.get((one.setting, one.variant), 0), one.most_draws or 0)
-        told = [one for one in self.columns if (one.most_draws or 0) == most[one.setting, one.variant]]
-        alone = told if len(told) == 1 else [one for one in told if one.judges]
-        return {"" if [one] == alone else name: one for name, one in zip(distinct_names(told), told, strict=True)}
+        most_draws: dict[object, int] = {}
+        for column in self.columns:
+            most_draws[column.setting, column.variant] = max(
+                most_draws.get((column.setting, column.variant), 0), column.most_draws or 0
+            )
+        shown_columns = [
+            column for column in self.columns if (column.most_draws or 0) == most_draws[column.setting, column.variant]
+        ]
+        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.judges]
+        return {
+            "" if [column] == alone else name: column
+            for name, column in zip(distinct_names(shown_columns), shown_columns, strict=True)
+        }
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.
@@ -284,16 +291,16 @@ class Table:
 
     def _shards(self) -> Iterator[Shard]:
         """The shards of a run of these points; the account of the first has what no row tells."""
-        whole = self.record.account
+        account_of_run = self.record.account
         for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
             points = self.points.slice(start, self.record.shard_points)
-            scores, found = (
+            scores, counterexamples = (
                 table.filter(pc.field("point").isin(points["point"].to_pylist()))
                 for table in (self.scores, self.counterexamples)
             )
-            checks = 0 if start else whole.check_passes
-            account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, first=start)
-            yield Shard(number, {"points": points, "scores": scores, "counterexamples": found}, account)
+            checks = 0 if start else account_of_run.check_passes
+            account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, start=start)
+            yield Shard(number, {"points": points, "scores": scores, "counterexamples": counterexamples}, account)
 
 
 def _class(names: Mapping[int, str], code: float) -> Any:
@@ -305,14 +312,14 @@ def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
     """A column as `Table.frame` shows it, under its name."""
     import pandas as pd
 
-    dot, own = f"{name}." if name else "", column.rows
+    dot, rows = f"{name}." if name else "", column.rows
     if column.is_probability:
-        values = {f"{dot}p_robust": column.p_robust, f"{dot}low": 1 - own["high"], f"{dot}high": 1 - own["low"]}
+        values = {f"{dot}p_robust": column.p_robust, f"{dot}low": 1 - rows["high"], f"{dot}high": 1 - rows["low"]}
         values[f"{dot}state"] = column.states(column.limit or LIMIT if limit is None else limit)
     else:
-        values = {name or column.score: own["value"]}
-        values |= {f"{dot}low": own["low"], f"{dot}high": own["high"]}
-    return pd.DataFrame(values | {f"{dot}status": own["status"]}).rename_axis(None)
+        values = {name or column.score: rows["value"]}
+        values |= {f"{dot}low": rows["low"], f"{dot}high": rows["high"]}
+    return pd.DataFrame(values | {f"{dot}status": rows["status"]}).rename_axis(None)
 
 
 def _whole(column: Column) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from brittle.errors import StorageError, listed
 
 TEMPORARY = ".tmp"
-"""What the name of a file ends in while it is written; it begins with a dot."""
+"""Ending of the name of a file that is being written; the name begins with a dot."""
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -28,7 +28,7 @@ _NEW |= sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NOIN
 
 
 def check_target(path: Path) -> None:
-    """Raise where something is at `path` that is no regular file; nothing is opened."""
+    """Raise where `path` is anything but a regular file; nothing is opened."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -106,17 +106,17 @@ def _flush(folder: Path) -> None:
         os.close(directory)
 
 
-def nearby(path: Path, wanted: Callable[[Path], bool]) -> str:
+def nearby(path: Path, is_candidate: Callable[[Path], bool]) -> str:
     """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
-    `wanted` says whether a path could be meant. Empty, or words that begin with a semicolon."""
+    `is_candidate` says whether a path could be meant. Empty, or words that begin with a semicolon."""
     folder = path.parent
     try:
-        names = [one.name for _, one in zip(range(1000), folder.iterdir(), strict=False) if wanted(one)]
+        names = [file.name for _, file in zip(range(1000), folder.iterdir(), strict=False) if is_candidate(file)]
     except OSError:
         return f"; there is no folder {folder}" if not folder.exists() else ""
     stems = {Path(name).stem: name for name in names}
     close = difflib.get_close_matches(path.stem, list(stems))
     if close:
         return f"; did you mean {' or '.join(str(folder / stems[stem]) for stem in close)}?"
-    there = sorted(name for name in names if not name.startswith("."))
-    return f"; {folder.absolute().name or folder} holds {listed(there)}" if there else ""
+    visible = sorted(name for name in names if not name.startswith("."))
+    return f"; {folder.absolute().name or folder} holds {listed(visible)}" if visible else ""

@@ -86,27 +86,27 @@ ZOO: dict[str, Callable[[int], nn.Module]] = {
 
 
 def balanced(network: nn.Module) -> nn.Module:
-    """With the classes' scores alike on average over [0, 1]^2, so that predictions change inside."""
+    """Make the classes' scores equal on average over [0, 1]^2, so that predictions change inside."""
     network = network.double()
     last = network.last
     assert isinstance(last, nn.Linear)
-    seen: list[Tensor] = []
-    handle = last.register_forward_hook(lambda *values: seen.append(values[2].detach()))
+    inputs_of_last: list[Tensor] = []
+    handle = last.register_forward_hook(lambda *values: inputs_of_last.append(values[2].detach()))
     network(torch.rand(500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
     handle.remove()
     with torch.no_grad():
-        last.bias.sub_(seen[0].mean(0))
+        last.bias.sub_(inputs_of_last[0].mean(0))
     return network
 
 
 def nearest_on_grid(network: nn.Module, points: Tensor, norm: str) -> Tensor:
-    """Least distance of a place of a fine grid on [0, 1]^2 with another class; none is nearer than the margin."""
+    """Return the distance of the nearest place of a fine grid on [0, 1]^2 with another class, an upper bound."""
     line = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = torch.cartesian_prod(line, line)
     with torch.no_grad():
-        there, here = network(grid).argmax(1), network(points).argmax(1)
+        grid_classes, point_classes = network(grid).argmax(1), network(points).argmax(1)
     away = torch.cdist(points, grid, p=torch.inf if norm == "linf" else 2)
-    return away.where(there != here[:, None], torch.inf).amin(1)
+    return away.where(grid_classes != point_classes[:, None], torch.inf).amin(1)
 
 
 @pytest.mark.every_other
@@ -120,8 +120,8 @@ def test_no_radius_is_beyond_what_a_grid_finds(name: str) -> None:
         classifier = brittle.Classifier(network, bounds=(0, 1))
         clean = look(classifier, points, ["a", "b", "c"], 0)
         truth = nearest_on_grid(network, points, norm)
-        found = take([Certified(norm, proof=proof) for proof in PROOFS], classifier, clean)
-        fast, middle, full = reversed(found.values())
+        radii_by_proof = take([Certified(norm, proof=proof) for proof in PROOFS], classifier, clean)
+        fast, middle, full = reversed(radii_by_proof.values())
         assert full.unsupported is None
         assert (full.radius <= truth).all()
         assert (fast.radius <= middle.radius).all()

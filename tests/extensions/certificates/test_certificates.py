@@ -1,4 +1,4 @@
-"""Whether certificates can be computed is said before the run, with the layer because of which they cannot."""
+"""The doctor and a run name, before any score, the layer that prevents certificates."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ CERTIFIED = InputMargin("linf", effort="fast", certify=True, proof="fast")
 
 
 def wavy() -> nn.Module:
-    """A network with a layer that no bounds go through."""
+    """Return a network with a layer that bounds cannot be sent through."""
     return Wrapped(lambda x, logits: logits.sin() * 4)
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize(
     ("network", "decision"),
-    [(wavy, None), *((small_network, each) for each in (None, "top:2", "multilabel", Custom(first_leads)))],
+    [(wavy, None), *((small_network, decision) for decision in (None, "top:2", "multilabel", Custom(first_leads)))],
     ids=["waves", "default", "top", "multilabel", "custom"],
 )
 def test_the_doctor_foretells_the_status_of_the_points(network, decision: Decision | str | None) -> None:
-    told = [
-        one.sentence
-        for one in check_certificates(examined(network(), [CERTIFIED], decision=decision))
-        if isinstance(one, Finding)
+    sentences = [
+        finding.sentence
+        for finding in check_certificates(examined(network(), [CERTIFIED], decision=decision))
+        if isinstance(finding, Finding)
     ]
-    found = CERTIFIED(brittle.Classifier(network(), decision=decision), inputs(COUNT))
-    assert bool(told) == (int(Status.NO_CERTIFICATE) in found.status.tolist()) == bool((found.low == 0).all())
-    assert all(str(found.detail and found.detail[0]) in sentence for sentence in told)
+    estimate = CERTIFIED(brittle.Classifier(network(), decision=decision), inputs(COUNT))
+    statuses, low = estimate.status.tolist(), estimate.low
+    assert bool(sentences) == (int(Status.NO_CERTIFICATE) in statuses) == bool((low == 0).all())
+    assert all(str(estimate.detail and estimate.detail[0]) in sentence for sentence in sentences)
 
 
-def test_a_run_tells_it_before_it_scores_and_records_it() -> None:
+def test_a_run_warns_before_it_scores_and_records_it() -> None:
     with pytest.warns(BrittleWarning, match="no_certificate: .* sin;"):
         table = brittle.score(brittle.Classifier(wavy()), inputs(COUNT), [CERTIFIED, LogitMargin()])
     assert [note.code for note in table.record.warnings].count("no_certificate") == 1

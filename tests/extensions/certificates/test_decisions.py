@@ -28,16 +28,16 @@ def linear() -> nn.Linear:
 
 
 def distances(decision: Decision, network: nn.Linear, norm: str) -> Tensor:
-    """The distance to the nearest hyperplane at which the decision is another, hyperplane by hyperplane, `[B]`."""
+    """Return the distance to the nearest hyperplane at which the decision changes, hyperplane by hyperplane, `[B]`."""
     with torch.no_grad():
         z, weight = network(POINTS), network.weight.detach()
     dual = 1 if norm == "linf" else 2
-    found = []
+    nearest = []
     for row in z:
         if isinstance(decision, MultiLabel):
-            asked = range(4) if decision.only is None else [2]
-            own = THRESHOLDS if isinstance(decision.threshold, tuple) else (0.0,) * 4
-            planes = [(weight[j], float(row[j]) - own[j]) for j in asked]
+            class_numbers = range(4) if decision.only is None else [2]
+            thresholds = THRESHOLDS if isinstance(decision.threshold, tuple) else (0.0,) * 4
+            planes = [(weight[j], float(row[j]) - thresholds[j]) for j in class_numbers]
         elif isinstance(decision, SameTop):
             inside = row.topk(2).indices.tolist()
             planes = [
@@ -48,19 +48,19 @@ def distances(decision: Decision, network: nn.Linear, norm: str) -> Tensor:
             assert isinstance(decision, Within)
             tolerance = decision.tolerance if isinstance(decision.tolerance, tuple) else (decision.tolerance,) * 4
             planes = [(weight[j], tolerance[j]) for j in range(4)]
-        found.append(min(abs(gap) / float(slope.norm(p=dual)) for slope, gap in planes))
-    return torch.tensor(found, dtype=torch.float64)
+        nearest.append(min(abs(gap) / float(slope.norm(p=dual)) for slope, gap in planes))
+    return torch.tensor(nearest, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("decision", DECISIONS, ids=repr)
 def test_a_linear_model_has_its_exact_distance(decision: Decision, norm: str) -> None:
     network = linear()
-    found = certified(brittle.Classifier(network, decision=decision), POINTS, norm, bounded=False)
+    certificate = certified(brittle.Classifier(network, decision=decision), POINTS, norm, bounded=False)
     exact = distances(decision, network, norm)
-    assert found.unsupported is None
-    assert bool((found.radius < exact).all())
-    assert bool((found.radius > 0.998 * exact).all())
+    assert certificate.unsupported is None
+    assert bool((certificate.radius < exact).all())
+    assert bool((certificate.radius > 0.998 * exact).all())
 
 
 @pytest.mark.parametrize("decision", DECISIONS[1::2], ids=repr)
@@ -80,10 +80,11 @@ def test_no_input_inside_the_radius_decides_otherwise(decision: Decision) -> Non
                 assert float(decision.margins(moved, decided).min()) > 0
 
 
-def test_a_decision_that_is_no_linear_function_has_no_certificate_and_says_so() -> None:
-    found = InputMargin(effort="fast", certify=True)(brittle.Classifier(linear(), decision=Custom(first_leads)), POINTS)
-    assert found.low.tolist() == [0.0] * len(POINTS)
-    assert set(found.detail or ()) == {
+def test_a_decision_without_linear_margins_has_no_certificate() -> None:
+    score = InputMargin(effort="fast", certify=True)
+    estimate = score(brittle.Classifier(linear(), decision=Custom(first_leads)), POINTS)
+    assert estimate.low.tolist() == [0.0] * len(POINTS)
+    assert set(estimate.detail or ()) == {
         "no lower bound goes through the decision custom:first_leads, which is no linear function"
     }
 
@@ -103,7 +104,7 @@ def test_a_softmax_at_the_end_changes_no_certificate() -> None:
 
 
 class Together(nn.Module):
-    """The mean of what two networks say."""
+    """The mean probabilities of two networks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,24 +122,23 @@ def test_no_input_inside_the_radius_has_another_likeliest_class() -> None:
     classifier = brittle.Classifier(network, outputs="probs")
     radius = certified(classifier, points, bounded=False).radius
     assert int((radius > 0).sum()) >= 4
-    found = brittle.nearest(classifier, points, norm="linf", effort="fast", bounded=False)
-    assert bool((radius <= found.distance).all())
+    nearest = brittle.nearest(classifier, points, norm="linf", effort="fast", bounded=False)
+    assert bool((radius <= nearest.distance).all())
     with torch.no_grad():
         for point, size in zip(POINTS, radius, strict=True):
             moved = (point + size * CORNERS).float()
-            assert {int(network(one[None]).argmax()) for one in moved} == {int(network(point[None].float()).argmax())}
+            assert {int(network(copy[None]).argmax()) for copy in moved} == {int(network(point[None].float()).argmax())}
 
 
 @pytest.mark.parametrize(
     ("decision", "last"), [(MultiLabel(), nn.Sigmoid()), (SameTop(2), nn.Softmax(dim=1))], ids=repr
 )
-def test_other_decisions_from_probabilities_have_no_certificate_and_what_to_do_is_said(
-    decision: Decision, last: nn.Module
-) -> None:
-    """Small ones underflow to the same number, and 1 less one near 1 is rounded."""
-    found = certified(brittle.Classifier(nn.Sequential(linear(), last), decision=decision, outputs="probs"), POINTS)
-    assert found.radius.tolist() == [0.0] * len(POINTS)
-    assert found.unsupported == (
+def test_other_decisions_from_probabilities_are_refused(decision: Decision, last: nn.Module) -> None:
+    """Small probabilities underflow to the same number, and 1 less one near 1 is rounded."""
+    classifier = brittle.Classifier(nn.Sequential(linear(), last), decision=decision, outputs="probs")
+    certificate = certified(classifier, POINTS)
+    assert certificate.radius.tolist() == [0.0] * len(POINTS)
+    assert certificate.unsupported == (
         f"probabilities from which {decision.label} is decided: let the model return the logits below them, without "
         "outputs=probs"
     )

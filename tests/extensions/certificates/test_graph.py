@@ -1,4 +1,4 @@
-"""The graph of a network: what cannot be bounded is named."""
+"""The graph of a network: a layer that cannot be bounded is named."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def test_a_module_and_its_exported_program_agree() -> None:
     model, points = lively(Residual(), 0), inputs(2)
     dynamic = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(model, (points,), dynamic_shapes=dynamic).module()
-    found = certified(brittle.Classifier(model), points).radius
+    radius = certified(brittle.Classifier(model), points).radius
     # The program may round its scores otherwise; see `test_a_point_does_not_depend_on_its_batch`.
-    torch.testing.assert_close(certified(brittle.Classifier(program), points).radius, found, rtol=ACCURACY, atol=0)
+    torch.testing.assert_close(certified(brittle.Classifier(program), points).radius, radius, rtol=ACCURACY, atol=0)
 
 
 class Mixing(nn.Module):
@@ -56,11 +56,11 @@ class Does(nn.Module):
         (lambda x: x.flatten(1), "Module"),
     ],
 )
-def test_what_cannot_be_bounded_is_named(model: nn.Module, words: str) -> None:
-    found = certified(brittle.Classifier(model), inputs(3))
-    assert found.unsupported is not None
-    assert words in found.unsupported
-    assert found.radius.tolist() == [0.0] * 3
+def test_a_layer_that_cannot_be_bounded_is_named(model: nn.Module, words: str) -> None:
+    certificate = certified(brittle.Classifier(model), inputs(3))
+    assert certificate.unsupported is not None
+    assert words in certificate.unsupported
+    assert certificate.radius.tolist() == [0.0] * 3
 
 
 def cancelling(bias: float, lead: float) -> nn.Sequential:
@@ -74,10 +74,10 @@ def cancelling(bias: float, lead: float) -> nn.Sequential:
 
 
 def test_half_precision_has_no_certificate() -> None:
-    found = certified(brittle.Classifier(cancelling(1000.0, 0.3).half()), torch.zeros(1, 1))
-    assert found.unsupported is not None
-    assert "half precision" in found.unsupported
-    assert found.radius.tolist() == [0.0]
+    certificate = certified(brittle.Classifier(cancelling(1000.0, 0.3).half()), torch.zeros(1, 1))
+    assert certificate.unsupported is not None
+    assert "half precision" in certificate.unsupported
+    assert certificate.radius.tolist() == [0.0]
 
 
 def test_rounding_away_from_the_point_is_allowed_for() -> None:
@@ -117,7 +117,7 @@ def listed(h: Tensor) -> None:
     torch.ops.aten._foreach_clamp_min_.Scalar([h.unbind(1)[1]], 0.5)
 
 
-def whole(h: Tensor) -> None:
+def scaled(h: Tensor) -> None:
     h.mul_(torch.tensor([0.5, 1.0])).clamp_(max=0.9)
 
 
@@ -130,9 +130,9 @@ def read_before(h: Tensor) -> Tensor:
 @pytest.mark.every_other
 @pytest.mark.parametrize(
     ("change", "refused"),
-    [(column, True), (listed, True), (whole, False), (read_before, False), (masked, False)],
+    [(column, True), (listed, True), (scaled, False), (read_before, False), (masked, False)],
 )  # fmt: skip
-def test_what_is_changed_in_place_is_bounded_as_it_runs_or_named(
+def test_changes_in_place_are_bounded_as_they_run_or_named(
     change: Callable[[Tensor], Tensor | None], refused: bool
 ) -> None:
     """Every input of a fine grid alone through the network; at the point itself most changes change nothing."""
@@ -140,7 +140,7 @@ def test_what_is_changed_in_place_is_bounded_as_it_runs_or_named(
     grid = torch.linspace(0, 1, 2001)
     decided = torch.tensor([int(network(x.view(1, 1)).argmax()) for x in grid])
     nearest = (grid[decided != int(network(point).argmax())] - point.item()).abs().min().item()
-    found = certified(brittle.Classifier(network, bounds=(0, 1)), point)
-    assert found.radius.item() <= nearest
-    assert ("in place on a tensor that is used elsewhere" in str(found.unsupported)) == refused
-    assert (found.radius.item() > 0.9 * nearest) == (not refused)
+    certificate = certified(brittle.Classifier(network, bounds=(0, 1)), point)
+    assert certificate.radius.item() <= nearest
+    assert ("in place on a tensor that is used elsewhere" in str(certificate.unsupported)) == refused
+    assert (certificate.radius.item() > 0.9 * nearest) == (not refused)

@@ -1,4 +1,4 @@
-"""Every operator: what is affine loses nothing, and no value inside the region leaves the bounds of any other."""
+"""Every operator: bounds of affine ones are exact, and no value inside the region leaves the bounds of the others."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ AFFINE: dict[str, Callable[[Tensor], Tensor]] = {
     "stack": lambda x: torch.stack((x, -x, 0.5 * x), 2),
     "stack a constant": lambda x: torch.stack((x[:, 0], torch.ones(1, 6, 6).double().expand(len(x), -1, -1)), 1),
     "cat": lambda x: torch.cat((x, -x[:, :, :2]), -2),
-    "split": lambda x: torch.cat([(number + 1) * one for number, one in enumerate(x.split(4, 2))], 2),
-    "unbind": lambda x: sum((number + 1) * one for number, one in enumerate(x.unbind(2))),  # type: ignore[return-value]
+    "split": lambda x: torch.cat([(number + 1) * part for number, part in enumerate(x.split(4, 2))], 2),
+    "unbind": lambda x: sum((number + 1) * part for number, part in enumerate(x.unbind(2))),  # type: ignore[return-value]
     "expand": lambda x: x[:, :, :1].expand(-1, 3, 6, -1),
     "flip, roll": lambda x: x.flip(2) - x.roll(1, 3),
     "where": lambda x: torch.where(SEEN, x, WEIGHT),
@@ -122,12 +122,12 @@ def test_affine_operators_lose_nothing(name: str) -> None:
     """The bounds are those of the Jacobian of the module itself, row by row: `f(x) -+ r ||J||_1`."""
     model, ball = Does(AFFINE[name]), region(0.3)
     network = traced(brittle.Classifier(model), ball.points)
-    found = logit_bounds(network, ball)
+    bounds = logit_bounds(network, ball)
     for row, (point, radius) in enumerate(zip(ball.points, ball.radii, strict=True)):
         jacobian = torch.autograd.functional.jacobian(model, point[None])[0].flatten(1)
         value, reach = model(point[None])[0], radius * jacobian.abs().sum(1)
-        torch.testing.assert_close(found.lower[row], value - reach, rtol=1e-6, atol=1e-6)
-        torch.testing.assert_close(found.upper[row], value + reach, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(bounds.lower[row], value - reach, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(bounds.upper[row], value + reach, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.every_other
@@ -138,29 +138,30 @@ def test_no_value_leaves_the_bounds(name: str) -> None:
     network = traced(brittle.Classifier(model), region(0.0).points)
     for radius in (0.0, 0.02, 0.4):
         ball = region(radius)
-        found = logit_bounds(network, ball)
+        bounds = logit_bounds(network, ball)
         boxes = interval_bounds(network, ball.box.map(lambda end, ball=ball: end + ball.points))
         values = around(model, ball)
         torch.testing.assert_close(network(ball.points), values[0], rtol=1e-6, atol=1e-6)
         for value in values:
-            for ends in (found, boxes):
+            for ends in (bounds, boxes):
                 assert ((value >= ends.lower - 1e-9) | ends.lower.isnan()).all()
                 assert ((value <= ends.upper + 1e-9) | ends.upper.isnan()).all()
         if radius == 0:
-            torch.testing.assert_close(found.lower, values[0], rtol=1e-5, atol=1e-5)
-            torch.testing.assert_close(found.upper, values[0], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(bounds.lower, values[0], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(bounds.upper, values[0], rtol=1e-5, atol=1e-5)
         if radius <= 0.02:
-            assert not found.lower.isnan().any()
-            assert not found.upper.isnan().any()
+            assert not bounds.lower.isnan().any()
+            assert not bounds.upper.isnan().any()
 
 
 def around(model: nn.Module, ball: Region) -> list[Tensor]:
-    """What the model makes of the points, and of others in the ball."""
+    """Return the model's values at the points and at others in the ball."""
     generator, reach = torch.Generator().manual_seed(1), ball.radii.view(-1, 1, 1, 1)
     values = [model(ball.points)]
     for _ in range(20):
         directions = torch.rand(ball.points.shape, generator=generator, dtype=torch.float64)
-        values += [model(ball.points + reach * one) for one in (2 * directions - 1, (directions - 0.5).sign())]
+        steps = 2 * directions - 1, (directions - 0.5).sign()
+        values += [model(ball.points + reach * step) for step in steps]
     start = ball.points.clone().requires_grad_(True)
     logits = model(start)
     for number in range(0, logits.shape[1], 9):

@@ -1,4 +1,4 @@
-"""Certified radii: exact for linear models, never beyond what an attack finds, and silent where they know nothing."""
+"""Certified radii: exact for linear models, never beyond an attack's distance, and 0 without a proof."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def test_a_linear_model_has_its_exact_margin(norm: str, classes: int, dtype: tor
     network = linear_network(classes, 20, dtype=dtype)
     points = inputs(8, (20,), dtype=dtype)
     exact = linear_margin(network, points, norm)
-    found = certified(brittle.Classifier(network), points, norm, bounded=False).radius
-    assert (found < exact).all()
-    assert (found > 0.998 * exact).all()
+    radius = certified(brittle.Classifier(network), points, norm, bounded=False).radius
+    assert (radius < exact).all()
+    assert (radius > 0.998 * exact).all()
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize(("family", "seed", "norm"), CASES)
 def test_no_attack_inside_the_radius_succeeds(family: str, seed: int, norm: str) -> None:
     classifier, points = classifier_of(family, seed), inputs(1 if family in HEAVY else 3, seed=seed)
-    found = certified(classifier, points, norm, bounded=seed != 1)
-    assert found.unsupported is None
-    assert (found.radius > 0).all()
+    certificate = certified(classifier, points, norm, bounded=seed != 1)
+    assert certificate.unsupported is None
+    assert (certificate.radius > 0).all()
     nearest = brittle.nearest(classifier, points, norm=norm, effort="fast", bounded=seed != 1)
-    assert (found.radius <= nearest.distance).all()
+    assert (certificate.radius <= nearest.distance).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -44,12 +44,12 @@ def test_bounds_make_no_radius_smaller(norm: str) -> None:
     assert (clipped.radius > 1.05 * free.radius).any()
 
 
-def test_a_prediction_that_never_changes_is_certified_over_all_inputs() -> None:
+def test_a_constant_prediction_is_certified_over_all_inputs() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
     nn.init.zeros_(network[1].weight)  # type: ignore[arg-type]
     network[1].bias.data = torch.tensor([1.0, 0.0])
-    found = certified(brittle.Classifier(network, bounds=(0, 2)), inputs(2))
-    torch.testing.assert_close(found.radius, torch.full((2,), 2.0, dtype=torch.float64), rtol=1e-5, atol=0)
+    certificate = certified(brittle.Classifier(network, bounds=(0, 2)), inputs(2))
+    torch.testing.assert_close(certificate.radius, torch.full((2,), 2.0, dtype=torch.float64), rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -79,9 +79,9 @@ def test_a_point_does_not_depend_on_its_batch(family: str, dtype: torch.dtype) -
     together = certified(classifier, points)
     alone = [certified(classifier, points[row : row + 1]) for row in range(2)]
     tolerance = 1e-9 if dtype == torch.float64 else ACCURACY
-    torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=tolerance, atol=0)
+    torch.testing.assert_close(torch.cat([single.radius for single in alone]), together.radius, rtol=tolerance, atol=0)
     if dtype == torch.float64:
-        assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
+        assert torch.cat([single.passes for single in alone]).tolist() == together.passes.tolist()
 
 
 class Shared(nn.Module):
@@ -92,28 +92,28 @@ class Shared(nn.Module):
         self.first, self.middle, self.last = nn.Linear(36, 12), nn.Linear(12, 12), nn.Linear(12, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = self.middle(torch.relu(self.first(x.flatten(1))))
-        return self.last(torch.relu(seen) + nn.functional.hardtanh(seen, -2.0, 2.0) + nn.functional.relu6(seen))
+        hidden = self.middle(torch.relu(self.first(x.flatten(1))))
+        return self.last(torch.relu(hidden) + nn.functional.hardtanh(hidden, -2.0, 2.0) + nn.functional.relu6(hidden))
 
 
-def test_what_several_layers_see_is_bounded_for_each_point_alone() -> None:
+def test_an_input_of_several_layers_is_bounded_point_by_point() -> None:
     """A neighbour for which a number has to be bounded again costs the others nothing."""
     classifier = brittle.Classifier(lively(Shared(), 2).double(), bounds=(0, 1))
     points = inputs(3, dtype=torch.float64)
     together = certified(classifier, points)
     alone = [certified(classifier, points[row : row + 1]) for row in range(3)]
-    assert torch.cat([one.passes for one in alone]).tolist() == together.passes.tolist()
-    torch.testing.assert_close(torch.cat([one.radius for one in alone]), together.radius, rtol=1e-9, atol=0)
+    assert torch.cat([single.passes for single in alone]).tolist() == together.passes.tolist()
+    torch.testing.assert_close(torch.cat([single.radius for single in alone]), together.radius, rtol=1e-9, atol=0)
     assert (together.radius > 0).all()
 
 
-def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:
+def test_ties_and_broken_rows_have_radius_zero() -> None:
     classifier, points = classifier_of("perceptron", 0, torch.float64), inputs(3, dtype=torch.float64)
     broken = points.clone()
     broken[1] = torch.nan
-    found, whole = certified(classifier, broken).radius, certified(classifier, points).radius
-    assert found[1] == 0
-    torch.testing.assert_close(found[[0, 2]], whole[[0, 2]], rtol=1e-9, atol=0)
+    broken_radii, radii = certified(classifier, broken).radius, certified(classifier, points).radius
+    assert broken_radii[1] == 0
+    torch.testing.assert_close(broken_radii[[0, 2]], radii[[0, 2]], rtol=1e-9, atol=0)
     tied = nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
     nn.init.zeros_(tied[1].weight)  # type: ignore[arg-type]
     nn.init.zeros_(tied[1].bias)  # type: ignore[arg-type]
@@ -121,13 +121,14 @@ def test_ties_and_broken_rows_have_radius_zero_and_spoil_no_other() -> None:
 
 
 def test_one_logit_has_the_margin_of_two() -> None:
-    one, two = linear_network(1, 6, dtype=torch.float32), linear_network(2, 6, dtype=torch.float32)
+    one_logit, two_logits = linear_network(1, 6, dtype=torch.float32), linear_network(2, 6, dtype=torch.float32)
     with torch.no_grad():
-        two.weight.copy_(torch.cat((torch.zeros(1, 6), one.weight)))
-        two.bias.copy_(torch.cat((torch.zeros(1), one.bias)))
-    single = certified(brittle.Classifier(one, outputs="binary-logit"), inputs(4, (6,)))
-    both = certified(brittle.Classifier(two), inputs(4, (6,)))
-    torch.testing.assert_close(single.radius, both.radius, rtol=5e-3, atol=0)  # what the search for the radius resolves
+        two_logits.weight.copy_(torch.cat((torch.zeros(1, 6), one_logit.weight)))
+        two_logits.bias.copy_(torch.cat((torch.zeros(1), one_logit.bias)))
+    single = certified(brittle.Classifier(one_logit, outputs="binary-logit"), inputs(4, (6,)))
+    double = certified(brittle.Classifier(two_logits), inputs(4, (6,)))
+    # The search resolves the radius to 4e-3.
+    torch.testing.assert_close(single.radius, double.radius, rtol=5e-3, atol=0)
 
 
 @pytest.mark.every_other
@@ -139,7 +140,7 @@ def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) 
         torch.manual_seed(0)
         last = nn.Linear(8, 2)
         network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.Sigmoid(), last).eval()
-        some = torch.rand(500, 2)
+        samples = torch.rand(500, 2)
 
     def margin(x: Tensor) -> Tensor:
         return network(x)[:, 0] - network(x)[:, 1]
@@ -147,13 +148,13 @@ def test_a_point_beside_the_boundary_has_its_radius(norm: str, distance: float) 
     with torch.no_grad():
         for parameter in network.parameters():
             parameter *= 2
-        last.bias[0] -= margin(some).median()
-        one, other = some[margin(some) > 0][:1], some[margin(some) < 0][:1]
+        last.bias[0] -= margin(samples).median()
+        inside, outside = samples[margin(samples) > 0][:1], samples[margin(samples) < 0][:1]
         near, far = 0.0, 1.0
         for _ in range(60):
             middle = (near + far) / 2
-            near, far = (middle, far) if margin(one + (other - one) * middle) > 0 else (near, middle)
-        x = one + (other - one) * near + distance * (one - other) / (one - other).norm()
+            near, far = (middle, far) if margin(inside + (outside - inside) * middle) > 0 else (near, middle)
+        x = inside + (outside - inside) * near + distance * (inside - outside) / (inside - outside).norm()
     score = brittle.scores.InputMargin(norm=norm, effort="fast", certify=True)
-    found = score(brittle.Classifier(network, bounds=None), x)
-    assert 0.9 * float(found.high) < float(found.low) <= float(found.high)
+    estimate = score(brittle.Classifier(network, bounds=None), x)
+    assert 0.9 * float(estimate.high) < float(estimate.low) <= float(estimate.high)

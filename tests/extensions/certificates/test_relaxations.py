@@ -69,7 +69,7 @@ def test_lines_and_ends_lie_around_their_function(name: str) -> None:
     ends = None
     if operator in CURVES:
         curve = CURVES[operator](*constants)
-        ends = Enclosure(*(end(interval.lower, interval.upper) for end in (curve.least, curve.most)))
+        ends = Enclosure(*(end(interval.lower, interval.upper) for end in (curve.lower_bound, curve.upper_bound)))
     for share in SHARES:
         values = (interval.lower + share * (interval.upper - interval.lower)).minimum(interval.upper)
         exact = function(values)
@@ -95,11 +95,11 @@ def test_lines_are_near_on_narrow_intervals(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log", "reciprocal", "rsqrt", "sqrt"])
-def test_nothing_is_said_of_an_interval_outside_the_domain(name: str) -> None:
+def test_an_interval_outside_the_domain_has_no_bounds(name: str) -> None:
     below = torch.tensor([-3.0, -2.0, -3.0], dtype=torch.float64)
     interval = Enclosure(below, torch.tensor([-1.5, 0.0, 2.0], dtype=torch.float64))
     lines = relax(name, interval, ()).where_finite(interval)
     curve = CURVES[name]()
     for line in (lines.lower, lines.upper):
         assert not line.offset.isfinite().any()
-    assert not curve.least(interval.lower, interval.upper).isfinite().any()
+    assert not curve.lower_bound(interval.lower, interval.upper).isfinite().any()

@@ -23,8 +23,9 @@ def points(interval: Enclosure) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     shares = torch.rand(200, *interval.lower.shape, generator=generator, dtype=torch.float64)
     shares[100:150] = shares[100:150].round()
-    one = torch.eye(interval.lower.shape[1], dtype=torch.float64)[:, None]
-    shares = torch.cat((shares, one.expand(-1, len(interval.lower), -1), (1 - one).expand(-1, len(interval.lower), -1)))
+    corners = torch.eye(interval.lower.shape[1], dtype=torch.float64)[:, None]
+    corners = corners.expand(-1, len(interval.lower), -1)
+    shares = torch.cat((shares, corners, 1 - corners))
     return interval.lower + shares * (interval.upper - interval.lower)
 
 
@@ -33,12 +34,12 @@ def points(interval: Enclosure) -> Tensor:
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_planes_and_boxes_lie_around_softmax(count: int, width: float, scale: float) -> None:
     interval = boxes(count, width).map(lambda end: scale * end)
-    found, ends = planes(interval), box(interval)
+    bounding_planes, ends = planes(interval), box(interval)
     for values in points(interval):
         exact = values.softmax(1)
-        below = (found.lower @ values[..., None])[..., 0] + found.low
-        above = (found.upper @ values[..., None])[..., 0] + found.high
-        slack = 1e-9 * (1 + found.upper.abs().sum(-1) * values.abs().max())
+        below = (bounding_planes.lower @ values[..., None])[..., 0] + bounding_planes.low
+        above = (bounding_planes.upper @ values[..., None])[..., 0] + bounding_planes.high
+        slack = 1e-9 * (1 + bounding_planes.upper.abs().sum(-1) * values.abs().max())
         assert (below <= exact + slack).all()
         assert (above >= exact - slack).all()
         assert (ends.lower <= exact + 1e-12).all()

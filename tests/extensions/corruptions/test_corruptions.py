@@ -1,4 +1,4 @@
-"""Published corruptions: which images a kind and a severity are, under which ids, and what cannot be paired."""
+"""Published corruptions: the images and ids of a kind and a severity, and refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (TIMES * COUNT, 8, 6, 3), dty
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """As CIFAR-10-C: two kinds, five severities of each."""
+    """A folder in the layout of CIFAR-10-C: two kinds, five severities of each."""
     np.save(tmp_path / "fog.npy", IMAGES)
     np.save(tmp_path / "snow.npy", 255 - IMAGES)
     np.save(tmp_path / "labels.npy", np.tile(LABELS, TIMES))
@@ -34,13 +34,13 @@ def refused_as(folder: Path, split: str | None = "fog:1") -> str:
 
 
 @pytest.mark.parametrize("severity", range(1, TIMES + 1))
-def test_a_severity_is_its_part_of_the_file_under_the_ids_of_the_clean_images(folder: Path, severity: int) -> None:
+def test_a_severity_has_its_images_under_the_clean_ids(folder: Path, severity: int) -> None:
     clean = IMAGES[:COUNT]
     np.savez(folder.parent / "clean.npz", images=clean, labels=LABELS)
-    known = open_points(folder.parent / "clean.npz", layout="nhwc", scale_uint8=True)
-    found = open_points(folder, split=f"snow:{severity}")
-    assert (found.provenance["split"], found.provenance["files"]) == (f"snow:{severity}", ["snow.npy", "labels.npy"])
-    (batch,), (pair,) = found.batches(COUNT), known.batches(COUNT)
+    clean_points = open_points(folder.parent / "clean.npz", layout="nhwc", scale_uint8=True)
+    points = open_points(folder, split=f"snow:{severity}")
+    assert (points.provenance["split"], points.provenance["files"]) == (f"snow:{severity}", ["snow.npy", "labels.npy"])
+    (batch,), (pair,) = points.batches(COUNT), clean_points.batches(COUNT)
     assert (batch.ids, batch.labels) == (pair.ids, pair.labels)
     part = 255 - IMAGES[(severity - 1) * COUNT : severity * COUNT]
     assert torch.equal((batch.inputs * 255).round(), torch.from_numpy(part).permute(0, 3, 1, 2).float())

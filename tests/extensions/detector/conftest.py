@@ -27,14 +27,14 @@ def table() -> Table:
 
 @pytest.fixture(scope="session")
 def noise_table() -> Table:
-    """A run of the same classifier whose predictions break, hold and are undecided, the last near the limit."""
+    """A run of the same classifier whose predictions break, hold, or near the limit are undecided."""
     subject = classifier()
     run = brittle.score(subject, points(400), FORWARD)
     with torch.no_grad():
         logits = subject(points(400))
     distances = feature_margin(logits, subject.head.weight.detach().double() / 0.3, "l2").numpy()
-    kept = norm.cdf(distances / 0.1 * np.random.default_rng(0).lognormal(0.0, 0.5, 400))
-    return with_kept(run, kept - 0.02, np.minimum(kept + 0.02, 1.0))
+    survival = norm.cdf(distances / 0.1 * np.random.default_rng(0).lognormal(0.0, 0.5, 400))
+    return with_kept(run, survival - 0.02, np.minimum(survival + 0.02, 1.0))
 
 
 @pytest.fixture(scope="session")

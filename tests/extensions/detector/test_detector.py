@@ -1,4 +1,4 @@
-"""The rule: what it flags, that it fails closed, and the table of flags."""
+"""The rule of a detector fails closed, and its flags make a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from brittle.scores import LogitMargin
 from brittle.store.table import Table
 
 
-def test_verdict() -> None:
+def test_the_verdict_follows_the_auroc() -> None:
     rng = np.random.default_rng(0)
     margins = rng.random(300)
 
@@ -33,7 +33,7 @@ def test_verdict() -> None:
     good, bad, weak = (judged(scores, 0.3) for scores in (margins, rng.random(300), margins + rng.random(300)))
     assert good.trusted
     assert good.tau == pytest.approx(1.0)
-    assert [str(one).split(":")[0] for one in (good, bad, weak)] == ["trusted", "useless", "weak"]
+    assert [str(verdict).split(":")[0] for verdict in (good, bad, weak)] == ["trusted", "useless", "weak"]
     assert "pseudo-margin" in str(bad)
     one_class = judged(margins, 2.0)
     assert (one_class.trusted, one_class.auroc) == (False, None)
@@ -42,13 +42,13 @@ def test_verdict() -> None:
 def test_flag_fails_closed(detector: Detector) -> None:
     edge = detector.threshold
     safe, below = np.nextafter(edge, math.inf), np.nextafter(edge, -math.inf)
-    found = detector.flag([math.nan, None, math.inf, -math.inf, below, edge, safe])  # pyright: ignore[reportArgumentType] right when it runs
-    assert found.tolist() == [True, True, True, True, True, False, False]
+    flags = detector.flag([math.nan, None, math.inf, -math.inf, below, edge, safe])  # pyright: ignore[reportArgumentType] right when it runs
+    assert flags.tolist() == [True, True, True, True, True, False, False]
     assert detector.flag(torch.tensor([math.nan, 1e9])).tolist() == [True, False]
 
 
 class Listed(nn.Module):
-    """Gives for an input `k / 8` row `k` of a list of logits, scaled by a weight of 1, which has a digest."""
+    """Network from an input `k / 8` to row `k` of a list of logits, scaled by a weight of 1, which has a digest."""
 
     def __init__(self, rows: list[list[float]]) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def test_broken_logits_and_ties_are_brittle(detector: Detector, score: str) -> N
 
 
 class Scaled(nn.Module):
-    """Gives its inputs as logits, scaled by a weight of 1."""
+    """Network that returns its inputs as logits, scaled by a weight of 1."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def test_a_tie_is_brittle_when_applied(detector: Detector) -> None:
     assert flags["status"][0] == Status.TIE.slug
 
 
-def test_what_is_no_probability_is_brittle(detector: Detector) -> None:
+def test_an_output_that_is_no_probability_is_brittle(detector: Detector) -> None:
     network = Listed([[0.7, 0.3, 0.0], [1.2, 0.1, 0.1], [-0.1, 0.8, 0.3]])
     wrapped = lenient(detector, "logit_margin", network, "probs").wrap(network)
     assert wrapped(torch.arange(3.0)[:, None] / 8)[2].tolist() == [False, True, True]
@@ -113,13 +113,13 @@ def test_apply_flags_what_the_wrapped_network_flags(detector: Detector) -> None:
         brittle.score(classifier(), x, [LogitMargin()])
 
 
-def test_it_says_what_it_is(table: Table, detector: Detector) -> None:
+def test_its_text_names_score_threshold_and_criterion(table: Table, detector: Detector) -> None:
     entropy = Detector.fit(table, epsilon=0.15, score="entropy")
     assert f"brittle when -entropy < {entropy.threshold!r}" in str(entropy)
     assert entropy.flag([-math.log(3), 0.0]).tolist() == [True, False]
     text = str(detector)
-    for said in (repr(detector.threshold), "margins up to 0.15 in linf", "held-out", "verdict on the threshold"):
-        assert said in text
+    for part in (repr(detector.threshold), "margins up to 0.15 in linf", "held-out", "verdict on the threshold"):
+        assert part in text
 
 
 def test_flags_are_written(tmp_path: Path, detector: Detector) -> None:

@@ -1,4 +1,4 @@
-"""The detector's commands: from a run with margins to flags, and what is refused on the way."""
+"""The commands of the detector: from a run with margins to flags, and their refusals."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def epsilon() -> str:
     return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 
 
-def fitted() -> None:
+def fit_detector() -> None:
     fit = ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "detector.json", "--overwrite"]
     assert main(fit) == 0
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_fit_and_apply(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    fitted()
-    said = capsys.readouterr().out
-    assert "verdict on the score: " in said
-    assert "verdict on the threshold: " in said
-    assert said.rstrip().endswith("detector.json")
+    fit_detector()
+    output = capsys.readouterr().out
+    assert "verdict on the score: " in output
+    assert "verdict on the threshold: " in output
+    assert output.rstrip().endswith("detector.json")
     out = f"flags{suffix}"
     assert main(["detector", "apply", "detector.json", "./net.py:make", "data.npz", "--out", out]) == 0
     flags = (pq.read_table if suffix == ".parquet" else csv.read_csv)(out).to_pandas()
@@ -91,7 +91,7 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
-    """Learned on one data set, a detector is calibrated on another one and applied to a third."""
+    """Learned on a data set, then calibrated on a second and applied to a third."""
     learned = "learned.safetensors"
     learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned, "--overwrite"]
     assert main(learn) == 0
@@ -111,47 +111,47 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
     fit = ["detector", "fit", "fresh", "--epsilon", epsilon(), "--tpr", "0.9", "--score", "pseudo_margin"]
     assert main([*fit, "--out", "unread.json"]) == 3
     assert "needs the file of the one that computed it" in (capsys.readouterr().err)
-    own = ["--pseudo-margin", "learned.safetensors"]
-    assert main([*fit, *own, "--out", "learned.json"]) == 0
+    stand_in = ["--pseudo-margin", "learned.safetensors"]
+    assert main([*fit, *stand_in, "--out", "learned.json"]) == 0
     assert brittle.Detector.load("learned.json").counts.learned_from == 0
     apply = ["detector", "apply", "learned.json", "./net.py:make", "third.npz", "--out", "third.csv", "--quiet"]
     assert main(apply) == 3
     assert "pseudo-margin" in capsys.readouterr().err
-    assert main([*apply, *own]) == 0
+    assert main([*apply, *stand_in]) == 0
     assert len(csv.read_csv("third.csv")) == 50
 
 
 @pytest.mark.parametrize(("form", "classes"), [("head", 4), ("paper", 0)])
-def test_a_pseudo_margin_in_the_form_of_the_paper_reads_the_features_alone(form: str, classes: int) -> None:
+def test_the_form_of_the_paper_reads_the_features_alone(form: str, classes: int) -> None:
     learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--form", form, "--overwrite"]
     assert main(learn) == 0
     assert brittle.PseudoMargin.load("pseudo-margin.safetensors").recipe.classes == classes
 
 
 def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
-    fitted()
+    fit_detector()
     x = inputs(POINTS).numpy()
     x[7, 0, 0, 0] = np.nan
     np.savez("broken.npz", x=x)
     apply = ["detector", "apply", "detector.json", "./net.py:make", "broken.npz", "--out", "broken.csv", "--quiet"]
     capsys.readouterr()
     assert main(apply) == 4
-    said = capsys.readouterr().err
-    assert f"1 of {POINTS} points got no score" in said
-    assert "point 7: nonfinite_input: The input holds NaN" in said
+    errors = capsys.readouterr().err
+    assert f"1 of {POINTS} points got no score" in errors
+    assert "point 7: nonfinite_input: The input holds NaN" in errors
     assert csv.read_csv("broken.csv")["brittle"].to_pylist()[7] is True
 
 
 def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same commands: what is kept with a smaller probability than the limit is flagged, by one pass."""
+    """The same commands flag predictions that are kept with a smaller probability than the limit, by one pass."""
     scores = ["--scores", "monte_carlo", "logit_margin", "entropy", "--sigma", "0.3"]
     run = ["score", "./net.py:make", "data.npz", "--out", "noisy", *scores, "--limit", "0.8", "--draws", "60"]
     assert main([*run, "--skip-doctor", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["detector", "fit", "noisy", "--limit", "0.8", "--tpr", "0.8", "--out", "noisy.json"]) == 0
-    said = capsys.readouterr().out
-    assert "a probability below 0.8, as monte_carlo(draws=60, limit=0.8, sigma=0.3) says" in said
-    assert "verdict on the score: " in said
+    output = capsys.readouterr().out
+    assert "a probability below 0.8, by monte_carlo(draws=60, limit=0.8, sigma=0.3)" in output
+    assert "verdict on the score: " in output
     rule, table = brittle.Detector.load("noisy.json"), brittle.read_table("noisy")
     states = brittle.analysis.decide(table, 0.8)["state"].tolist()
     counts = rule.counts
@@ -171,8 +171,8 @@ def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None
     for command, path in ((fit, "kept.json"), (apply, "kept.csv"), (learn, "kept.safetensors")):
         Path(path).write_text("kept")
         assert main(command) == 7
-        said = capsys.readouterr().err
-        assert f"exists: {path} is there already; choose another file, or replace it with --overwrite" in said
+        errors = capsys.readouterr().err
+        assert f"exists: {path} is there already; choose another file, or replace it with --overwrite" in errors
         assert Path(path).read_text() == "kept"
         assert main([*command, "--overwrite"]) == 0
         assert Path(path).read_bytes() != b"kept"
@@ -182,11 +182,11 @@ def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None
     assert "its folder must exist" in capsys.readouterr().err
 
 
-def test_what_cannot_be_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    fitted()
+def test_bad_options_are_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    fit_detector()
     apply = ["detector", "apply", "detector.json", "./absent.py:make", "data.npz", "--quiet", "--out"]
-    for out, code, named in (("flags.txt", 3, ".csv, .parquet"), ("absent/flags.csv", 7, "folder must exist")):
+    for out, code, message in (("flags.txt", 3, ".csv, .parquet"), ("absent/flags.csv", 7, "folder must exist")):
         assert main([*apply, out]) == code
-        assert named in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert main(["detector", "fit", "run", "--epsilon", "0.1", "--norm", "l2", "--out", "unread.json"]) == 3
     assert "norm=linf" in capsys.readouterr().err

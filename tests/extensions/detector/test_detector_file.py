@@ -1,4 +1,4 @@
-"""A detector as a file: bit exact, and nothing else is taken for one."""
+"""A detector as a file: a bit-exact round trip, and any other file is refused."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from brittle.extensions.detector.detector import Detector
 
 @pytest.mark.parametrize("threshold", [0.1 + 0.2, 1e-310, math.nextafter(1.0, 2.0)])
 def test_file_round_trip_is_bit_exact(tmp_path: Path, detector: Detector, threshold: float) -> None:
-    ours = replace(detector, threshold=threshold)
-    read = Detector.load(ours.save(tmp_path / "detector.json"))
-    assert read == ours
+    saved = replace(detector, threshold=threshold)
+    read = Detector.load(saved.save(tmp_path / "detector.json"))
+    assert read == saved
     assert read.threshold.hex() == threshold.hex()
     assert read.save(tmp_path / "again.json").read_bytes() == (tmp_path / "detector.json").read_bytes()
 
 
-def changed(path: Path, where: str, value: object) -> str:
-    """The text of a detector's file with another value at a place, such as `counts.brittle`."""
+def changed(path: Path, key: str, value: object) -> str:
+    """Return the text of a detector's file with `value` at a dotted `key`, such as `counts.brittle`."""
     content: Any = json.loads(path.read_text())
     holder = content
-    *parts, last = where.split(".")
+    *parts, last = key.split(".")
     for part in parts:
         holder = holder[part]
     holder[last] = value
@@ -68,17 +68,17 @@ WRONG: list[tuple[str, object, str]] = [
 ]
 
 
-def test_what_a_detector_cannot_hold_is_refused_by_name(tmp_path: Path, detector: Detector) -> None:
+def test_values_that_a_detector_cannot_hold_are_refused_by_name(tmp_path: Path, detector: Detector) -> None:
     good = detector.save(tmp_path / "detector.json")
-    for where, value, named in WRONG:
-        assert named in refused(tmp_path, changed(good, where, value)), (where, value)
+    for key, value, message in WRONG:
+        assert message in refused(tmp_path, changed(good, key, value)), (key, value)
     with pytest.raises(StorageError, match="cannot be read") as caught:
         Detector.load(tmp_path / "absent.json")
     assert caught.value.code == "unreadable"
 
 
 @pytest.mark.parametrize(
-    ("where", "value", "named"),
+    ("key", "value", "message"),
     [
         ("parameters", {"draws": 20}, "sigma must be a positive finite number"),
         ("parameters", {"draws": 20, "sigma": "0.1"}, "sigma must be a positive finite number"),
@@ -88,18 +88,18 @@ def test_what_a_detector_cannot_hold_is_refused_by_name(tmp_path: Path, detector
     ],
 )
 def test_noise_that_no_column_has_is_refused(
-    where: str, value: object, named: str, noise_detector: Detector, tmp_path: Path
+    key: str, value: object, message: str, noise_detector: Detector, tmp_path: Path
 ) -> None:
     good = noise_detector.save(tmp_path / "detector.json")
     assert Detector.load(good) == noise_detector
-    assert named in refused(tmp_path, changed(good, f"criterion.{where}", value))
+    assert message in refused(tmp_path, changed(good, f"criterion.{key}", value))
 
 
-def test_what_is_no_json_of_a_detector_is_refused_at_once(tmp_path: Path, detector: Detector) -> None:
-    """Half a million escaped quotes, and as many keys of which one stands twice, take no time either."""
+def test_text_that_is_no_detector_is_refused_at_once(tmp_path: Path, detector: Detector) -> None:
+    """Half a million escaped quotes, and many keys with a duplicate, take no time either."""
     text = detector.save(tmp_path / "detector.json").read_text()
     keys = ",".join(f'"{number}":1' for number in range(90_000))
-    for content, named in (
+    for content, message in (
         (text.replace(repr(detector.threshold), "1e999"), "1e999"),
         (text.replace('"threshold"', '"tpr": 0.1, "threshold"'), "stands twice"),
         (text.replace('"seed": 1', '"seed": ' + "9" * 5000), "not valid JSON"),
@@ -108,6 +108,6 @@ def test_what_is_no_json_of_a_detector_is_refused_at_once(tmp_path: Path, detect
         ('"' + '\\"' * 499_000, ""),
         ("{" + keys + ',"0":1}', "stands twice"),
         (b"\xff" + text.encode(), "UTF-8"),
-        *((other, "") for other in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x")),
+        *((content, "") for content in ("", "null", "[]", "1", "{}", '"detector"', "{", text + "x")),
     ):
-        assert named in refused(tmp_path, content)
+        assert message in refused(tmp_path, content)

@@ -1,4 +1,4 @@
-"""Detectors of scikit-learn's classifiers: tied to what was learned, and the rule on their probabilities."""
+"""Detectors of scikit-learn's classifiers belong to the fitted state, and apply the rule to their probabilities."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def _fitted(kind: str) -> Any:
 
 
 def _detector(estimator: Any, score: str = "logit_margin") -> Detector:
-    known = torch.from_numpy(np.random.default_rng(2).random((200, 4)))
+    points = torch.from_numpy(np.random.default_rng(2).random((200, 4)))
     scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin(), Softmax()]
-    table = brittle.score(brittle.Classifier(estimator), known, scores, skip_doctor=True)
+    table = brittle.score(brittle.Classifier(estimator), points, scores, skip_doctor=True)
     return Detector.fit(table, limit=0.7, tpr=0.8, score=score)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_the_identity_is_what_was_learned(kind: str) -> None:
-    """It stays through predictions, a pickle and skops, and whatever computes them; other data give another."""
+def test_the_identity_is_that_of_the_fitted_state(kind: str) -> None:
+    """It survives predictions, a pickle, skops and `n_jobs`, and changes with the data."""
     skops = pytest.importorskip("skops.io")
     estimator = _fitted(kind)
     digest = estimator_digest(estimator)
@@ -68,8 +68,8 @@ def test_the_identity_is_what_was_learned(kind: str) -> None:
             step.set_params(n_jobs=2)
     for same in (estimator, again, parallel, _fitted(kind)):
         assert estimator_digest(same) == digest
-    other = ESTIMATORS[kind]().fit(X[1:], Y[1:])
-    assert estimator_digest(other) != digest
+    refitted = ESTIMATORS[kind]().fit(X[1:], Y[1:])
+    assert estimator_digest(refitted) != digest
 
 
 @pytest.mark.slow
@@ -79,13 +79,13 @@ def test_the_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "forest.pickle").write_bytes(pickle.dumps(estimator))
     code = "import pickle; from brittle.model.fitted_state import estimator_digest as digest\n"
     code += "print(digest(pickle.load(open('forest.pickle', 'rb'))))"
-    found = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
         for seed in ("1", "2")
     }
-    assert found == {f"{estimator_digest(estimator)}\n".encode()}
+    assert digests == {f"{estimator_digest(estimator)}\n".encode()}
 
 
 @pytest.mark.parametrize("score", ["logit_margin", "softmax"])
@@ -93,43 +93,43 @@ def test_the_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
 def test_it_is_the_rule_on_the_estimators_own_numbers(kind: str, score: str, tmp_path: Path) -> None:
     """Arrays give arrays, tensors give tensors, and `apply` flags the same points."""
     estimator = _fitted(kind)
-    found = Detector.load(_detector(estimator, score).save(tmp_path / "detector.json"))
-    wrapped = found.wrap(estimator)
+    rule = Detector.load(_detector(estimator, score).save(tmp_path / "detector.json"))
+    wrapped = rule.wrap(estimator)
     x = np.random.default_rng(1).random((500, 4))
     logits, values, flags = wrapped(x)
-    own = (
+    raw = (
         estimator.decision_function(x)
         if kind != "forest"
         else np.log(estimator.predict_proba(x).clip(float(np.finfo(np.float32).eps)))
     )
-    ordered = np.sort(own, axis=1)
-    shares = np.take_along_axis(estimator.predict_proba(x), own.argmax(axis=1)[:, None], axis=1)[:, 0]
+    ordered = np.sort(raw, axis=1)
+    shares = np.take_along_axis(estimator.predict_proba(x), raw.argmax(axis=1)[:, None], axis=1)[:, 0]
     truth = ordered[:, -1] - ordered[:, -2] if score == "logit_margin" else shares - 1.0
     assert values == pytest.approx(truth, rel=1e-9, abs=1e-12)
-    clear = abs(truth - found.threshold) > 1e-9
-    assert (flags[clear] == (~(truth >= found.threshold) | (ordered[:, -1] == ordered[:, -2]))[clear]).all()
+    clear = abs(truth - rule.threshold) > 1e-9
+    assert (flags[clear] == (~(truth >= rule.threshold) | (ordered[:, -1] == ordered[:, -2]))[clear]).all()
     assert (estimator.classes_[logits.argmax(axis=1)] == estimator.predict(x))[ordered[:, -1] > ordered[:, -2]].all()
     assert 0 < flags.sum() < 500
     assert np.array_equal(wrapped(torch.from_numpy(x))[2].numpy(), flags)
-    applied = found.apply(brittle.Classifier(estimator), torch.from_numpy(x))
+    applied = rule.apply(brittle.Classifier(estimator), torch.from_numpy(x))
     assert applied["score"].to_numpy() == pytest.approx(values, abs=1e-12)
     assert np.array_equal(applied["brittle"], flags)
 
 
 def test_it_fails_closed_and_belongs_to_one_estimator() -> None:
     estimator = _fitted("pipeline")
-    found = _detector(estimator)
+    rule = _detector(estimator)
     safe = np.tile([0.02, 0.5, 0.5, 0.5], (3, 1))
-    assert not found.wrap(estimator)(safe)[2].any()
+    assert not rule.wrap(estimator)(safe)[2].any()
     safe[0, 1], safe[1, 1] = 1.5, -0.5
-    assert found.wrap(estimator)(safe)[2].tolist() == [True, True, False]
+    assert rule.wrap(estimator)(safe)[2].tolist() == [True, True, False]
     with pytest.raises(ModelError, match="state_sha256") as caught:
-        found.wrap(ESTIMATORS["pipeline"]().fit(X[1:], Y[1:]))
+        rule.wrap(ESTIMATORS["pipeline"]().fit(X[1:], Y[1:]))
     assert caught.value.code == "other_model"
 
 
 def test_whole_numbers_reach_it_with_all_digits() -> None:
-    """Those of four bytes, too, which single precision does not hold."""
+    """Even numbers of four bytes, which single precision cannot hold."""
     x = 1_600_000_000 + np.random.default_rng(0).integers(0, 400, (200, 2))
     estimator = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x.sum(axis=1) > 3_200_000_400)
     scores = [MonteCarlo(20.0, draws=100, limit=None), LogitMargin()]
@@ -148,19 +148,19 @@ def test_whole_numbers_reach_it_with_all_digits() -> None:
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_rows_that_it_refuses_are_flagged_and_no_rows_give_none(kind: str) -> None:
-    """NaN and infinite as `apply` flags them, and what single precision, which trees read, does not hold."""
+    """NaN and infinity, as `apply` flags them, and numbers beyond single precision, which trees read."""
     estimator = _fitted(kind)
     subject = brittle.Classifier(estimator, bounds="none")
     scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()]
-    found = Detector.fit(brittle.score(subject, torch.from_numpy(X), scores, skip_doctor=True), limit=0.7, tpr=0.8)
-    x, wrapped = X[:60].copy(), found.wrap(estimator)
+    rule = Detector.fit(brittle.score(subject, torch.from_numpy(X), scores, skip_doctor=True), limit=0.7, tpr=0.8)
+    x, wrapped = X[:60].copy(), rule.wrap(estimator)
     alone = wrapped(x[4:])
     x[:4, 2] = np.nan, np.inf, -np.inf, 1e39
     logits, values, flags = wrapped(x)
     assert flags[:4].all()
     assert np.isnan(logits[:4]).all()
-    assert all(np.array_equal(whole[4:], own) for whole, own in zip((logits, values, flags), alone, strict=True))
-    applied = found.apply(subject, torch.from_numpy(np.delete(x, 3, axis=0)))
+    assert all(np.array_equal(output[4:], part) for output, part in zip((logits, values, flags), alone, strict=True))
+    applied = rule.apply(subject, torch.from_numpy(np.delete(x, 3, axis=0)))
     assert np.array_equal(applied["brittle"], np.delete(flags, 3))
     assert [part.shape for part in wrapped(x[:0])] == [(0, 3), (0,), (0,)]
     assert all(len(part) == 0 for part in wrapped(torch.from_numpy(x[:0])))
@@ -174,20 +174,22 @@ CATEGORIES = {"text": np.array(["red", "blue", "green"]), "numbers": np.array([1
 
 @pytest.mark.parametrize("kind", CATEGORIES)
 def test_fitted_on_a_frame_it_takes_frames_alone(kind: str) -> None:
-    """Whose rows stand for the same in any company; codes in an array would stand for other categories."""
-    drawn = np.random.default_rng(0)
-    chosen = CATEGORIES[kind][drawn.integers(0, 3, 400)]
-    frame = pd.DataFrame({"a": drawn.random(400), "c": pd.Categorical(chosen)})
+    """A row of a frame means the same in any batch; codes in an array would mean other categories."""
+    rng = np.random.default_rng(0)
+    colours = CATEGORIES[kind][rng.integers(0, 3, 400)]
+    frame = pd.DataFrame({"a": rng.random(400), "c": pd.Categorical(colours)})
     encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
-    estimator = make_pipeline(encoder, LogisticRegression()).fit(frame, frame.a + (chosen == CATEGORIES[kind][0]) > 0.8)
+    estimator = make_pipeline(encoder, LogisticRegression()).fit(
+        frame, frame.a + (colours == CATEGORIES[kind][0]) > 0.8
+    )
     subject = brittle.Classifier(estimator, bounds="none")
     table = brittle.score(subject, frame, [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()], skip_doctor=True)
-    found = Detector.fit(table, limit=0.7, tpr=0.8)
-    wrapped = found.wrap(estimator)
-    own, flags = estimator.decision_function(frame), found.apply(subject, (frame, None))["brittle"].to_numpy()
-    for rows in (slice(None), slice(7, 8), slice(0, 0), chosen == chosen[0]):
+    rule = Detector.fit(table, limit=0.7, tpr=0.8)
+    wrapped = rule.wrap(estimator)
+    raw, flags = estimator.decision_function(frame), rule.apply(subject, (frame, None))["brittle"].to_numpy()
+    for rows in (slice(None), slice(7, 8), slice(0, 0), colours == colours[0]):
         logits, _, brittle_rows = wrapped(frame[rows])
-        assert logits[:, 1] == pytest.approx(own[rows], rel=1e-12)
+        assert logits[:, 1] == pytest.approx(raw[rows], rel=1e-12)
         assert np.array_equal(brittle_rows, flags[rows])
     codes = np.c_[frame.a, frame.c.cat.codes]
     for wrong in (codes, torch.from_numpy(codes), frame.to_numpy(), frame[["c", "a"]], frame[["a"]]):
@@ -205,7 +207,7 @@ def make():
 """
 
 
-def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_fit_apply_and_refuse_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("forest.py").write_text(FOREST, encoding="utf-8")
     np.save("data.npy", np.random.default_rng(2).random((200, 2)))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ModelError, ParameterError
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.network import READINGS, oriented
+from brittle.extensions.detector.network import READINGS, orient
 from brittle.model.head import find_head
 from brittle.model.loading.load import load_model
 from brittle.scores import FeatureMargin, LogitMargin, MonteCarlo
@@ -28,13 +28,13 @@ from brittle.store.table import Table
 
 @pytest.mark.parametrize("score", SIMPLE)
 def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
-    """The run's numbers but for rounding in other batches, the rule's flags; exported it agrees on 1,000 points."""
-    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    """It gives the numbers of the run up to rounding, and the flags of the rule; exported it agrees on 1,000 points."""
+    rule = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
     subject = classifier()
-    wrapped = found.wrap(subject)
+    wrapped = rule.wrap(subject)
     logits, values, flags = wrapped(points(400))
     frame = table.long()
-    run = oriented(READINGS[score], np.asarray(frame[frame["score"] == score]["value"]))
+    run = orient(READINGS[score], np.asarray(frame[frame["score"] == score]["value"]))
     assert values.detach().numpy() == pytest.approx(run, rel=1e-5, abs=1e-6)
     assert values.dtype == torch.float64
     with torch.no_grad():
@@ -43,35 +43,35 @@ def test_wrapped_network_is_the_rule(table: Table, score: str) -> None:
     program = exported(wrapped, points(4))
     for network in (wrapped, program):
         values, flags = network(fresh)[1:]
-        assert np.array_equal(flags.numpy(), found.flag(values))
+        assert np.array_equal(flags.numpy(), rule.flag(values))
     assert torch.equal(program(fresh)[1], wrapped(fresh)[1])
     assert 0 < int(flags.sum()) < 1000
 
 
 @pytest.mark.parametrize("score", ["logit_margin", "feature_margin"])
 def test_exported_programs_can_be_wrapped(tmp_path: Path, table: Table, score: str) -> None:
-    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
+    rule = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score)
     program = torch.export.export(
         linear_network(3, 6, 0, torch.float32).eval(), (points(4),), dynamic_shapes=({0: torch.export.Dim("batch")},)
     )
     torch.export.save(program, tmp_path / "model.pt2")
     loaded = load_model(tmp_path / "model.pt2").module
-    wrapped = found.wrap(loaded)
+    wrapped = rule.wrap(loaded)
     fresh = points(1000, seed=3)
-    expected = found.wrap(classifier())(fresh)
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(wrapped(fresh), expected, strict=True))
+    expected = rule.wrap(classifier())(fresh)
+    assert all(map(torch.equal, wrapped(fresh), expected))
     again = torch.export.export(
         wrapped.eval(), (points(4),), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}, strict=False
     )
     torch.export.save(again, tmp_path / "wrapped.pt2")
     exported = torch.export.load(tmp_path / "wrapped.pt2").module()
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(exported(fresh), expected, strict=True))
+    assert all(map(torch.equal, exported(fresh), expected))
 
 
-@pytest.mark.filterwarnings("ignore")  # of the exporter of TorchScript, which needs no further package
+@pytest.mark.filterwarnings("ignore")  # the exporter of TorchScript warns, and needs no further package
 @pytest.mark.parametrize("score", SIMPLE)
 def test_exported_to_onnx_or_saved_it_flags_the_same_points(tmp_path: Path, table: Table, score: str) -> None:
-    """And what it must: a value that is NaN, infinite or outside the bounds, anywhere in the row, and NaN logits."""
+    """Among them every row with NaN, infinity or a value outside the bounds, at any place."""
     onnxruntime = pytest.importorskip("onnxruntime")
     wrapped = Detector.fit(table, epsilon=0.15, tpr=0.9, score=score).wrap(classifier())
     wrapped(points(4))
@@ -95,7 +95,7 @@ def test_exported_to_onnx_or_saved_it_flags_the_same_points(tmp_path: Path, tabl
 
 
 class Deaf(nn.Module):
-    """Passes over NaN in its inputs, as some operators of other libraries do."""
+    """Network that ignores NaN in its inputs, as some operators of other libraries do."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -106,8 +106,8 @@ class Deaf(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_nan_in_an_input_is_brittle_whatever_the_network_makes_of_it(tmp_path: Path, detector: Detector) -> None:
-    """Also in onnxruntime, whose smallest and largest values of a row pass over NaN."""
+def test_nan_in_an_input_is_brittle_if_the_network_ignores_it(tmp_path: Path, detector: Detector) -> None:
+    """Also in onnxruntime, whose minimum and maximum ignore NaN."""
     onnxruntime = pytest.importorskip("onnxruntime")
     network = Deaf(linear_network(3, 6, 0, torch.float32))
     wrapped = lenient(detector, "logit_margin", network).wrap(network)
@@ -120,7 +120,7 @@ def test_nan_in_an_input_is_brittle_whatever_the_network_makes_of_it(tmp_path: P
 
 
 class Meeting(nn.Module):
-    """Passes of two threads that are all between its layers at once."""
+    """Network that makes two threads meet between its layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,16 +134,16 @@ class Meeting(nn.Module):
         return logits
 
 
-def test_each_of_several_threads_sees_the_features_of_its_own_pass() -> None:
+def test_every_thread_sees_the_features_of_its_own_pass() -> None:
     network, batches = Meeting(), [points(4, seed) for seed in (0, 1)]
     with ThreadPoolExecutor(2) as threads:
-        seen = list(threads.map(lambda x: find_head(network).observe(x)[1], batches))
-    for x, features in zip(batches, seen, strict=True):
+        features_by_thread = list(threads.map(lambda x: find_head(network).observe(x)[1], batches))
+    for x, features in zip(batches, features_by_thread, strict=True):
         assert torch.equal(features, network.body(x).relu())
 
 
 class TwoHeads(nn.Module):
-    """The last linear layer by definition is not the one that gives the logits."""
+    """Network whose last linear layer does not give the logits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,31 +159,31 @@ class TwoHeads(nn.Module):
 
 
 def test_features_are_those_of_the_layer_of_the_fit() -> None:
-    """Which may be parametrised."""
+    """Even if that layer is parametrised."""
     network = TwoHeads()
     nn.utils.parametrizations.weight_norm(network.head)
     subject = brittle.Classifier(network, head="head")
     run = brittle.score(subject, points(400), [FeatureMargin("linf")])
     values = run.scores["value"].to_numpy()
     run = with_margins(run, values.tolist())
-    found = Detector.fit(run, float(np.median(values)), score="feature_margin")
-    assert found.head == "head"
+    rule = Detector.fit(run, float(np.median(values)), score="feature_margin")
+    assert rule.head == "head"
     for network in (subject, subject.model, brittle.Classifier(subject.model)):
-        wrapped = found.wrap(network)  # pyright: ignore[reportArgumentType] a layer of a known kind
+        wrapped = rule.wrap(network)  # pyright: ignore[reportArgumentType] a layer of a known kind
         assert wrapped(points(400))[1].detach().numpy() == pytest.approx(values, rel=1e-5, abs=1e-6)
         if isinstance(network, brittle.Classifier):
-            assert found.apply(network, points(400))["score"].tolist() == pytest.approx(values, rel=1e-5, abs=1e-6)
+            assert rule.apply(network, points(400))["score"].tolist() == pytest.approx(values, rel=1e-5, abs=1e-6)
     with pytest.raises(ModelError, match=r"'head'.*names 'projector'"):
-        found.wrap(brittle.Classifier(subject.model, head="projector"))
+        rule.wrap(brittle.Classifier(subject.model, head="projector"))
 
 
 def test_a_layer_that_does_not_give_the_logits_is_refused(table: Table) -> None:
     network = TwoHeads()
-    found = Detector.fit(table, epsilon=0.15, tpr=0.9, score="feature_margin")
-    wrapped = lenient(found, "feature_margin", network).wrap(network)
+    rule = Detector.fit(table, epsilon=0.15, tpr=0.9, score="feature_margin")
+    wrapped = lenient(rule, "feature_margin", network).wrap(network)
     with pytest.raises(ModelError, match="'projector' gives"):
         wrapped(points(4))
-    sound = found.wrap(classifier())
+    sound = rule.wrap(classifier())
     with pytest.raises(ModelError, match="run the network once"):
         exported(sound, points(4))
     sound(points(4))
@@ -191,17 +191,17 @@ def test_a_layer_that_does_not_give_the_logits_is_refused(table: Table) -> None:
 
 
 @pytest.mark.parametrize("score", SIMPLE)
-def test_one_logit(score: str) -> None:
+def test_a_network_of_one_logit_is_wrapped(score: str) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
     subject = brittle.Classifier(network, outputs="binary-logit")
     run = brittle.score(subject, points(400), FORWARD)
     rows = run.long()
-    values = oriented(READINGS[score], np.asarray(rows[rows["score"] == score]["value"]))
+    values = orient(READINGS[score], np.asarray(rows[rows["score"] == score]["value"]))
     table = with_margins(run, (values + 2.0).tolist(), parameters={"norm": "linf", "bounded": False})
-    found = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
-    logits, found_values, _ = found.wrap(network)(points(400))
+    rule = Detector.fit(table, float(np.median(values)) + 2.0, score=score)
+    logits, found_values, _ = rule.wrap(network)(points(400))
     assert found_values.detach().numpy() == pytest.approx(values, rel=1e-5, abs=1e-6)
     assert torch.equal(logits[:, 1], network(points(400))[:, 0])
 
@@ -213,7 +213,7 @@ def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detect
     assert torch.equal(wrapped(inputs(3))[0], wrapped(inputs(3))[0])
     with pytest.raises(ModelError, match="evaluation mode"):
         wrapped.train()
-    for part in (network, network[0]):  # the caller's own
+    for part in (network, network[0]):
         part.train()
         with pytest.raises(ModelError) as caught:
             wrapped(inputs(3))
@@ -223,7 +223,7 @@ def test_wrapped_convolutional_network_stays_in_evaluation_mode(detector: Detect
 
 
 def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
-    """They are none that the detector was calibrated on, as 0..255 where 0..1 was declared; also in the export."""
+    """The detector was not calibrated on such inputs (0..255 for 0..1, say); so also in the export."""
     network = linear_network(3, 6, 0, torch.float32)
     wrapped = below_all(detector).wrap(network)
     x = points(8)
@@ -232,9 +232,9 @@ def test_inputs_outside_the_bounds_are_brittle(detector: Detector) -> None:
     edges = x.clone()
     edges[0, 3], edges[1, 0], edges[2, 5] = 1.001, -0.001, math.nan
     edges[3, 0], edges[4, 0], edges[5, 1], edges[6, 1] = 0.0, 1.0, 1.0 + 5e-7, -5e-7
-    for one in (wrapped, program):
-        assert one(edges)[2].tolist() == [True] * 3 + [False] * 5
-        assert one(x * 255)[2].all()
+    for flag in (wrapped, program):
+        assert flag(edges)[2].tolist() == [True] * 3 + [False] * 5
+        assert flag(x * 255)[2].all()
 
 
 def test_inputs_that_a_wrapped_network_cannot_take_are_named(detector: Detector) -> None:
@@ -250,7 +250,7 @@ def test_inputs_that_a_wrapped_network_cannot_take_are_named(detector: Detector)
 
 
 def test_numbers_whose_sum_overflows_are_as_good_as_others() -> None:
-    """A thousand features near 1e36: each is a number of single precision, their sum is none."""
+    """A thousand features near 1e36 fit single precision, their sum does not."""
     torch.manual_seed(0)
     layer = nn.Linear(1000, 3)
     network = nn.Sequential(Scaled(), layer).eval()
@@ -259,9 +259,9 @@ def test_numbers_whose_sum_overflows_are_as_good_as_others() -> None:
     scores = [MonteCarlo(0.5e36, draws=100, limit=None), LogitMargin()]
     detector = Detector.fit(brittle.score(classifier, x, scores, skip_doctor=True), limit=0.7, tpr=0.8)
     with torch.no_grad():
-        first, second = network(x).double().topk(2).values.T
+        largest, second_largest = network(x).double().topk(2).values.T
         flags = detector.wrap(network)(x)[2]
-    assert torch.equal(flags, first - second < detector.threshold)
+    assert torch.equal(flags, largest - second_largest < detector.threshold)
     assert 0 < int(flags.sum()) < 400
 
 

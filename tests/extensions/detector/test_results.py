@@ -1,4 +1,4 @@
-"""Rates with undecided points: they hold every way in which these may belong."""
+"""Rates with undecided points contain the interval of every assignment of these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brittle.extensions.detector.results import Rate
 
 
 def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
-    """Clopper-Pearson's interval by SciPy's quantiles, the whole range of no points."""
+    """Return the Clopper-Pearson interval by SciPy's quantiles, [0, 1] without points."""
     tail = (1.0 - confidence) / 2.0
     low = float(beta.ppf(tail, flagged, points - flagged + 1)) if flagged else 0.0
     high = float(beta.ppf(1.0 - tail, flagged + 1, points - flagged)) if flagged < points else 1.0
@@ -19,22 +19,22 @@ def exact(flagged: int, points: int, confidence: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.99])
-def test_the_interval_is_that_of_every_way_to_count_the_undecided(confidence: float) -> None:
-    """By trying all ways: every undecided point, flagged or not, belongs or does not."""
+def test_the_interval_covers_all_assignments_of_undecided_points(confidence: float) -> None:
+    """By enumeration: every undecided point, flagged or not, belongs or does not."""
     for points, undecided in itertools.product(range(5), range(4)):
         for flagged, more in itertools.product(range(points + 1), range(undecided + 1)):
-            found = Rate(flagged, points, confidence, undecided, more)
-            ways = [
+            rate = Rate(flagged, points, confidence, undecided, more)
+            assignments = [
                 (flagged + hits, points + hits + misses)
                 for hits in range(more + 1)
                 for misses in range(undecided - more + 1)
             ]
-            lows, highs = zip(*(exact(*way, confidence) for way in ways), strict=True)
-            assert (found.low, found.high) == pytest.approx((min(lows), max(highs)), abs=1e-9)
-            assert found.value == (flagged / points if points else None)
+            lows, highs = zip(*(exact(*assignment, confidence) for assignment in assignments), strict=True)
+            assert (rate.low, rate.high) == pytest.approx((min(lows), max(highs)), abs=1e-9)
+            assert rate.value == (flagged / points if points else None)
 
 
-def test_a_rate_without_undecided_points_is_the_one_of_these_alone() -> None:
+def test_without_undecided_is_the_rate_of_the_decided_points() -> None:
     plain, open_ = Rate(33, 40, 0.99), Rate(33, 40, 0.99, 9, 4)
     assert open_.without_undecided == plain
     assert open_.low < plain.low < plain.high < open_.high

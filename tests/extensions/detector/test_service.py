@@ -1,4 +1,4 @@
-"""The service of the page, as a process of its own: what it answers over HTTP is what the wrapped network says."""
+"""The service of the page, as a separate process, answers over HTTP as the wrapped network does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def flagging() -> tuple[Detector, DetectorNetwork]:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory, flagging: tuple[Detector, DetectorNetwork]) -> Iterator[int]:
-    """Of a server on this machine that is ended afterwards."""
+    """The port of a server on this machine, which ends afterwards."""
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
     folder, (detector, wrapped) = tmp_path_factory.mktemp("service"), flagging
@@ -72,13 +72,13 @@ def port(tmp_path_factory: pytest.TempPathFactory, flagging: tuple[Detector, Det
 
 
 def ask(connection: http.client.HTTPConnection, rows: Any) -> tuple[int, Any]:
-    """The status of the answer, and what it holds."""
+    """Return the status and the content of the answer."""
     connection.request("POST", "/predict", json.dumps(rows), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
 
 
-def test_a_load_of_requests_gets_the_answers_of_the_wrapped_network(
+def test_concurrent_requests_get_the_answers_of_the_network(
     port: int, flagging: tuple[Detector, DetectorNetwork]
 ) -> None:
     x = torch.rand(CLIENTS, REQUESTS, 2, 64, generator=torch.Generator().manual_seed(1)) * 1.002
@@ -88,7 +88,7 @@ def test_a_load_of_requests_gets_the_answers_of_the_wrapped_network(
             return [ask(connection, rows.tolist()) for rows in batches]
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        answers = [answer for found in clients.map(client, x) for answer in found]
+        answers = [answer for batch in clients.map(client, x) for answer in batch]
     logits, _, flags = flagging[1](x.reshape(-1, 64))
     expected = list(zip(logits.argmax(1).tolist(), flags.tolist(), strict=True))
     assert {status for status, _ in answers} == {200}

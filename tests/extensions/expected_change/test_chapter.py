@@ -45,8 +45,8 @@ def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
     ("gone", "words"),
     [
         (("probability_change",), ("This run holds no sampled change", "Mean |Laplacian|")),
-        (("laplacian",), ("This run holds no Laplacian", "Mean change of", "This run lacks a Laplacian or flips")),
-        (("monte_carlo",), ("This run lacks a Laplacian or flips", "160 points.")),
+        (("laplacian",), ("This run holds no Laplacian", "Mean change of", "This run lacks a Laplacian or a p_robust")),
+        (("monte_carlo",), ("This run lacks a Laplacian or a p_robust", "160 points.")),
         (("max_probability",), ("so its confident points are not known",)),
     ],
 )
@@ -94,7 +94,7 @@ def test_the_verdict_on_flips_follows_the_test() -> None:
     for flips, words in (
         (np.where(curvature < np.median(curvature), 0.4, 0.0), "a low Laplacian tells which"),
         (np.where(rng.random(200) < 0.5, 0.4, 0.0), "do not show that a low Laplacian tells"),
-        (np.zeros(200), "do not flip there, so no difference can be found"),
+        (np.zeros(200), "keep it there, so no difference can be found"),
     ):
         made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
         assert words in change_values(made)["flips"]["conclusion"]

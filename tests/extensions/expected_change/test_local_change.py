@@ -1,4 +1,4 @@
-"""The change of the probability to first order, and the bound on it: against simulation, and the printed bound."""
+"""The change of the probability to first order, and its bound, against simulation and the printed bound."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def smooth_network(size: int = SIZE) -> nn.Module:
 @both_noises
 @pytest.mark.parametrize("statistic", ["variance", "absolute"])
 def test_first_order_is_inside_at_a_small_radius(noise: Noise, statistic: str) -> None:
-    """Smooth network, 50 points: its own error is 6% over 500 pairs, 6 times as much happens once in 1e6."""
+    """Smooth network, 50 points: the sampling error is 6% over 500 pairs, 6 times as much happens once in 1e6."""
     classifier, x = brittle.Classifier(smooth_network()), inputs(50, (SIZE,), dtype=torch.float64)
-    first = estimate(classifier, x, FirstOrderChange(noise=noise, statistic=statistic))
+    tangent = estimate(classifier, x, FirstOrderChange(noise=noise, statistic=statistic))
     score = ProbabilityChange(noise=noise, statistic=statistic, draws=1000)
     sampled = estimate(classifier, x, score, rows=MANY_ROWS)
-    assert bool(((sampled.low <= first.value) & (first.value <= sampled.high)).all())
-    assert float((sampled.value / first.value - 1.0).abs().max()) < 0.38
-    assert bool((first.low.isnan() & first.high.isnan()).all())
+    assert bool(((sampled.low <= tangent.value) & (tangent.value <= sampled.high)).all())
+    assert float((sampled.value / tangent.value - 1.0).abs().max()) < 0.38
+    assert bool((tangent.low.isnan() & tangent.high.isnan()).all())
 
 
 def test_first_order_is_the_gradient() -> None:
@@ -47,13 +47,13 @@ def test_first_order_is_the_gradient() -> None:
     leaf = x.clone().requires_grad_(True)
     top = net(leaf).softmax(1).amax(1)  # type: ignore[operator]
     norm = torch.autograd.grad(top.sum(), leaf)[0].flatten(1).norm(dim=1).double()
-    found = estimate(small_classifier(), x, FirstOrderChange(0.2)).value
-    assert torch.allclose(found, (0.2 * norm).square(), rtol=1e-4)
+    variance = estimate(small_classifier(), x, FirstOrderChange(0.2)).value
+    assert torch.allclose(variance, (0.2 * norm).square(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 12])
-def test_absolute_moment(size: int) -> None:
-    """`E|e_1|`: of 200,000 draws, within 5 standard errors (once in 2e6)."""
+def test_the_absolute_moment_is_that_of_a_simulation(size: int) -> None:
+    """`E|e_1|` over 2,000 draws, within 5 standard errors (fails once in 2e6)."""
     generator = torch.Generator().manual_seed(size)
     normal = torch.randn(2000, size, generator=generator, dtype=torch.float64)
     on_sphere = (normal * (math.sqrt(size) / normal.norm(dim=1, keepdim=True))).abs()
@@ -66,23 +66,23 @@ def test_absolute_moment(size: int) -> None:
 
 
 def bound(sigma: float, noise: Noise, gradient: Tensor, hessian: Tensor) -> float:
-    """The formula of `ChangeBound` from the whole gradient and Hessian."""
+    """Compute the formula of `ChangeBound` from the whole gradient and Hessian."""
     diagonal = hessian.diagonal().abs()
     beside = hessian.abs().sum(dim=1) - diagonal
-    first = absolute_moment(noise, len(gradient)) * gradient.abs().sum()
-    return float(first + sigma**2 * (beside / math.pi + diagonal / 2.0).sum())
+    slope = absolute_moment(noise, len(gradient)) * gradient.abs().sum()
+    return float(slope + sigma**2 * (beside / math.pi + diagonal / 2.0).sum())
 
 
-def printed(gradient: Tensor, hessian: Tensor) -> float:
-    """The bound as the paper prints it: `r^2 / (n pi^2)`, and the Laplacian without absolute values."""
+def printed_bound(gradient: Tensor, hessian: Tensor) -> float:
+    """Compute the bound that the paper prints: `r^2 / (n pi^2)`, and the Laplacian without absolute values."""
     diagonal = hessian.diagonal()
     beside = (hessian.abs().sum() - diagonal.abs().sum()) * RADIUS**2 / (SIZE * math.pi**2)
-    first = absolute_moment(Sphere.of_radius(RADIUS, SIZE), SIZE)
-    return float(first * gradient.abs().sum() + beside + RADIUS**2 / (2 * SIZE) * diagonal.sum())
+    slope = absolute_moment(Sphere.of_radius(RADIUS, SIZE), SIZE)
+    return float(slope * gradient.abs().sum() + beside + RADIUS**2 / (2 * SIZE) * diagonal.sum())
 
 
-def simulated(gradient: Tensor, hessian: Tensor, seed: int, draws: int) -> tuple[float, float]:
-    """`E|e^T grad + e^T H e / 2|` on the sphere of radius `RADIUS`, and 5 standard errors of it."""
+def simulate(gradient: Tensor, hessian: Tensor, seed: int, draws: int) -> tuple[float, float]:
+    """Return `E|e^T grad + e^T H e / 2|` on the sphere of radius `RADIUS`, and 5 standard errors."""
     normal = torch.randn(draws, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     noise = RADIUS * normal / normal.norm(dim=1, keepdim=True)
     change = (noise @ gradient + torch.einsum("bi,ij,bj->b", noise, hessian, noise) / 2.0).abs()
@@ -101,46 +101,46 @@ QUADRATICS = {
 
 @pytest.mark.parametrize("name", QUADRATICS)
 def test_the_printed_bound_fails_what_the_shipped_bound_passes(name: str) -> None:
-    """5 standard errors of 200,000 draws either way (once in 3e6)."""
+    """By 5 standard errors of 200,000 draws either way (fails once in 3e6)."""
     gradient, hessian = torch.zeros(SIZE, dtype=torch.float64), QUADRATICS[name]
-    found, error = simulated(gradient, hessian, 0, DRAWS)
+    truth, error = simulate(gradient, hessian, 0, DRAWS)
     shipped = bound(RADIUS / math.sqrt(SIZE), Sphere.of_radius(RADIUS, SIZE), gradient, hessian)
-    assert found <= shipped + error + 1e-12
-    assert printed(gradient, hessian) < found - error
+    assert truth <= shipped + error + 1e-12
+    assert printed_bound(gradient, hessian) < truth - error
     if name == "one product of two coordinates":
-        assert found == pytest.approx(0.0531, abs=3e-4)
+        assert truth == pytest.approx(0.0531, abs=3e-4)
         assert shipped == pytest.approx(0.0531, abs=5e-5)
-        assert printed(gradient, hessian) == pytest.approx(0.0169, abs=5e-5)
+        assert printed_bound(gradient, hessian) == pytest.approx(0.0169, abs=5e-5)
 
 
 @both_noises
 def test_small_inputs_are_exact(noise: Noise) -> None:
     net, x = smooth_network(), inputs(5, (SIZE,), dtype=torch.float64)
-    found = estimate(brittle.Classifier(net), x, ChangeBound(noise=noise))
+    bounds = estimate(brittle.Classifier(net), x, ChangeBound(noise=noise))
     top = net(x).argmax(1).tolist()
-    for point, own, value in zip(x, top, found.value.tolist(), strict=True):
+    for point, label, value in zip(x, top, bounds.value.tolist(), strict=True):
 
-        def probability(y: Tensor, own: int = own) -> Tensor:
-            return net(y[None]).softmax(1)[0, own]
+        def probability(y: Tensor, label: int = label) -> Tensor:
+            return net(y[None]).softmax(1)[0, label]
 
         gradient = torch.autograd.functional.jacobian(probability, point)
         hessian = torch.autograd.functional.hessian(probability, point)
         truth = bound(noise.sigma, noise, gradient, hessian)  # type: ignore[arg-type]
         assert value == pytest.approx(truth, rel=1e-9)
-    assert torch.equal(found.low, found.value)
-    assert torch.equal(found.high, found.value)
-    assert set(found.passes.tolist()) == {3 + SIZE}
+    assert torch.equal(bounds.low, bounds.value)
+    assert torch.equal(bounds.high, bounds.value)
+    assert set(bounds.passes.tolist()) == {3 + SIZE}
 
 
-def test_some_columns_hold_the_whole_sum() -> None:
-    """300 points under other ids, 16 of 80 columns at 99%: 3 misses expected, more than 14 happen once in 1e6."""
+def test_the_interval_from_some_columns_holds_the_whole_sum() -> None:
+    """300 copies of a point, 16 of 80 columns at 99%: 3 misses expected, more than 14 happen once in 1e6."""
     net, x = smooth_network(80), inputs(1, (80,), dtype=torch.float64)
-    whole = float(estimate(brittle.Classifier(net), x, ChangeBound(0.2, columns=80)).value[0])
-    found = estimate(brittle.Classifier(net), x.expand(300, -1), ChangeBound(0.2, columns=16))
-    missed = (found.low > whole) | (found.high < whole)
+    truth = float(estimate(brittle.Classifier(net), x, ChangeBound(0.2, columns=80)).value[0])
+    bounds = estimate(brittle.Classifier(net), x.expand(300, -1), ChangeBound(0.2, columns=16))
+    missed = (bounds.low > truth) | (bounds.high < truth)
     assert int(missed.sum()) <= 14
-    assert float(found.value.mean()) == pytest.approx(whole, rel=0.01)
-    assert float((found.high / whole).max()) < 2.0
+    assert float(bounds.value.mean()) == pytest.approx(truth, rel=0.01)
+    assert float((bounds.high / truth).max()) < 2.0
 
 
 def test_no_gradient_is_no_bound() -> None:
@@ -148,11 +148,11 @@ def test_no_gradient_is_no_bound() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return x.flatten(1)[:, :3].clamp(5.0, 6.0) + torch.tensor([0.0, 1.0, 2.0])
 
-    found = estimate(brittle.Classifier(Clamped()), inputs(2), ChangeBound(0.1))
-    assert set(found.status.tolist()) == {int(Status.ZERO_GRADIENT)}
+    bounds = estimate(brittle.Classifier(Clamped()), inputs(2), ChangeBound(0.1))
+    assert set(bounds.status.tolist()) == {int(Status.ZERO_GRADIENT)}
 
 
-def test_what_has_no_bound_is_refused() -> None:
+def test_too_few_columns_and_other_noise_are_refused() -> None:
     with pytest.raises(ParameterError, match="columns"):
         ChangeBound(0.1, columns=1)
     with pytest.raises(ParameterError, match="ball"):

@@ -21,7 +21,7 @@ from brittle.errors import ParameterError
 from brittle.extensions.expected_change.predicted_change import NO_MAX_PROBABILITY
 
 
-def test_an_exact_prediction_is_found_exact() -> None:
+def test_an_exact_prediction_has_slope_ratio_and_agreement_one() -> None:
     frame = expected_change_table(curved_run()[0])
     assert frame["sigma"].tolist() == [0.1, 0.5]
     for name in ("slope", "ratio", "spearman", "agreement"):
@@ -30,7 +30,7 @@ def test_an_exact_prediction_is_found_exact() -> None:
         assert (frame[f"{name}_high"] >= frame[name]).all()
     assert frame["decided"].tolist() == frame["points"].tolist() == [60, 60]
     assert (frame["spearman_low"] > 0.0).all()
-    assert frame["agreement_low"][0] == pytest.approx(0.005 ** (1 / 60))  # Clopper-Pearson without a fault
+    assert frame["agreement_low"][0] == pytest.approx(0.005 ** (1 / 60))  # Clopper-Pearson without a failure
 
 
 def test_the_slope_and_the_ratio_are_those_of_the_change() -> None:
@@ -72,7 +72,7 @@ def test_points_without_a_number_are_counted() -> None:
     assert row["slope"] == pytest.approx(2.0)
 
 
-def test_a_run_without_the_scores_is_empty_and_says_so() -> None:
+def test_a_run_without_the_scores_gives_empty_tables() -> None:
     table = make_table(points=5)
     frame, flips = expected_change_table(table), label_flips(table)
     assert frame.empty
@@ -85,7 +85,7 @@ def test_a_run_without_the_scores_is_empty_and_says_so() -> None:
     assert expected_change_table(with_score(with_nan, "probability_change", [0.1] * 5, change(1.0))).empty
 
 
-def test_misuse() -> None:
+def test_parameters_out_of_range_are_refused() -> None:
     table = flipping_run()[0]
     with pytest.raises(ParameterError, match="confident must be a probability"):
         label_flips(table, confident=80)
@@ -95,8 +95,8 @@ def test_misuse() -> None:
         mean_absolute(table, with_score(table, "far", [math.inf] * 1 + [1.0] * 199)["far"])
 
 
-def test_which_columns_speak() -> None:
-    """The exact Laplacian of the predicted class; the mean change, not clipped rather, of most draws."""
+def test_the_representative_columns_are_compared() -> None:
+    """The exact Laplacian of the predicted class; the mean change with the most draws, preferably without clipping."""
     table, curvature = curved_run(sigmas=())
     table = with_score(table, "laplacian", np.zeros(60), {"method": "exact", "rank": 2})
     table = with_score(table, "laplacian", 2.0 * curvature, {"method": "exact"})
@@ -113,7 +113,7 @@ def test_which_columns_speak() -> None:
     assert expected_change_table(only_clipped)["clipped"].tolist() == [True]
 
 
-def test_noise_that_is_not_alike_in_all_directions_predicts_nothing() -> None:
+def test_anisotropic_noise_has_no_predicted_change() -> None:
     table, curvature = curved_run(sigmas=(0.1,))
     table = with_score(table, "probability_change", curvature, change(1.0, noise="diagonal_gaussian", scale="abc"))
     frame = expected_change_table(table)
@@ -122,11 +122,11 @@ def test_noise_that_is_not_alike_in_all_directions_predicts_nothing() -> None:
 
 
 def test_the_groups_are_those_of_the_paper() -> None:
-    table, known = flipping_run()
+    table, numbers = flipping_run()
     frame = label_flips(table, confident=0.8, group=20)
     assert frame["sigma"].tolist() == [0.01, 0.1]
     row = frame.iloc[1]
-    chosen = known[known["sure"] >= 0.8].sort_values("laplacian")  # pyright: ignore[reportCallIssue] a cell, a column or a frame
+    chosen = numbers[numbers["sure"] >= 0.8].sort_values("laplacian")  # pyright: ignore[reportCallIssue] a cell, a column or a frame
     lowest, highest = chosen["flips"][:20], chosen["flips"][-20:]
     assert (row["points"], row["group"], row["dropped"], row["draws"]) == (len(chosen), 20, 0, 100)
     assert (row["lowest"], row["lowest_low"], row["lowest_high"]) == pytest.approx(mean_interval(lowest, 0.99))
@@ -136,7 +136,7 @@ def test_the_groups_are_those_of_the_paper() -> None:
     assert row["reason"] is None
 
 
-def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
+def test_without_confidences_there_are_no_groups_but_a_reason() -> None:
     table = flipping_run()[0]
     row = label_flips(without_score(table, "max_probability")).iloc[1]
     assert (row["reason"], row["points"], row["group"], row["dropped"]) == (NO_MAX_PROBABILITY, 0, 0, 200)
@@ -144,9 +144,9 @@ def test_without_confidences_there_are_no_groups_and_a_reason() -> None:
 
 def test_mean_absolute_is_the_mean_of_the_absolute_values() -> None:
     table, curvature = curved_run()
-    found = mean_absolute(table)
-    assert found.mean == pytest.approx(np.abs(curvature).mean())
-    assert 0.0 <= found.low < found.mean < found.high
-    assert mean_absolute(table, table.columns[0]) == found
+    interval = mean_absolute(table)
+    assert interval.mean == pytest.approx(np.abs(curvature).mean())
+    assert 0.0 <= interval.low < interval.mean < interval.high
+    assert mean_absolute(table, table.columns[0]) == interval
     with pytest.raises(ParameterError, match="no laplacian"):
         mean_absolute(make_table(points=2))

@@ -1,4 +1,4 @@
-"""Moments of the probability's change against integrals, against first order, and the coverage of their intervals."""
+"""Moments of the change of a probability against integrals and first order, and the coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SIZE = 12
 STATISTICS = ("mean", "variance", "absolute")
 
 
-def along_a_line(noise: Noise) -> tuple[Callable[[float], float], float]:
-    """Density and largest value of the noise along a unit vector, in `SIZE` coordinates."""
+def project_noise(noise: Noise) -> tuple[Callable[[float], float], float]:
+    """Return density and largest value of the noise along a unit vector, in `SIZE` coordinates."""
     if isinstance(noise, Sphere):
         radius = noise.sigma * math.sqrt(SIZE)
         scale = radius * float(special.beta(0.5, (SIZE - 1) / 2))
@@ -36,8 +36,8 @@ def along_a_line(noise: Noise) -> tuple[Callable[[float], float], float]:
 
 
 def moments_of_the_change(margin: float, slope: float, noise: Noise) -> dict[str, float]:
-    """`E[dp]`, `Var[dp]`, `E|dp|` of a two-class linear network, by integrals over one dimension."""
-    density, end = along_a_line(noise)
+    """Return `E[dp]`, `Var[dp]`, `E|dp|` for a two-class linear network, by integrals over one dimension."""
+    density, end = project_noise(noise)
 
     def change(u: float) -> float:
         return float(special.expit(-margin) - special.expit(-margin - slope * u))
@@ -58,9 +58,9 @@ def test_two_class_linear_networks_have_one_integral(noise: Noise, statistic: st
     margins = (net(x)[:, 0] - net(x)[:, 1]).abs().tolist()
     truth = torch.tensor([moments_of_the_change(margin, slope, noise)[statistic] for margin in margins])
     score = ProbabilityChange(noise=noise, statistic=statistic, draws=3000)
-    found = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
-    assert int(((found.low > truth) | (found.high < truth)).sum()) <= 2
-    assert float(((found.high - found.low) / truth.abs()).median()) < 0.6
+    moments = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS)
+    assert int(((moments.low > truth) | (moments.high < truth)).sum()) <= 2
+    assert float(((moments.high - moments.low) / truth.abs()).median()) < 0.6
 
 
 def test_the_change_of_a_sure_prediction_keeps_its_digits() -> None:
@@ -71,10 +71,10 @@ def test_the_change_of_a_sure_prediction_keeps_its_digits() -> None:
     sure = margin > 40
     assert int(sure.sum()) >= 3
     score = ProbabilityChange(0.01, statistic="absolute", draws=4000)
-    found = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS).value
+    change = estimate(brittle.Classifier(net), x, score, rows=MANY_ROWS).value
     slope = float((net.weight[0] - net.weight[1]).detach().norm())
-    first = 0.01 * math.sqrt(2 / math.pi) * slope * torch.exp(-margin)
-    assert float((found / first - 1.0)[sure].abs().max()) < 0.1  # 5 standard errors of 4,000 draws
+    tangent = 0.01 * math.sqrt(2 / math.pi) * slope * torch.exp(-margin)
+    assert float((change / tangent - 1.0)[sure].abs().max()) < 0.1  # 5 standard errors of 4,000 draws
 
 
 HARD = [seldom(0.18), seldom(0.14, slope=0.05), *(case for case in cases() if case.family == "step")][::2]
@@ -83,12 +83,12 @@ HARD = [seldom(0.18), seldom(0.14, slope=0.05), *(case for case in cases() if ca
 @pytest.mark.every_other
 @pytest.mark.parametrize("case", HARD, ids=lambda case: case.name)
 def test_intervals_hold_where_seldom_noise_decides(case: Case) -> None:
-    """1,000 replicates; a side that misses 0.5%, as it may, exceeds the 1.5% let pass once in 1e4."""
+    """1,000 replicates; a side that misses 0.5%, as it may, exceeds the allowed 1.5% once in 1e4."""
     true = moments_of_change(case, pairs=200_000)
     for draws in (20, 100):
         counts: dict[Key, Counted] = {}
         count(case, draws, changes(case, draws, 1000), true, counts)
-        assert max(each.worst[0] for each in counts.values()) <= MOST
+        assert max(counted.worst[0] for counted in counts.values()) <= MOST
         vacuous = {score for _, score, status, _ in counts if status == "vacuous"}
         assert vacuous == ({"variance"} if draws == 20 else set())
         assert len(counts) == len(STATISTICS)
@@ -102,7 +102,7 @@ def test_intervals_hold_where_seldom_noise_decides(case: Case) -> None:
         lambda: FirstOrderChange(0.1, statistic="mean"),
     ],
 )
-def test_parameters_out_of_range(wrong: Callable[[], Score]) -> None:
+def test_parameters_out_of_range_are_refused(wrong: Callable[[], Score]) -> None:
     with pytest.raises(ParameterError):
         wrong()
 
@@ -123,7 +123,7 @@ def test_one_name_stands_for_every_statistic() -> None:
 
 
 def test_one_broken_clean_point_costs_its_row_alone() -> None:
-    """A network that divides by the spread of its input has no logits for a constant one, but has for noisy copies."""
+    """A network that divides by the spread of its input has logits for noisy copies, but not for a constant input."""
 
     class Standardised(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -132,10 +132,10 @@ def test_one_broken_clean_point_costs_its_row_alone() -> None:
 
     x = inputs(20)
     x[7] = 0.5
-    found = brittle.score(
+    frame = brittle.score(
         brittle.Classifier(Standardised()),
         x,
         [ProbabilityChange(0.1, draws=8), FirstOrderChange(0.1)],
     ).long()
-    assert set(found.loc[found["point"] == "7", "status"]) == {"nonfinite_logits"}
-    assert set(found.loc[found["point"] != "7", "status"]) == {"ok"}
+    assert set(frame.loc[frame["point"] == "7", "status"]) == {"nonfinite_logits"}
+    assert set(frame.loc[frame["point"] != "7", "status"]) == {"ok"}

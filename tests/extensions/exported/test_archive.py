@@ -1,4 +1,4 @@
-"""Exported archives: the network comes out, and nothing that an archive holds is run."""
+"""Exported archives: they give the network, and none of their code runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_archive_gives_the_network(archive: bytes, tmp_path: Path) -> None:
     assert len(loaded.provenance["sha256"]) == len(loaded.provenance["state_sha256"]) == 64
 
 
-def test_a_fixed_batch_is_known(tmp_path: Path) -> None:
+def test_a_fixed_batch_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(export(dynamic=False))
     loaded = load_model(tmp_path / "net.pt2")
     assert loaded.provenance["fixed_batch"] == 3
@@ -45,7 +45,7 @@ def test_a_fixed_batch_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", range(4))
-def test_files_that_are_no_archive(archive: bytes, kind: int, tmp_path: Path) -> None:
+def test_files_that_are_no_archive_are_refused(archive: bytes, kind: int, tmp_path: Path) -> None:
     checkpoint = io.BytesIO()
     torch.save({"weight": torch.zeros(3)}, checkpoint)
     middle = len(archive) // 3
@@ -65,9 +65,9 @@ def hostile_object(records: Records, canary: Path) -> None:
 def hostile_weight(records: Records, canary: Path) -> None:
     name = "data/weights/model_weights_config.json"
     config = json.loads(records[name])
-    first = next(iter(config["config"].values()))
-    first["use_pickle"] = True
-    records[f"data/weights/{first['path_name']}"] = pickled(Canary(canary))
+    entry = next(iter(config["config"].values()))
+    entry["use_pickle"] = True
+    records[f"data/weights/{entry['path_name']}"] = pickled(Canary(canary))
     records[name] = json.dumps(config).encode()
 
 
@@ -154,7 +154,7 @@ def test_guards_and_sample_inputs_are_not_read(archive: bytes, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"{}", b'{"config": {"a": 1}}', b"[" * 50_000])
-def test_malformed_lists_of_weights(archive: bytes, content: bytes, tmp_path: Path) -> None:
+def test_malformed_lists_of_weights_are_refused(archive: bytes, content: bytes, tmp_path: Path) -> None:
     def edit(records: Records) -> None:
         records["data/weights/model_weights_config.json"] = content
 
@@ -165,21 +165,21 @@ def test_malformed_lists_of_weights(archive: bytes, content: bytes, tmp_path: Pa
 
 @pytest.mark.parametrize("record", ["weights/weight_0", "constants/tensor_0"])
 def test_tensors_without_bytes_are_no_zeros(archive: bytes, record: str, tmp_path: Path) -> None:
-    """PyTorch makes zeros of an empty record, and a network with other weights would be scored."""
+    """PyTorch turns an empty record into zeros, and would score a network with other weights."""
     empty = edited(archive, lambda records: records.update({f"data/{record}": b""}))
     (tmp_path / "net.pt2").write_bytes(empty)
     refused("file_refused", r"net\.pt2", load_model, tmp_path / "net.pt2")
 
 
-def test_archives_that_gave_other_errors(archive: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_malformed_archives_raise_model_errors(archive: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     """Names that are not UTF-8, a directory before the file, an unreadable version, a program that is no object."""
-    first = archive.index(b"PK\x01\x02")
+    directory = archive.index(b"PK\x01\x02")
     flagged = bytearray(archive)
-    flagged[first + 9] |= 8  # this name is UTF-8
-    flagged[first + 46 : first + 48] = b"\x98\x98"
+    flagged[directory + 9] |= 8  # this name is UTF-8
+    flagged[directory + 46 : directory + 48] = b"\x98\x98"
     refused("model_file", "x.pt2", load_archive, bytes(flagged), "x.pt2")
     before = bytearray(archive)
-    before[first + 42 : first + 46] = (0xFFFFFFF0).to_bytes(4, "little")
+    before[directory + 42 : directory + 46] = (0xFFFFFFF0).to_bytes(4, "little")
     refused("model_file", "x.pt2", load_archive, bytes(before), "x.pt2")
 
     def version(records: Records) -> None:
@@ -191,12 +191,12 @@ def test_archives_that_gave_other_errors(archive: bytes, capfd: pytest.CaptureFi
     for change in (version, listed):
         with torch.random.fork_rng(devices=[]), pytest.raises(ModelError):
             load_archive(edited(archive, change), "x.pt2")
-    said = capfd.readouterr()
-    assert "Traceback" not in said.out + said.err
+    output = capfd.readouterr()
+    assert "Traceback" not in output.out + output.err
 
 
 @pytest.mark.parametrize("tower", ["9**9**9", "Pow(9, 9**9)", "9**(s0**9)", "1 << 9**9", "+".join("9" * 2000)])
-def test_sizes_that_would_be_computed_for_ever(archive: bytes, tower: str) -> None:
+def test_sizes_without_a_finite_computation_are_refused(archive: bytes, tower: str) -> None:
     def towering(records: Records) -> None:
         text = records["models/model.json"].decode()
         size = json.loads(text)["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"]

@@ -77,8 +77,8 @@ def test_scores_with_gradients_are_those_of_the_same_network() -> None:
     theirs = brittle.score(brittle.Classifier(_network()), _x(2), scores)
     for score in scores:
         for part in ("value", "low", "high"):
-            found, expected = (getattr(table[score], part).to_numpy(float) for table in (ours, theirs))
-            np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
+            values, expected = (getattr(table[score], part).to_numpy(float) for table in (ours, theirs))
+            np.testing.assert_allclose(values, expected, rtol=2e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -127,51 +127,51 @@ def _check_gradient(classifier: brittle.Classifier) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Sinh", "com.microsoft:Gelu"])
-def test_an_operator_that_is_not_known_is_named(kind: str) -> None:
+def test_an_unknown_operator_is_named(kind: str) -> None:
     steps: list[Step] = [("Flatten", ["x"], ["f"], {}), (kind, ["f"], ["scores"], {})]
     classifier = brittle.Classifier(open_onnx(file_of(steps, {}, "rows", SHAPE), "net.onnx"))
-    said = f"net.onnx runs forward only, because .*{kind.rpartition(':')[2]}"
-    refused("not_differentiable", said, Taylor(sigma=0.1), classifier, _x())
-    refused("not_differentiable", said, brittle.score, classifier, _x(), [Taylor(sigma=0.1)])
+    pattern = f"net.onnx runs forward only, because .*{kind.rpartition(':')[2]}"
+    refused("not_differentiable", pattern, Taylor(sigma=0.1), classifier, _x())
+    refused("not_differentiable", pattern, brittle.score, classifier, _x(), [Taylor(sigma=0.1)])
     assert MonteCarlo(sigma=0.1, draws=20, limit=None)(classifier, _x()).value.isfinite().all()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "pattern"),
     [
         (lambda x: torch.relu(x) + 0.01 * x, "in PyTorch its scores differ by 0.0.* of their range"),
         (lambda x: torch.relu(x)[:, :3], "its operator MatMul fails in PyTorch"),
         (lambda x: torch.relu(x).flip(0), "differ by"),
     ],
 )
-def test_a_graph_that_disagrees_is_not_used(wrong: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_disagrees_is_not_used(wrong: Any, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPERATORS, "Relu", wrong)
     classifier = brittle.Classifier(open_onnx(_file(), "net.onnx"))
     torch.testing.assert_close(classifier(_x()), _network()(_x()).detach(), rtol=1e-4, atol=1e-5)
-    sentence = f"net.onnx runs forward only, because .*{said}"
+    sentence = f"net.onnx runs forward only, because .*{pattern}"
     refused("not_differentiable", sentence, Taylor(sigma=0.1), classifier, _x())
 
 
 def test_a_class_that_is_masked_hides_no_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
     """The range of all scores is 1e9 then. Where the graph agrees, its gradients are still used."""
     masked = np.array([SHIFT[0], SHIFT[1], -1e9], np.float32)
-    right = open_onnx(_file(shift=masked), "net.onnx")
-    right(_x())
-    assert right.forward_only is None
+    network = open_onnx(_file(shift=masked), "net.onnx")
+    network(_x())
+    assert network.forward_only is None
     monkeypatch.setitem(OPERATORS, "Relu", lambda x: torch.relu(x) + 0.01 * x)
     classifier = brittle.Classifier(open_onnx(_file(shift=masked), "net.onnx"))
     assert classifier(_x()).shape == (len(_x()), 3)
     refused("not_differentiable", "net.onnx runs forward only", Taylor(sigma=0.1), classifier, _x())
 
 
-def test_nothing_is_decided_by_inputs_that_are_not_finite() -> None:
+def test_inputs_that_are_not_finite_decide_nothing() -> None:
     network = _opened()
     assert network(torch.full((2, *SHAPE), torch.nan)).isnan().all()
     assert network.forward_only is None
     assert network(_x().requires_grad_()).requires_grad
 
 
-def test_it_is_traced_only_once_it_has_been_compared() -> None:
+def test_a_network_is_traced_only_after_its_comparison() -> None:
     network = _opened()
     rows = ({0: torch.export.Dim("rows")},)
     with pytest.raises(Exception, match="has not been compared with onnxruntime yet"):

@@ -1,4 +1,4 @@
-"""Every operator of ONNX gives what onnxruntime gives, and its gradient is what onnxruntime's differences say."""
+"""Every operator of ONNX agrees with onnxruntime, and its gradient with differences of onnxruntime."""
 
 from __future__ import annotations
 
@@ -185,23 +185,23 @@ GRAPHS: dict[str, tuple[list[Step], dict[str, np.ndarray], tuple[int, ...]]] = {
 }
 
 STEP = 2e-4
-"""Of the differences, small enough that few of the largest values of windows change places."""
+"""Step of the differences, small enough that few of the largest values of windows change places."""
 
 CONDITIONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 JUMPING = (*CONDITIONS, "Floor", "Ceil", "Round", "Sign", "Mod")
-"""What has no gradient, or jumps."""
+"""Operators that have no gradient, or jump."""
 
 
 def _file(name: str, case: Case) -> tuple[bytes, tuple[int, ...]]:
     attributes, constants, shape, opset = case
     operator = name.removeprefix("positive ")
     held = {f"c{at}": value for at, value in enumerate(constants) if value is not None}
-    taken = ["x", *(f"c{at}" if value is not None else "" for at, value in enumerate(constants))]
-    taken += ["x"] if operator == "Concat" else []
-    steps: list[Step] = [(operator, taken, ["scores"], attributes)]
+    inputs = ["x", *(f"c{at}" if value is not None else "" for at, value in enumerate(constants))]
+    inputs += ["x"] if operator == "Concat" else []
+    steps: list[Step] = [(operator, inputs, ["scores"], attributes)]
     if operator in CONDITIONS:
-        steps = [(operator, taken, ["truth"], attributes), ("Cast", ["truth"], ["scores"], {"to": 1})]
+        steps = [(operator, inputs, ["truth"], attributes), ("Cast", ["truth"], ["scores"], {"to": 1})]
     return file_of(steps, held, "rows", shape, opset=opset, dtype=np.float32), shape
 
 
@@ -222,7 +222,7 @@ def _check(name: str, content: bytes, shape: tuple[int, ...], *, has_gradient: b
         return
     weights = torch.randn(ours.shape, generator=generator)
     slope = float((torch.autograd.grad((weights * ours).sum(), x)[0] * along).sum())
-    ends = [float((weights * original(x.detach() + way * STEP * along)).double().sum()) for way in (1, -1)]
+    ends = [float((weights * original(x.detach() + sign * STEP * along)).double().sum()) for sign in (1, -1)]
     assert slope == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=0.02, abs=0.02)
 
 
@@ -240,8 +240,8 @@ def test_operators_of_shapes_agree_with_onnxruntime(name: str) -> None:
     _check(name, content, shape, has_gradient=has_gradient)
 
 
-def test_every_operator_of_the_table_is_looked_at() -> None:
-    seen = {name.removeprefix("positive ") for name, _ in CASES}
-    seen |= {operator for steps, _, _ in GRAPHS.values() for operator, *_ in steps}
+def test_every_operator_of_the_table_has_a_case() -> None:
+    tested = {name.removeprefix("positive ") for name, _ in CASES}
+    tested |= {operator for steps, _, _ in GRAPHS.values() for operator, *_ in steps}
     newer_than_onnxruntime = {"Swish"}
-    assert set(OPERATORS) - seen == newer_than_onnxruntime
+    assert set(OPERATORS) - tested == newer_than_onnxruntime

@@ -1,4 +1,4 @@
-"""Functions to train with: the scores' values, gradients as differences have them, finite ones where nothing varies."""
+"""Functions to train with: values of the scores, gradients as by differences, finite even where nothing varies."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ NORMAL = 1.702
 Function = Callable[..., Tensor]
 
 FUNCTIONS: dict[str, Function] = {
-    "taylor_mvs": lambda net, x, **given: functional.taylor_mvs(net, x, SIGMA, **given),
-    "mmse_mvs": lambda net, x, **given: functional.mmse_mvs(net, x, SIGMA, unit_noise(x), **given),
-    "moments": lambda net, x, **given: functional.moments(net, x, SIGMA, unit_noise(x), **given),
+    "taylor_mvs": lambda net, x, **options: functional.taylor_mvs(net, x, SIGMA, **options),
+    "mmse_mvs": lambda net, x, **options: functional.mmse_mvs(net, x, SIGMA, unit_noise(x), **options),
+    "moments": lambda net, x, **options: functional.moments(net, x, SIGMA, unit_noise(x), **options),
 }
 every_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 by_name = pytest.mark.parametrize("name", [*FUNCTIONS])
@@ -43,11 +43,11 @@ STEP = 1e-6
 
 
 def direction(tensors: list[Tensor]) -> list[Tensor]:
-    """A direction of length 1 in all of them together."""
+    """Return a direction of length 1 in all tensors together."""
     generator = torch.Generator().manual_seed(5)
-    drawn = [torch.randn(one.shape, generator=generator, dtype=one.dtype) for one in tensors]
-    length = torch.cat([one.flatten() for one in drawn]).norm()
-    return [one / length for one in drawn]
+    parts = [torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype) for tensor in tensors]
+    length = torch.cat([part.flatten() for part in parts]).norm()
+    return [part / length for part in parts]
 
 
 def unit_noise(x: Tensor) -> Tensor:
@@ -55,20 +55,20 @@ def unit_noise(x: Tensor) -> Tensor:
 
 
 def noise_of(x: Tensor, purpose: str, draws: int) -> Tensor:
-    """One noise of each pair that a score takes at these points, at sigma 1."""
+    """Return one noise of each pair that a score draws at these points, at sigma 1."""
     return ((pairs_of(x, purpose, draws)[:, ::2] - x[:, None]) / SIGMA).transpose(0, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("classes", [2, 5, 130])
 def test_taylor_and_mmse_are_the_scores(classes: int, dtype: torch.dtype) -> None:
-    """With 130 classes 20 compete, those whose logits are nearest."""
+    """With 130 classes the 20 with the nearest logits compete."""
     net, x = small_network(classes=classes, dtype=dtype), inputs(5, dtype=dtype)
     classifier = brittle.Classifier(net)
-    found: dict[Score, Tensor] = {TaylorMVS(SIGMA): FUNCTIONS["taylor_mvs"](net, x)}
+    p_robust_by_score: dict[Score, Tensor] = {TaylorMVS(SIGMA): FUNCTIONS["taylor_mvs"](net, x)}
     if classes <= 100:
-        found[MMSEMVS(SIGMA, draws=6)] = functional.mmse_mvs(net, x, SIGMA, noise_of(x, "linearize", 6))
-    for score, p_robust in found.items():
+        p_robust_by_score[MMSEMVS(SIGMA, draws=6)] = functional.mmse_mvs(net, x, SIGMA, noise_of(x, "linearize", 6))
+    for score, p_robust in p_robust_by_score.items():
         flips = estimate(classifier, x, score).value
         assert p_robust.dtype == dtype
         torch.testing.assert_close(1 - p_robust.double(), flips, rtol=0, atol=1e-6)
@@ -77,23 +77,23 @@ def test_taylor_and_mmse_are_the_scores(classes: int, dtype: torch.dtype) -> Non
 @pytest.mark.parametrize("seed", range(3))
 def test_moments_of_two_classes_are_near_the_score(seed: int) -> None:
     net, x = small_network(seed, classes=2, dtype=torch.float64), inputs(5, seed=seed, dtype=torch.float64)
-    found = functional.moments(net, x, SIGMA, noise_of(x, "sample", 20), factor=NORMAL)
+    p_robust = functional.moments(net, x, SIGMA, noise_of(x, "sample", 20), factor=NORMAL)
     flips = estimate(brittle.Classifier(net), x, Moments(SIGMA, draws=20)).value
-    assert float((1 - found.detach() - flips).abs().max()) <= 0.01
+    assert float((1 - p_robust.detach() - flips).abs().max()) <= 0.01
 
 
-def test_a_linear_network_of_two_classes_has_the_known_value_and_gradient() -> None:
+def test_two_linear_classes_have_the_known_value_and_gradient() -> None:
     net, x = linear_network(2, 12), inputs(20, (12,), dtype=torch.float64).requires_grad_()
-    found = functional.taylor_mvs(net, x, SIGMA, target=torch.zeros(20, dtype=torch.long), factor=NORMAL)
-    found.sum().backward()
+    p_robust = functional.taylor_mvs(net, x, SIGMA, target=torch.zeros(20, dtype=torch.long), factor=NORMAL)
+    p_robust.sum().backward()
     direction = (net.weight[0] - net.weight[1]).detach()
     length = SIGMA * direction.norm()
     distance = (x.detach() @ direction + net.bias.detach() @ torch.tensor([1.0, -1.0], dtype=torch.float64)) / length
-    known = 1 / (1 + torch.exp(-NORMAL * distance))
-    torch.testing.assert_close(found.detach(), known)
+    truth = 1 / (1 + torch.exp(-NORMAL * distance))
+    torch.testing.assert_close(p_robust.detach(), truth)
     assert x.grad is not None
-    torch.testing.assert_close(x.grad, (NORMAL * known * (1 - known))[:, None] * direction / length)
-    assert float((known - torch.tensor(stats.norm.cdf(distance))).abs().max()) <= 0.01
+    torch.testing.assert_close(x.grad, (NORMAL * truth * (1 - truth))[:, None] * direction / length)
+    assert float((truth - torch.tensor(stats.norm.cdf(distance))).abs().max()) <= 0.01
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor]]] = {
@@ -109,9 +109,9 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor]]] = {
 @every_function
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_gradients_are_those_of_differences(kind: str, function: Function) -> None:
-    """Along a direction of length 1 of the inputs, and one of the weights."""
+    """Along a direction of length 1 of the inputs, and of the weights."""
     net, x = NETWORKS[kind][0](), NETWORKS[kind][1]()
-    weights = {name: one.detach() for name, one in net.named_parameters()}
+    weights = {name: parameter.detach() for name, parameter in net.named_parameters()}
     target, shares = torch.tensor([0, 1, 0]), torch.tensor([1.0, -0.7, 0.4], dtype=torch.float64)
 
     def value(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
@@ -120,7 +120,7 @@ def test_gradients_are_those_of_differences(kind: str, function: Function) -> No
     along_x, along = direction([x])[0], dict(zip(weights, direction([*weights.values()]), strict=True))
     lines: list[Callable[[Tensor], Tensor]] = [
         lambda step: value(x + step * along_x, weights),
-        lambda step: value(x, {name: one + step * along[name] for name, one in weights.items()}),
+        lambda step: value(x, {name: parameter + step * along[name] for name, parameter in weights.items()}),
     ]
     for line in lines:
         step = torch.zeros((), dtype=torch.float64, requires_grad=True)
@@ -136,27 +136,27 @@ def test_taylor_has_second_derivatives() -> None:
     assert torch.autograd.gradgradcheck(lambda x: functional.taylor_mvs(net, x, SIGMA), x, fast_mode=True)
 
 
-def gradients(function: Function, net: nn.Module, x: Tensor, **given: Any) -> tuple[Tensor, list[Tensor]]:
-    """`p_robust`, and the gradients of its sum by the inputs and the weights."""
+def gradients(function: Function, net: nn.Module, x: Tensor, **options: Any) -> tuple[Tensor, list[Tensor]]:
+    """Return `p_robust`, and the gradients of its sum by the inputs and the weights."""
     x = x.clone().requires_grad_()
-    found = function(net, x, **given)
-    grads = torch.autograd.grad(found.sum(), [x, *net.parameters()], allow_unused=True)
-    return found.detach(), [grad for grad in grads if grad is not None]
+    p_robust = function(net, x, **options)
+    grads = torch.autograd.grad(p_robust.sum(), [x, *net.parameters()], allow_unused=True)
+    return p_robust.detach(), [grad for grad in grads if grad is not None]
 
 
 @every_function
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-18, 1e4, 1e15])
 def test_gradients_are_finite_at_every_scale(scale: float, dtype: torch.dtype, function: Function) -> None:
-    """A constant network, one that hardly changes, and logits that saturate."""
+    """For a constant network, a nearly constant network, and logits that saturate."""
     for bias in (0.0, 1.0, 1e4):
         net = linear_network(4, 6, dtype=dtype)
         with torch.no_grad():
             net.weight.mul_(scale)
             net.bias.mul_(bias)
         for target in (None, torch.tensor([0, 1, 2])):
-            found, grads = gradients(function, net, inputs(3, (6,), dtype=dtype), target=target)
-            assert bool(((found >= 0) & (found <= 1)).all())
+            p_robust, grads = gradients(function, net, inputs(3, (6,), dtype=dtype), target=target)
+            assert bool(((p_robust >= 0) & (p_robust <= 1)).all())
             assert grads
             assert all(bool(grad.isfinite().all()) for grad in grads)
 
@@ -164,64 +164,62 @@ def test_gradients_are_finite_at_every_scale(scale: float, dtype: torch.dtype, f
 @by_name
 @pytest.mark.parametrize("scale", [1e-20, 1e-15, 1e15, 1e20])
 def test_no_scale_of_the_logits_changes_a_number(scale: float, name: str) -> None:
-    """Nor the gradients by the inputs. The score, in double precision, says the same."""
+    """Nor the gradients by the inputs. The score, in double precision, agrees."""
     net, x = small_network(), inputs(5)
     expected, grads = gradients(FUNCTIONS[name], net, x)
     with torch.no_grad():
-        for one in [*net.parameters()][-2:]:  # of the last layer
-            one.mul_(scale)
-    found, scaled = gradients(FUNCTIONS[name], net, x)
-    torch.testing.assert_close(found, expected)
+        for parameter in [*net.parameters()][-2:]:  # of the last layer
+            parameter.mul_(scale)
+    p_robust, scaled = gradients(FUNCTIONS[name], net, x)
+    torch.testing.assert_close(p_robust, expected)
     torch.testing.assert_close(scaled[0], grads[0], rtol=1e-4, atol=1e-5)
     assert all(bool(grad.isfinite().all()) for grad in scaled)
     if name == "taylor_mvs":
         flips = estimate(brittle.Classifier(net), x, TaylorMVS(SIGMA)).value
-        torch.testing.assert_close(1 - found.double(), flips, rtol=0, atol=1e-6)
+        torch.testing.assert_close(1 - p_robust.double(), flips, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("slope", [1e-2, 1.0, 200.0])
 @pytest.mark.parametrize(("dtype", "exact"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
-def test_networks_of_half_precision_have_the_numbers_of_their_weights(
-    dtype: torch.dtype, exact: float, slope: float
-) -> None:
-    """Those that the score has in single precision, but for what logits and gradients are rounded by."""
+def test_half_precision_agrees_with_the_score_up_to_rounding(dtype: torch.dtype, exact: float, slope: float) -> None:
+    """The score runs in single precision; logits and gradients of the network are rounded."""
     net, x = linear_network(3, 6, dtype=dtype), inputs(5, (6,), dtype=dtype)
     with torch.no_grad():
         net.weight.mul_(slope)
         net.bias.mul_(slope)
     for name in ("taylor_mvs", "mmse_mvs"):
-        found, grads = gradients(FUNCTIONS[name], net, x)
-        assert found.dtype == torch.float32
+        p_robust, grads = gradients(FUNCTIONS[name], net, x)
+        assert p_robust.dtype == torch.float32
         assert all(bool(grad.isfinite().all()) and bool(grad.any()) for grad in grads)
         flips = estimate(brittle.Classifier(copy.deepcopy(net).float()), x.float(), TaylorMVS(SIGMA)).value
-        torch.testing.assert_close(1 - found.double(), flips, rtol=0, atol=exact)
+        torch.testing.assert_close(1 - p_robust.double(), flips, rtol=0, atol=exact)
 
 
 @by_name
-def test_what_never_changes_is_held_or_lost(name: str) -> None:
+def test_a_constant_network_keeps_or_loses_every_class(name: str) -> None:
     net = linear_network(3, 6)
     with torch.no_grad():
         net.weight.zero_()
         net.bias.copy_(torch.tensor([1.0, 0.0, 1.0]))
-    for target, expected in ((0, 0.5), (1, 0.0)):  # the two that tie share it
-        found, grads = gradients(
+    for target, expected in ((0, 0.5), (1, 0.0)):  # two classes tie and share the probability
+        p_robust, grads = gradients(
             FUNCTIONS[name], net, inputs(2, (6,), dtype=torch.float64), target=torch.tensor([target] * 2)
         )
-        assert found.tolist() == [expected] * 2
+        assert p_robust.tolist() == [expected] * 2
         assert not any(bool(grad.any()) for grad in grads)
 
 
 @by_name
 def test_a_class_that_stays_behind_takes_no_part(name: str) -> None:
-    """Class 2 is class 0 with a smaller bias: what is left is the problem of two classes."""
+    """Class 2 is class 0 with a smaller bias: the problem is that of two classes."""
     two, three, x = linear_network(2, 6), linear_network(3, 6), inputs(4, (6,), dtype=torch.float64)
     with torch.no_grad():
         three.weight.copy_(torch.cat((two.weight, two.weight[:1])))
         three.bias.copy_(torch.cat((two.bias, two.bias[:1] - 1)))
     target = torch.zeros(4, dtype=torch.long)
-    found, grads = gradients(FUNCTIONS[name], three, x, target=target)
+    p_robust, grads = gradients(FUNCTIONS[name], three, x, target=target)
     expected, of_two = gradients(FUNCTIONS[name], two, x, target=target)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(p_robust, expected)
     torch.testing.assert_close(grads[0], of_two[0])
 
 
@@ -233,18 +231,18 @@ def test_the_modes_of_the_caller_change_no_value(function: Function) -> None:
         for weights in (False, True):
             net.requires_grad_(weights)
             with mode():
-                found = function(net, x)
-            torch.testing.assert_close(found, expected)
+                p_robust = function(net, x)
+            torch.testing.assert_close(p_robust, expected)
             if mode is not contextlib.nullcontext:
-                assert not found.requires_grad
+                assert not p_robust.requires_grad
 
 
 @every_function
 def test_gradients_reach_the_inputs_of_a_frozen_network(function: Function) -> None:
     net = small_network().requires_grad_(False)
     x = inputs(4).requires_grad_()
-    found = function(net, x * 1)
-    (grad,) = torch.autograd.grad(found.sum(), x)
+    p_robust = function(net, x * 1)
+    (grad,) = torch.autograd.grad(p_robust.sum(), x)
     assert bool(grad.flatten(1).any(1).all())
 
 
@@ -253,30 +251,30 @@ def test_a_first_layer_that_works_in_place_changes_nothing(function: Function) -
     body = small_network(dtype=torch.float64)
     x = inputs(3, dtype=torch.float64) - 0.5
     before = x.clone()
-    found, grads = gradients(function, nn.Sequential(nn.ReLU(inplace=True), body), x)
-    expected, others = gradients(function, nn.Sequential(nn.ReLU(), body), x)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(grads, others)
+    p_robust, grads = gradients(function, nn.Sequential(nn.ReLU(inplace=True), body), x)
+    expected, expected_grads = gradients(function, nn.Sequential(nn.ReLU(), body), x)
+    torch.testing.assert_close(p_robust, expected)
+    torch.testing.assert_close(grads, expected_grads)
     function(nn.Sequential(nn.ReLU(inplace=True), body), x)
     assert torch.equal(x, before)
 
 
 @every_function
 def test_training_mode_is_kept(function: Function) -> None:
-    """Dropout and batch norm do what they do; running averages move, and every weight has a finite gradient."""
+    """Dropout and batch norm are active; running averages move, and every weight has a finite gradient."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(8, 3))
-        found, grads = gradients(function, net, inputs(5, (6,)), target=torch.arange(5) % 3)
+        p_robust, grads = gradients(function, net, inputs(5, (6,)), target=torch.arange(5) % 3)
     assert net.training
     assert int(net[1].num_batches_tracked) == 1  # type: ignore[arg-type]
     assert len(grads) == 1 + len([*net.parameters()])
-    assert bool(found.isfinite().all())
+    assert bool(p_robust.isfinite().all())
     assert all(bool(grad.isfinite().all()) for grad in grads)
 
 
 class Once(torch.autograd.Function):
-    """Doubles; its gradient has no derivative."""
+    """A function that doubles its input; its gradient has no derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
@@ -289,8 +287,8 @@ class Once(torch.autograd.Function):
 
 
 @pytest.mark.parametrize("name", ["taylor_mvs", "mmse_mvs"])
-def test_what_has_no_derivatives_is_refused(name: str) -> None:
-    """Of the first order, or of the second; a caller who wants no gradients needs the first alone."""
+def test_networks_without_derivatives_are_refused(name: str) -> None:
+    """First or second derivatives; a caller who needs no gradients needs the first alone."""
     head = linear_network(3, 6, dtype=torch.float32)
     for net in (lambda x: head(x.detach()), lambda x: Once.apply(head(x))):
         with pytest.raises(ModelError) as caught:
@@ -301,7 +299,7 @@ def test_what_has_no_derivatives_is_refused(name: str) -> None:
 
 
 @by_name
-def test_what_is_not_finite_has_no_number(name: str) -> None:
+def test_logits_that_are_not_finite_have_no_number(name: str) -> None:
     def broken(x: Tensor) -> Tensor:
         return torch.where(x[:, :1] > 2.5, torch.inf, linear_network(3, 6)(x))
 

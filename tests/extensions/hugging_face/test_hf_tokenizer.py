@@ -1,4 +1,4 @@
-"""What a folder says of its tokenizer, and how long texts may be."""
+"""Tokenizers in folders, and the longest text they allow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from helpers.artefacts import refused
 from helpers.text_models import Model, Tokenizer, pretend, text_folder
 from torch import nn
 
-from brittle.extensions.hugging_face.hugging_face import longest
+from brittle.extensions.hugging_face.hugging_face import max_length
 from brittle.model.loading.load import load_model, reads_texts
 
 
 class Roberta(Model):
-    """Positions begin behind that of padding."""
+    """A model whose positions begin behind that of padding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,17 +37,17 @@ class Roberta(Model):
 def test_texts_are_as_long_as_tokenizer_and_network_allow(
     model: type[Model], config: dict[str, Any], declared: Any, length: int | None
 ) -> None:
-    assert longest(model(), config, declared) == length
+    assert max_length(model(), config, declared) == length
 
 
-def test_a_folder_says_by_its_description_alone_what_it_reads(tmp_path: Path) -> None:
+def test_the_description_alone_tells_a_folder_that_reads_texts(tmp_path: Path) -> None:
     assert reads_texts(str(text_folder(tmp_path / "a")))
     assert not reads_texts(str(text_folder(tmp_path / "b", architectures=["ViTForImageClassification"])))
     assert not reads_texts(str(tmp_path))
     assert not reads_texts("network.pt2")
 
 
-def test_what_a_tokenizer_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defects_of_a_tokenizer_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, tokenizer = text_folder(tmp_path / "bert"), Tokenizer()
     pretend(monkeypatch, Model(), tokenizer)
     tokenizer.pad_token = None  # type: ignore[assignment]

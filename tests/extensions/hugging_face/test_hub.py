@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub: what is asked of it, and which commit was scored."""
+"""Models of the Hugging Face Hub: requests to it, and the commit in the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def snapshot_of(cache: Path, name: str) -> Path:
-    """The folder that the cache of the Hub has for `COMMIT`, its branch `main`."""
+    """Make the folder of `COMMIT`, the branch `main`, in a cache of the Hub."""
     repository = cache / f"models--{name.replace('/', '--')}"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text(COMMIT)
@@ -34,9 +34,9 @@ def snapshot_of(cache: Path, name: str) -> Path:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What a stand-in for `huggingface_hub` is asked for; it has what lies in a cache, as the real one without network.
-    It is asked of each model once in a process, so each test has a model of its own.
+def downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The calls of a stand-in for `huggingface_hub` that serves a cache, as the real one does without a network.
+    A process asks it once for each model, so each test uses another model.
     """
     calls: list[dict[str, Any]] = []
 
@@ -57,7 +57,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any
 
 @pytest.mark.usefixtures("nothing_drawn")
 @pytest.mark.parametrize("revision", ["", "@main", f"@{COMMIT}", "@pr/1"])
-def test_the_commit_is_recorded(revision: str, asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_commit_is_recorded(revision: str, downloads: list[dict[str, Any]], tmp_path: Path) -> None:
     name = f"own/scored-{len(revision)}"
     folder = text_folder(snapshot_of(tmp_path, name))
     rows = "".join(f"{text},{label}\n" for text, label in zip(TEXTS, LABELS, strict=True))
@@ -68,27 +68,27 @@ def test_the_commit_is_recorded(revision: str, asked: list[dict[str, Any]], tmp_
     model = brittle.read_table("run").record.model
     assert (model.spec, model.file, model.format) == (f"hf:{name}@{COMMIT}", str(folder), "transformers")
     assert model.runs_code is False
-    (only,) = asked
+    (only,) = downloads
     assert (only["name"], only["revision"]) == (name, revision[1:] or None)
 
 
-def test_neither_code_nor_pickles_are_fetched(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_neither_code_nor_pickles_are_fetched(downloads: list[dict[str, Any]], tmp_path: Path) -> None:
     text_folder(snapshot_of(tmp_path, "own/patterns"))
     load_model("hf:own/patterns")
-    (only,) = asked
+    (only,) = downloads
     files = ["config.json", "model.safetensors", "model-00001-of-00002.safetensors", "vocab.txt", "spiece.model"]
-    others = ["model.py", "pytorch_model.bin", "model.pt", "adapter_model.safetensors", "tf_model.h5", "vocab.pkl"]
-    assert [one for one in files + others if any(Path(one).match(form) for form in only["allow_patterns"])] == files
+    unsafe = ["model.py", "pytorch_model.bin", "model.pt", "adapter_model.safetensors", "tf_model.h5", "vocab.pkl"]
+    assert [name for name in files + unsafe if any(Path(name).match(form) for form in only["allow_patterns"])] == files
 
 
 @pytest.mark.parametrize("name", ["", "bert", "own/bert/more", "own/bert@", "own/../bert", "own/bert@../../x", "a b/c"])
-def test_a_name_that_is_none_is_refused(name: str, asked: list[dict[str, Any]]) -> None:
+def test_a_malformed_name_is_refused(name: str, downloads: list[dict[str, Any]]) -> None:
     refused("usage", "OWNER/NAME", load_model, f"hf:{name}")
-    assert not asked
+    assert not downloads
 
 
-@pytest.mark.usefixtures("asked")
-def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("downloads")
+def test_missing_models_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused("unreadable", "hf:own/absent", load_model, "hf:own/absent")
     assert main(["score", "hf:own/absent", "x.npz", "--out", "run"]) == 3
     snapshot_of(tmp_path, "own/empty")
@@ -107,13 +107,13 @@ from brittle.extensions.hugging_face.hugging_face import _snapshot
 command = ["score", "hf:own/vit", "x.npz", "--draws", "8", "--out"]
 assert main([*command, "run"]) == 0
 shutil.rmtree(sys.argv[1])
-_snapshot.cache_clear()  # another process would look again
+_snapshot.cache_clear()  # as in another process
 assert main([*command, "again"]) == 3
 """
 
 
 @pytest.mark.slow
-def test_the_real_packages_score_out_of_a_cache_without_a_network(tmp_path: Path) -> None:
+def test_the_real_packages_score_from_a_cache_without_network(tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub")
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

@@ -1,4 +1,4 @@
-"""Image classifiers in folders of Hugging Face: local files alone, and what they declare."""
+"""Image classifiers in folders of Hugging Face: local files alone, and their declarations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROCESSOR = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny vision transformer as transformers saves it."""
+    """A tiny vision transformer, saved by transformers."""
     transformers = pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("vit")
     torch.manual_seed(0)
@@ -59,7 +59,7 @@ def loaded(saved: Path) -> LoadedModel:
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable that loading sets is as before after each test."""
+    """Restore the variable that loading sets after each test."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
@@ -67,7 +67,7 @@ def _x() -> Tensor:
     return torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def test_the_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, loaded: LoadedModel) -> None:
+def test_scores_are_those_of_the_network_on_normalised_pixels(saved: Path, loaded: LoadedModel) -> None:
     transformers = pytest.importorskip("transformers")
     network = transformers.AutoModelForImageClassification.from_pretrained(saved).eval()
     mean, std = (torch.tensor(PROCESSOR[name]).reshape(3, 1, 1) for name in ("image_mean", "image_std"))
@@ -102,8 +102,8 @@ def test_names_are_read_and_recorded(saved: Path, loaded: LoadedModel) -> None:
 def test_a_declaration_of_the_users_wins(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     classifier = ModelOptions().classifier(str(saved))
     assert (classifier.mean, classifier.std) == ((0.5, 0.4, 0.3), (0.2, 0.25, 0.5))
-    said = capsys.readouterr().err
-    assert "declares mean 0.5 0.4 0.3, std 0.2 0.25 0.5, 3 classes ('ant', 'bee', 'cat')" in said
+    message = capsys.readouterr().err
+    assert "declares mean 0.5 0.4 0.3, std 0.2 0.25 0.5, 3 classes ('ant', 'bee', 'cat')" in message
     classifier = ModelOptions(mean=(0.1,)).classifier(str(saved))
     assert (classifier.mean, classifier.std) == ((0.1,), None)
     assert "--mean and --std are yours" in capsys.readouterr().err
@@ -121,11 +121,11 @@ def test_code_in_the_folder_is_not_run(saved: Path, tmp_path: Path) -> None:
     for file in saved.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config = json.loads((saved / "config.json").read_text())
-    own = {"AutoConfig": "own.Config", "AutoModelForImageClassification": "own.Model"}
+    code = {"AutoConfig": "own.Config", "AutoModelForImageClassification": "own.Model"}
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own}))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": code}))
     load_model(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": own, "model_type": "own"}))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"auto_map": code, "model_type": "own"}))
     refused("model_file", "cannot load", load_model, tmp_path)
     assert not (tmp_path / "ran").exists()
 
@@ -148,12 +148,12 @@ def test_weights_that_are_no_safetensors_are_refused(saved: Path, tmp_path: Path
 
 
 def _declared(saved: Path, folder: Path, kind: str, **options: Any) -> LoadedModel:
-    """The network beside an image processor of this kind, with these options besides the usual ones."""
+    """Load the network with an image processor of this kind, with these options besides the usual ones."""
     for file in saved.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     usual = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "do_resize": False}
-    known = {"image_processor_type": f"{kind}ImageProcessor", "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
-    (folder / "preprocessor_config.json").write_text(json.dumps(usual | known | options), encoding="utf-8")
+    description = {"image_processor_type": f"{kind}ImageProcessor", "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
+    (folder / "preprocessor_config.json").write_text(json.dumps(usual | description | options), encoding="utf-8")
     return load_model(folder)
 
 
@@ -179,7 +179,7 @@ HALF, QUARTER, MIXED = [0.5] * 3, [0.25] * 3, [0.5, 0.4, 0.3]
 def test_mean_and_std_are_those_of_pixels_in_0_to_1(
     kind: str, options: dict[str, Any], mean: Any, std: Any, saved: Path, tmp_path: Path
 ) -> None:
-    """`factor * 255 p` less the processor's mean, over its std, is `p` less ours over ours."""
+    """`(factor * 255 p - mean) / std` of the processor equals `(p - mean) / std` of the declaration."""
     declared = _declared(saved, tmp_path, kind, **options).declared
     assert declared is not None
     for numbers, expected in ((declared.mean, mean), (declared.std, std)):
@@ -209,18 +209,18 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_decision_is_what_the_folder_says_that_it_is_for(saved: Path, tmp_path: Path, problem: str | None) -> None:
-    """On the command line, where nothing said is the predicted class, and in Python, with the network itself."""
+def test_the_decision_fits_the_problem_type_of_the_folder(saved: Path, tmp_path: Path, problem: str | None) -> None:
+    """On the command line, where the default is the predicted class, and in Python, with the network itself."""
     for file in saved.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config = json.loads((saved / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"problem_type": problem}))
     module = load_model(tmp_path).module
-    fitting, others = PROBLEMS[problem]
+    fitting, unfitting = PROBLEMS[problem]
     for decision in fitting:
         assert ModelOptions(decision=decision).classifier(str(tmp_path)).decision.label == decision
-    for decision in others:
+    for decision in unfitting:
         refused("parameter", f"{problem}.*{fitting[0][:6]}", brittle.Classifier, module, decision=decision)
         refused("parameter", str(problem), ModelOptions(decision=decision).classifier, str(tmp_path))
-    if "class" in others:
+    if "class" in unfitting:
         refused("parameter", str(problem), ModelOptions().classifier, str(tmp_path))

@@ -1,4 +1,4 @@
-"""What folders of models declare of their images, against the image processors of transformers and against Pillow."""
+"""Declared preparation of images, against the image processors of transformers and against Pillow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Images of colours of several sizes, as PNG files."""
+    """Colour images of several sizes, as PNG files."""
     folder = tmp_path_factory.mktemp("photos")
     for row, (width, height) in enumerate(SIZES):
         Image.fromarray(RNG.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(folder / f"{row}.png")
@@ -71,38 +71,38 @@ def _read(photos: Path, steps: Any) -> np.ndarray:
     return np.rint(255 * inputs(read).numpy())
 
 
-def _described(folder: Path, name: str, description: dict[str, Any]) -> str:
-    known = {"image_processor_type": f"{name}ImageProcessor"} | PLAIN | description
-    (folder / "preprocessor_config.json").write_text(json.dumps(known))
+def _describe(folder: Path, name: str, description: dict[str, Any]) -> str:
+    content = {"image_processor_type": f"{name}ImageProcessor"} | PLAIN | description
+    (folder / "preprocessor_config.json").write_text(json.dumps(content))
     return str(folder)
 
 
-@pytest.mark.parametrize(("name", "description"), DESCRIPTIONS, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(("name", "description"), DESCRIPTIONS, ids=lambda value: str(value)[:60])
 def test_pixels_are_those_of_transformers(name: str, description: dict[str, Any], photos: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    own = getattr(transformers, f"{name}ImageProcessorPil", None) or getattr(transformers, f"{name}ImageProcessor")
-    found = _read(photos, declared_steps(_described(tmp_path, name, description)))
-    processor = own.from_pretrained(tmp_path)
+    kind = getattr(transformers, f"{name}ImageProcessorPil", None) or getattr(transformers, f"{name}ImageProcessor")
+    pixels = _read(photos, declared_steps(_describe(tmp_path, name, description)))
+    processor = kind.from_pretrained(tmp_path)
     for row in range(len(SIZES)):
         expected = processor(Image.open(photos / f"{row}.png"), return_tensors="np")["pixel_values"][0]
-        assert np.array_equal(found[row], np.rint(255 * expected))
+        assert np.array_equal(pixels[row], np.rint(255 * expected))
 
 
 def _prepared(image: Image.Image, size: int, crop_pct: float, interpolation: str) -> np.ndarray:
-    """Levels by `floor(size / crop_pct)` for the shorter side, then torchvision's `round((side - size) / 2)`."""
+    """Return levels by `floor(size / crop_pct)` for the shorter side, then torchvision's `round((side - size) / 2)`."""
     (width, height), side = image.size, int(size / crop_pct)
     sides = (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
     image = image.resize(sides, getattr(Image.Resampling, interpolation.upper()))
-    left, top = round((sides[0] - size) / 2.0), round((sides[1] - size) / 2.0)
-    return np.asarray(image.crop((left, top, left + size, top + size))).transpose(2, 0, 1)
+    left_edge, top_edge = round((sides[0] - size) / 2.0), round((sides[1] - size) / 2.0)
+    return np.asarray(image.crop((left_edge, top_edge, left_edge + size, top_edge + size))).transpose(2, 0, 1)
 
 
 @pytest.mark.parametrize("method", ["bilinear", "bicubic", "nearest"])
 def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
     steps = timm_steps({"input_size": [3, 21, 21], "crop_pct": 0.9, "interpolation": method, "crop_mode": "center"})
-    found = _read(photos, steps)
+    pixels = _read(photos, steps)
     for row in range(len(SIZES)):
-        assert np.array_equal(found[row], _prepared(Image.open(photos / f"{row}.png"), 21, 0.9, method))
+        assert np.array_equal(pixels[row], _prepared(Image.open(photos / f"{row}.png"), 21, 0.9, method))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_pixels_are_those_of_pillow(method: str, photos: Path) -> None:
         ("PoolFormer", {}),
     ],
 )
-def test_what_transformers_does_otherwise_is_not_copied(name: str, description: dict[str, Any], tmp_path: Path) -> None:
+def test_unsupported_transformers_steps_are_not_copied(name: str, description: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    assert isinstance(declared_steps(_described(tmp_path, name, description)), str)
+    assert isinstance(declared_steps(_describe(tmp_path, name, description)), str)
 
 
 def test_a_file_that_names_no_processor_is_that_of_the_model(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_a_file_that_names_no_processor_is_that_of_the_model(tmp_path: Path) -> 
     (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 8, "crop_size": 8}))
     for model, expected in (("vit", (8, 8)), ("dinov2", (8,))):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": model}))
-        found = declared_steps(str(tmp_path))
-        assert isinstance(found, ImageSteps)
-        assert found.resize == expected
+        steps = declared_steps(str(tmp_path))
+        assert isinstance(steps, ImageSteps)
+        assert steps.resize == expected
     assert declared_steps("./net.py:make") is None
 
 
@@ -155,8 +155,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(sys.modules, "timm", timm)
     (tmp_path / "model").mkdir()
     save_model(Network(), str(tmp_path / "model" / "model.safetensors"))
-    known = {"input_size": [3, 8, 8], "crop_pct": 0.8, "interpolation": "bicubic"}
-    config = {"architecture": "tiny", "num_classes": 2, "pretrained_cfg": known}
+    description = {"input_size": [3, 8, 8], "crop_pct": 0.8, "interpolation": "bicubic"}
+    config = {"architecture": "tiny", "num_classes": 2, "pretrained_cfg": description}
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     return str(tmp_path / "model")
 
@@ -171,17 +171,17 @@ def test_images_are_read_as_the_model_declares(
     assert _score(model, photos, tmp_path / "declared", "--quiet") == 0
     line = "declares images resized to 10 (the shorter side), bicubic, the middle 8 x 8 kept; so they are read"
     assert line in capsys.readouterr().err
-    given = ("--resize", "10", "--center-crop", "8", "8")
-    assert _score(model, photos, tmp_path / "given", *given) == 0
+    options = ("--resize", "10", "--center-crop", "8", "8")
+    assert _score(model, photos, tmp_path / "given", *options) == 0
     assert "--resize and --center-crop stand instead" in capsys.readouterr().err
-    one, other = read_table(tmp_path / "declared"), read_table(tmp_path / "given")
-    known = one.record.data.reading
-    assert [known[name] for name in ("resize", "center_crop", "interpolation")] == [[10], [8, 8], "bicubic"]
-    assert known["crop_rounding"] == "even"
-    assert other.record.data.reading["interpolation"] == "bicubic", "as the folder declares"
+    declared, overridden = read_table(tmp_path / "declared"), read_table(tmp_path / "given")
+    reading = declared.record.data.reading
+    assert [reading[name] for name in ("resize", "center_crop", "interpolation")] == [[10], [8, 8], "bicubic"]
+    assert reading["crop_rounding"] == "even"
+    assert overridden.record.data.reading["interpolation"] == "bicubic", "as the folder declares"
 
 
-def test_images_that_timm_prepares_otherwise_are_left_as_they_are(
+def test_steps_that_timm_does_not_confirm_are_not_used(
     model: str, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["timm"].data, "create_transform", lambda **_: lambda image: torch.zeros(3, 8, 8))

@@ -1,4 +1,4 @@
-"""Networks of timm, with a stand-in for timm itself: it needs torchvision, which has no build for every PyTorch."""
+"""Networks of timm, with a stand-in for timm: the real one needs torchvision, which not every PyTorch has."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_name_with_weights_has_the_classes_of_the_weights(tmp_path: Path) -> N
     assert loaded.provenance["runs_code"] is False
 
 
-def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_folder_is_loaded_as_it_declares(tmp_path: Path) -> None:
     network = Network(num_classes=2, width=5)
     save_model(network, str(tmp_path / "model.safetensors"))
     config = {"architecture": "tiny", "num_classes": 2, "model_args": {"width": 5}, "label_names": ["ant", "bee"]}
@@ -73,7 +73,7 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
     refused("weights", "model.safetensors", load_model, tmp_path)
 
 
-def test_what_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_names_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = tmp_path / "w.safetensors"
     save_model(Network(), str(weights))
     refused("usage", "--weights", load_model, "timm:tiny")

@@ -23,7 +23,7 @@ SCORES = [Shrinkage(sigma=0.2, draws=40, limit=None), LogitMargin()]
 
 
 class Images:
-    """Items of an image, one-hot targets and metadata."""
+    """A data set of an image, one-hot targets and metadata."""
 
     def __init__(self, x: Tensor, y: Tensor, form: Callable[[Tensor], Any] = Tensor.numpy) -> None:
         self.metadata = {"id": "images", "index2label": NAMES}
@@ -40,7 +40,7 @@ class Images:
 
 
 class Model:
-    """Wraps a network; takes a sequence of images alone, and gives an array of scores for each."""
+    """A model that takes a sequence of images and returns an array of scores for each."""
 
     metadata: dict[str, Any]
 
@@ -51,7 +51,8 @@ class Model:
         assert isinstance(images, Sequence)
         assert np.shape(images[0]) == (1, 4, 4)
         with torch.no_grad():
-            return [self.form(one) for one in self.network(torch.stack([torch.as_tensor(one) for one in images]))]
+            batch = torch.stack([torch.as_tensor(image) for image in images])
+            return [self.form(scores) for scores in self.network(batch)]
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_the_table_is_that_of_the_network(
     assert dataset_points(Images(x, y)).class_names == tuple(NAMES.values())
 
 
-def test_they_are_what_the_protocols_say(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
+def test_stand_ins_satisfy_the_protocols(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
     classification = pytest.importorskip("maite.protocols.image_classification")
     network, x, y = plain
     model, images = Model(network), Images(x, y)
@@ -106,47 +107,48 @@ def test_a_plain_label_beside_metadata_is_a_class(plain: tuple[nn.Module, Tensor
 
 
 def test_other_weights_are_another_model(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
-    """So that no run goes on with them."""
+    """A run must not resume with other weights."""
     network, *_ = plain
-    other = copy.deepcopy(network)
+    changed_network = copy.deepcopy(network)
     with torch.no_grad():
-        next(other.parameters()).add_(0.5)
-    own, again, changed = (brittle.Classifier(Model(one)).model for one in (network, network, other))
-    assert own.digest == again.digest != changed.digest  # type: ignore[attr-defined]
+        next(changed_network.parameters()).add_(0.5)
+    networks = (network, network, changed_network)
+    original, again, changed = (brittle.Classifier(Model(module)).model for module in networks)
+    assert original.digest == again.digest != changed.digest  # type: ignore[attr-defined]
 
 
-def shifted(batch: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def darken(batch: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     """An augmentation: darker images."""
     return [0.5 * image for image in batch[0]], batch[1], batch[2]
 
 
-shifted.metadata = {"id": "darker"}  # type: ignore[attr-defined]
+darken.metadata = {"id": "darker"}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("augmentation", [None, shifted], ids=["as they are", "augmented"])
-def test_the_metric_says_of_an_evaluation_what_a_table_does(
+@pytest.mark.parametrize("augmentation", [None, darken], ids=["as they are", "augmented"])
+def test_the_metric_of_an_evaluation_is_that_of_a_table(
     plain: tuple[nn.Module, Tensor, Tensor], augmentation: Any
 ) -> None:
-    """Of all images as the model saw them; states and intervals by hand from the cells of a table of the network."""
+    """The metric covers the augmented images; states and intervals by hand from the table of the network."""
     network, x, y = plain
     metric = brittle.RobustnessMetric(Model(network), scores=SCORES[:1], confidence=0.9)
     maite = pytest.importorskip("maite.protocols.image_classification")
     assert isinstance(metric, maite.Metric)
     assert isinstance(metric, maite.Model)
     evaluate = pytest.importorskip("maite.tasks").evaluate
-    given = {"model": metric, "metric": metric, "dataset": Images(x, y), "augmentation": augmentation}
-    _, found = (evaluate(**given, batch_size=7)[0] for _ in range(2))  # the second begins anew
-    seen = x if augmentation is None else 0.5 * x
-    frame = brittle.score(network, (seen, y), SCORES[:1], confidence=0.9).frame()
-    assert found["p_robust"] == pytest.approx(frame["p_robust"].mean(), abs=1e-6)
-    assert found["p_robust_low"] < found["p_robust"] < found["p_robust_high"]
+    options = {"model": metric, "metric": metric, "dataset": Images(x, y), "augmentation": augmentation}
+    _, values = (evaluate(**options, batch_size=7)[0] for _ in range(2))  # the second begins anew
+    inputs = x if augmentation is None else 0.5 * x
+    frame = brittle.score(network, (inputs, y), SCORES[:1], confidence=0.9).frame()
+    assert values["p_robust"] == pytest.approx(frame["p_robust"].mean(), abs=1e-6)
+    assert values["p_robust_low"] < values["p_robust"] < values["p_robust_high"]
     sure, possible = ((frame["state"].isin(states)).sum() for states in (["holds"], ["holds", "undecided"]))
     low = beta.ppf(0.05, sure, 31 - sure)
     high = beta.ppf(0.95, possible + 1, 30 - possible) if possible < 30 else 1.0
-    wrong = 0.05  # by which a point misses its side, as its interval is at 90%
-    assert found["holds"] == pytest.approx(sure / 30)
-    assert found["holds_low"] == pytest.approx(max(0.0, (low - wrong) / (1 - wrong)), abs=1e-6)
-    assert found["holds_high"] == pytest.approx(min(1.0, high / (1 - wrong)), abs=1e-6)
+    wrong = 0.05  # probability that an interval at 90% misses on one side
+    assert values["holds"] == pytest.approx(sure / 30)
+    assert values["holds_low"] == pytest.approx(max(0.0, (low - wrong) / (1 - wrong)), abs=1e-6)
+    assert values["holds_high"] == pytest.approx(min(1.0, high / (1 - wrong)), abs=1e-6)
     assert metric.table is not None
     assert metric.table.points["label"].to_pylist() == y.tolist()
 
@@ -160,19 +162,19 @@ def test_a_metric_that_saw_no_images_says_so(plain: tuple[nn.Module, Tensor, Ten
 
 
 def test_a_metric_keeps_images_as_they_were_sent(plain: tuple[nn.Module, Tensor, Tensor]) -> None:
-    """Whatever the model makes of them, and whatever comes into their place."""
+    """Whatever the model does to them, and whatever overwrites them."""
     network, x, y = plain
 
     class Scaling(Model):
         def __call__(self, batch: Any) -> Any:
-            found = super().__call__([one.clone() for one in batch])
-            for one in batch:
-                one.zero_()
-            return found
+            scores = super().__call__([image.clone() for image in batch])
+            for image in batch:
+                image.zero_()
+            return scores
 
     metric = brittle.RobustnessMetric(Scaling(network), classifier=network, scores=SCORES[:1])
-    given = [one.clone() for one in x]
-    metric.update(metric(given), list(y), [{"id": row} for row in range(len(x))])
-    assert float(max(one.abs().max() for one in given)) == 0.0
-    own = brittle.score(network, (x, y), SCORES[:1]).frame()["p_robust"].mean()
-    assert metric.compute()["p_robust"] == pytest.approx(own, abs=1e-6)
+    images = [image.clone() for image in x]
+    metric.update(metric(images), list(y), [{"id": row} for row in range(len(x))])
+    assert float(max(image.abs().max() for image in images)) == 0.0
+    expected = brittle.score(network, (x, y), SCORES[:1]).frame()["p_robust"].mean()
+    assert metric.compute()["p_robust"] == pytest.approx(expected, abs=1e-6)

@@ -25,25 +25,25 @@ NAMES = ("ground", "square", "cross")
 
 
 def copies_of(points: Tensor) -> Tensor:
-    """The noisy copies that are counted, `[B, DRAWS, *shape]`: pairs of a draw and its mirror image."""
+    """Return the noisy copies of a run, `[B, DRAWS, *shape]`: pairs of a draw and its mirror image."""
     stream = Stream(Gaussian(SIGMA), points, [str(row) for row in range(len(points))], 0, "sample")
     half = stream.draw(DRAWS // 2)
     return (points[:, None, None] + torch.stack((half, -half), dim=2)).flatten(1, 2)
 
 
 def places_of(mask: Tensor) -> dict[int, set[tuple[int, int]]]:
-    found: dict[int, set[tuple[int, int]]] = {}
+    pixels_by_class: dict[int, set[tuple[int, int]]] = {}
     for row, line in enumerate(mask.tolist()):
         for column, kind in enumerate(line):
-            found.setdefault(kind, set()).add((row, column))
-    return found
+            pixels_by_class.setdefault(kind, set()).add((row, column))
+    return pixels_by_class
 
 
-def worst_overlap(own: Tensor, other: Tensor) -> float:
-    """The smallest intersection over union of the masks at the point, with pixels in sets."""
-    before, after = places_of(own), places_of(other)
-    pairs = [(there, after.get(kind, set())) for kind, there in before.items()]
-    return min(len(there & here) / len(there | here) for there, here in pairs)
+def worst_overlap(point: Tensor, copy: Tensor) -> float:
+    """Return the smallest intersection over union of the masks at the point, with pixels in sets."""
+    before, after = places_of(point), places_of(copy)
+    pairs = [(pixels, after.get(kind, set())) for kind, pixels in before.items()]
+    return min(len(point_pixels & copy_pixels) / len(point_pixels | copy_pixels) for point_pixels, copy_pixels in pairs)
 
 
 def number_in(words: str) -> float:
@@ -51,41 +51,41 @@ def number_in(words: str) -> float:
     return float(number)
 
 
-def iou(one: list[float], other: list[float]) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+def iou(box_a: list[float], box_b: list[float]) -> float:
+    width = min(box_a[2], box_b[2]) - max(box_a[0], box_b[0])
+    height = min(box_a[3], box_b[3]) - max(box_a[1], box_b[1])
     shared = max(width, 0.0) * max(height, 0.0)
-    return shared / (sum((a[2] - a[0]) * (a[3] - a[1]) for a in (one, other)) - shared)
+    return shared / (sum((a[2] - a[0]) * (a[3] - a[1]) for a in (box_a, box_b)) - shared)
 
 
-def found_in(output: dict[str, Tensor], score: float) -> list[tuple[int, list[float]]]:
+def boxes_above(output: dict[str, Tensor], score: float) -> list[tuple[int, list[float]]]:
     rows = zip(output["labels"].tolist(), output["boxes"].tolist(), output["scores"].tolist(), strict=True)
     return [(label, box) for label, box, sure in rows if sure >= score]
 
 
-def lost_of(own: list[tuple[int, list[float]]], other: list[tuple[int, list[float]]], overlap: float) -> int:
-    """Boxes that are not found again, the fewest over all ways to pair them."""
-    fits = [[a == b and iou(one, two) > overlap for b, two in other] + [False] * len(own) for a, one in own]
-    ways = permutations(range(len(other) + len(own)), len(own))
-    return min(sum(not row[at] for row, at in zip(fits, way, strict=True)) for way in ways)
+def count_lost(boxes: list[tuple[int, list[float]]], copies: list[tuple[int, list[float]]], overlap: float) -> int:
+    """Count the lost boxes: the fewest over all pairings."""
+    fits = [[a == b and iou(box, copy) > overlap for b, copy in copies] + [False] * len(boxes) for a, box in boxes]
+    assignments = permutations(range(len(copies) + len(boxes)), len(boxes))
+    return min(sum(not row[at] for row, at in zip(fits, columns, strict=True)) for columns in assignments)
 
 
 def test_counts_of_masks_are_those_of_single_copies() -> None:
-    """In double precision, and with the overlap of pixels counted in sets: the same share flips."""
+    """The share of flips equals that of single copies, with overlaps of sets of pixels."""
     network, points = pixel_network(), shapes(6, seed=9)[0]
     classifier = brittle.Classifier(network, decision="masks:0.8", class_names=NAMES)
     table = brittle.score(classifier, points, [MonteCarlo(sigma=SIGMA, draws=DRAWS, limit=None)])
     shares, overlaps = [], []
     with torch.no_grad():
         for row, copies in enumerate(copies_of(points)):
-            own = network(points[row : row + 1])["out"][0].argmax(dim=0)
-            worst = [worst_overlap(own, network(copy[None])["out"][0].argmax(dim=0)) for copy in copies]
-            shares.append(sum(not one > 0.8 for one in worst) / DRAWS)
+            mask = network(points[row : row + 1])["out"][0].argmax(dim=0)
+            worst = [worst_overlap(mask, network(copy[None])["out"][0].argmax(dim=0)) for copy in copies]
+            shares.append(sum(not overlap > 0.8 for overlap in worst) / DRAWS)
             overlaps.append(sum(worst) / DRAWS)
     assert table.scores["value"].to_pylist() == pytest.approx(shares, abs=1e-12)
     assert 0.1 < sum(shares) / len(shares) < 0.9
-    for said, overlap in zip(table.scores["detail"].to_pylist(), overlaps, strict=True):
-        assert number_in(said) == pytest.approx(overlap, abs=0.006)
+    for detail, overlap in zip(table.scores["detail"].to_pylist(), overlaps, strict=True):
+        assert number_in(detail) == pytest.approx(overlap, abs=0.006)
     assert "ground, " in table.points["decided"][0].as_py()
 
 
@@ -96,10 +96,10 @@ def test_counts_of_boxes_are_those_of_single_copies() -> None:
     shares, words = [], []
     with torch.no_grad():
         for row, copies in enumerate(copies_of(points)):
-            own = found_in(network(points[row : row + 1])[0], 0.6)
-            lost = [lost_of(own, found_in(network(copy[None])[0], 0.6), 0.5) for copy in copies]
-            shares.append(sum(one > 0 for one in lost) / DRAWS)
-            words.append((len(own), sum(lost) / DRAWS))
+            point_boxes = boxes_above(network(points[row : row + 1])[0], 0.6)
+            lost = [count_lost(point_boxes, boxes_above(network(copy[None])[0], 0.6), 0.5) for copy in copies]
+            shares.append(sum(count > 0 for count in lost) / DRAWS)
+            words.append((len(point_boxes), sum(lost) / DRAWS))
     assert table.scores["value"].to_pylist() == pytest.approx(shares, abs=1e-12)
     assert 0.1 < sum(shares) / len(shares) < 0.9
     for point, score, (count, lost) in zip(table.points.to_pylist(), table.scores.to_pylist(), words, strict=True):
@@ -109,12 +109,12 @@ def test_counts_of_boxes_are_those_of_single_copies() -> None:
 
 
 def test_copies_are_counted_until_it_is_decided() -> None:
-    """Most points take few copies: the interval is on one side of the limit, or the point took more than the first."""
+    """Each interval is on one side of the limit, or its point took more than the first copies."""
     classifier = brittle.Classifier(box_network(), decision="boxes")
-    found = MonteCarlo(sigma=SIGMA, draws=400, limit=0.5)(classifier, shapes(6, seed=9)[0])
-    decided = (found.high < 0.5) | (found.low > 0.5)
+    estimate = MonteCarlo(sigma=SIGMA, draws=400, limit=0.5)(classifier, shapes(6, seed=9)[0])
+    decided = (estimate.high < 0.5) | (estimate.low > 0.5)
     assert bool(decided.any())
-    assert bool((decided | (found.passes > 61)).all())
+    assert bool((decided | (estimate.passes > 61)).all())
 
 
 PAIR = [[0.0, 0.0, 4.0, 4.0], [2.0, 0.0, 6.0, 4.0]]
@@ -132,41 +132,41 @@ def boxes(
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "kept"),
+    ("point_output", "copy_output", "is_kept"),
     [
         (boxes(*PAIR), boxes(*PAIR), 1),
-        (boxes(*PAIR), boxes(*reversed(PAIR), [9.0, 9.0, 10.0, 10.0]), 1),  # a new one does not count
+        (boxes(*PAIR), boxes(*reversed(PAIR), [9.0, 9.0, 10.0, 10.0]), 1),  # a new box does not count
         (boxes(*PAIR), boxes(PAIR[0]), 0),
-        (boxes(*PAIR), boxes([1.0, 0.0, 5.0, 4.0]), 0),  # overlaps both by 0.6, and finds one
+        (boxes(*PAIR), boxes([1.0, 0.0, 5.0, 4.0]), 0),  # overlaps both by 0.6, and matches one
         (boxes(*PAIR), boxes(*PAIR, labels=[1, 2]), 0),
         (boxes(*PAIR), boxes(*PAIR, scores=[0.9, 0.4]), 0),
-        (boxes(*PAIR, scores=[0.9, 0.4]), boxes(PAIR[0]), 1),  # it was none before
+        (boxes(*PAIR, scores=[0.9, 0.4]), boxes(PAIR[0]), 1),  # below the score before
         (boxes(PAIR[0]), boxes([0.0, 0.0, 4.0, 2.0]), 0),  # an overlap of exactly 0.5 is not above it
         (boxes(PAIR[0]), boxes([0.0, 0.0, 4.0, 2.1]), 1),
         (boxes(), boxes(*PAIR), 1),
         (boxes([1.0, 1.0, 1.0, 5.0]), boxes(), 1),  # without area
     ],
 )
-def test_boxes_of_known_answers(own: dict[str, Tensor], other: dict[str, Tensor], kept: int) -> None:
-    """One input gives the first output, all noisy copies the second."""
-    network = Two([own], [other])
-    found = MonteCarlo(sigma=0.1, draws=10, limit=None)(
+def test_boxes_of_known_answers(point_output: dict[str, Tensor], copy_output: dict[str, Tensor], is_kept: int) -> None:
+    """The point has the first output, all noisy copies the second."""
+    network = Two([point_output], [copy_output])
+    estimate = MonteCarlo(sigma=0.1, draws=10, limit=None)(
         brittle.Classifier(network, decision="boxes"), torch.zeros(1, 2)
     )
-    assert float(found.value) == 1 - kept
-    assert found.status.tolist() == [0]
+    assert float(estimate.value) == 1 - is_kept
+    assert estimate.status.tolist() == [0]
 
 
 class Two(nn.Module):
-    """One output at 0, another one elsewhere."""
+    """A network with one output at 0 and another elsewhere."""
 
-    def __init__(self, own: Any, other: Any) -> None:
+    def __init__(self, at_zero: Any, elsewhere: Any) -> None:
         super().__init__()
-        self.own, self.other = own, other
+        self.at_zero, self.elsewhere = at_zero, elsewhere
 
     def forward(self, x: Tensor) -> Any:
-        parts = [self.other if bool(row.any()) else self.own for row in x]
-        return [one for part in parts for one in part] if isinstance(self.own, list) else torch.cat(parts)
+        parts = [self.elsewhere if bool(row.any()) else self.at_zero for row in x]
+        return [image for part in parts for image in part] if isinstance(self.at_zero, list) else torch.cat(parts)
 
 
 SQUARE = torch.zeros(1, 2, 4, 4)
@@ -177,7 +177,7 @@ MOVED = SQUARE.roll(1, 3)
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "overlap", "kept"),
+    ("point_output", "copy_output", "overlap", "is_kept"),
     [
         (SQUARE, SQUARE, 0.9, 1),
         (SQUARE, WIDER, 0.5, 0),  # exactly one half
@@ -189,21 +189,21 @@ MOVED = SQUARE.roll(1, 3)
         (SQUARE[:, 1:] - 0.5, SQUARE[:, 1:] - 0.5, 0.5, 1),
     ],
 )
-def test_masks_of_known_answers(own: Tensor, other: Tensor, overlap: float, kept: int) -> None:
-    classifier = brittle.Classifier(Two(own, other), decision=Masks(overlap))
-    found = MonteCarlo(sigma=0.1, draws=10, limit=None)(classifier, torch.zeros(1, 2))
-    assert float(found.value) == 1 - kept
-    assert found.status.tolist() == [0]
+def test_masks_of_known_answers(point_output: Tensor, copy_output: Tensor, overlap: float, is_kept: int) -> None:
+    classifier = brittle.Classifier(Two(point_output, copy_output), decision=Masks(overlap))
+    estimate = MonteCarlo(sigma=0.1, draws=10, limit=None)(classifier, torch.zeros(1, 2))
+    assert float(estimate.value) == 1 - is_kept
+    assert estimate.status.tolist() == [0]
 
 
-def test_what_is_not_finite_has_a_status() -> None:
+def test_outputs_that_are_not_finite_have_a_status() -> None:
     broken = boxes(PAIR[0], scores=[float("nan")])
-    for own, other, decision in ((SQUARE, SQUARE * torch.nan, "masks"), ([boxes(PAIR[0])], [broken], "boxes")):
+    for output, invalid, decision in ((SQUARE, SQUARE * torch.nan, "masks"), ([boxes(PAIR[0])], [broken], "boxes")):
         clean = MonteCarlo(sigma=0.1, draws=10, limit=None)(
-            brittle.Classifier(Two(other, own), decision=decision), torch.zeros(1, 2)
+            brittle.Classifier(Two(invalid, output), decision=decision), torch.zeros(1, 2)
         )
         noisy = MonteCarlo(sigma=0.1, draws=10, limit=None)(
-            brittle.Classifier(Two(own, other), decision=decision), torch.zeros(1, 2)
+            brittle.Classifier(Two(output, invalid), decision=decision), torch.zeros(1, 2)
         )
         assert clean.status.tolist() == noisy.status.tolist() == [int(brittle.estimate.Status.NONFINITE_LOGITS)]
 
@@ -222,10 +222,11 @@ class Reformed(nn.Module):
 
 
 def as_queries(softmax: bool) -> Any:
-    """The boxes of quarters as DETR returns them: logits of classes 0, 1, 2 and none, and centres."""
+    """Return a function that turns boxes into DETR's output: logits of classes 0, 1, 2 and none, and centres."""
 
     def form(output: list[dict[str, Tensor]]) -> SimpleNamespace:
-        corners, labels, scores = (torch.stack([one[name] for one in output]) for name in ("boxes", "labels", "scores"))
+        names = ("boxes", "labels", "scores")
+        corners, labels, scores = (torch.stack([image[name] for image in output]) for name in names)
         logits = torch.full((*labels.shape, 4 if softmax else 3), -40.0, dtype=scores.dtype)
         logits.scatter_(2, labels[..., None], scores.logit()[..., None])
         if softmax:
@@ -244,7 +245,7 @@ def test_all_forms_of_an_output_get_the_same_numbers() -> None:
         Reformed(pixel_network(), lambda output: output["out"]),
         Reformed(pixel_network(), lambda output: SimpleNamespace(logits=output["out"])),
     ]
-    numbers = [score(brittle.Classifier(one, decision="masks"), x).value.tolist() for one in pixels]
+    numbers = [score(brittle.Classifier(network, decision="masks"), x).value.tolist() for network in pixels]
     assert numbers[0] == numbers[1] == numbers[2]
     probabilities = Reformed(pixel_network(), lambda output: output["out"].softmax(dim=1))
     assert score(brittle.Classifier(probabilities, decision="masks", outputs="probs"), x).value.tolist() == numbers[0]
@@ -253,7 +254,7 @@ def test_all_forms_of_an_output_get_the_same_numbers() -> None:
         Reformed(box_network(), as_queries(softmax=True), labelled),
         Reformed(box_network(), as_queries(softmax=False), labelled),
     ]
-    numbers = [score(brittle.Classifier(one, decision="boxes"), x).value.tolist() for one in queries]
+    numbers = [score(brittle.Classifier(network, decision="boxes"), x).value.tolist() for network in queries]
     assert numbers[0] == numbers[1] == numbers[2]
 
 
@@ -261,13 +262,13 @@ def test_all_forms_of_an_output_get_the_same_numbers() -> None:
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "monte_carlo"])
 def test_scores_that_do_more_than_count_are_refused_by_name(name: str, decision: str) -> None:
     kind = CATALOGUE[name]
-    one = kind(sigma=0.1) if "sigma" in kind.__dataclass_fields__ else kind()  # pyright: ignore[reportCallIssue]
+    score = kind(sigma=0.1) if "sigma" in kind.__dataclass_fields__ else kind()  # pyright: ignore[reportCallIssue]
     network = pixel_network() if decision.startswith("masks") else box_network()
     classifier = brittle.Classifier(network, decision=decision)
     with pytest.raises(ParameterError, match=f"{name}.*{decision}"):
-        one(classifier, shapes(2, seed=9)[0])
+        score(classifier, shapes(2, seed=9)[0])
     with pytest.raises(ParameterError, match=f"{name}.*{decision}"):
-        brittle.score(classifier, shapes(2, seed=9)[0], [one])
+        brittle.score(classifier, shapes(2, seed=9)[0], [score])
 
 
 def test_searches_and_derivatives_are_refused_too() -> None:
@@ -277,7 +278,7 @@ def test_searches_and_derivatives_are_refused_too() -> None:
             ask(classifier, x)
 
 
-def test_what_is_written_is_what_is_read() -> None:
+def test_a_label_is_read_as_its_decision() -> None:
     for text, decision in {
         "masks": Masks(),
         "masks:0.5": Masks(0.5),
@@ -289,21 +290,21 @@ def test_what_is_written_is_what_is_read() -> None:
     for text in ("masks:1", "masks:-0.1", "masks:a", "masks:0.5,0.5", "boxes:0.5,0", "boxes:0.5,0.7,0.1", "boxes:nan"):
         with pytest.raises(ParameterError):
             as_decision(text)
-    assert [brittle.scores.choose.usual_names(one) for one in (Masks(), Boxes())] == [("monte_carlo",)] * 2
+    assert [brittle.scores.choose.usual_names(decision) for decision in (Masks(), Boxes())] == [("monte_carlo",)] * 2
 
 
 @pytest.mark.parametrize(
     ("output", "decision", "code"),
     [
         (lambda x: x.flatten(1) @ torch.ones(x[0].numel(), 3, dtype=x.dtype), "masks", "output_shape"),
-        (lambda x: {"out": x.sigmoid()}, "masks", "outputs"),  # of which the sign says nothing
+        (lambda x: {"out": x.sigmoid()}, "masks", "outputs"),  # a sign of these means nothing
         (lambda x: {"out": x}, "boxes", "output_shape"),
         (lambda x: [{"boxes": x[0, 0, :3, :4]}] * len(x), "boxes", "output_shape"),
         (lambda x: [boxes(PAIR[0])] * len(x), "class", "output_shape"),
         (lambda x: x, "class", "output_shape"),
     ],
 )
-def test_what_a_model_returns_must_be_what_is_decided(output: Any, decision: str, code: str) -> None:
+def test_outputs_that_do_not_fit_the_decision_are_refused(output: Any, decision: str, code: str) -> None:
     network = Reformed(nn.Identity(), output)
     with pytest.raises(ModelError) as caught:
         brittle.score(
@@ -324,7 +325,7 @@ def test_a_detector_that_mixes_rows_is_refused() -> None:
 
 
 def test_names_of_labels_are_no_names_of_masks() -> None:
-    """Of a folder whose images have classes of their own."""
+    """Labels of images have other classes than their pixels."""
     points = brittle.data.array_points(shapes(4, seed=9)[0], [0, 1, 0, 1], class_names=("cats", "dogs"))
     table = brittle.score(
         brittle.Classifier(pixel_network(), decision="masks"), points, [MonteCarlo(0.1, draws=10, limit=None)]
@@ -335,7 +336,7 @@ def test_names_of_labels_are_no_names_of_masks() -> None:
 
 
 def test_models_of_transformers_are_read_as_they_are(tmp_path: Path) -> None:
-    """Given as they are, and as a folder."""
+    """Models in memory, and in a folder."""
     transformers = pytest.importorskip("transformers")
     x = torch.rand(6, 3, 32, 32)
     sizes = {"depths": [1, 1], "hidden_sizes": [8, 8], "num_attention_heads": [1, 1], "num_encoder_blocks": 2}
@@ -343,16 +344,16 @@ def test_models_of_transformers_are_read_as_they_are(tmp_path: Path) -> None:
     masks = transformers.SegformerForSemanticSegmentation(
         transformers.SegformerConfig(num_labels=3, decoder_hidden_size=8, **sizes)
     )
-    found = transformers.YolosForObjectDetection(
+    detector = transformers.YolosForObjectDetection(
         transformers.YolosConfig(
             hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=[32, 32],
             patch_size=8, num_detection_tokens=5, num_labels=3,
         )
     )  # fmt: skip
-    for network, decision, taken in ((masks, "masks:0.3", "logits"), (found, "boxes:0.5,0.2", "pred_boxes")):
+    for network, decision, part in ((masks, "masks:0.3", "logits"), (detector, "boxes:0.5,0.2", "pred_boxes")):
         table = brittle.score(network.eval(), x, "monte_carlo", sigma=0.1, decision=decision)
         assert table.scores["value"].null_count == 0
-        assert taken in str(table.record.model.taken)
-        network.save_pretrained(tmp_path / taken)
-        again = load_model(tmp_path / taken)
+        assert part in str(table.record.model.taken)
+        network.save_pretrained(tmp_path / part)
+        again = load_model(tmp_path / part)
         assert again.provenance["state_sha256"] == table.record.model.state_sha256

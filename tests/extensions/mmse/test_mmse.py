@@ -1,4 +1,4 @@
-"""MMSE: on linear networks it is Taylor; elsewhere its variance is that of quadratic margins, or of the paper."""
+"""MMSE equals Taylor on linear networks; elsewhere its variance is that of quadratic margins, or of the paper."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ def test_mmse_with_antithetic_pairs_equals_taylor(classes: int, draws: int) -> N
     classifier = brittle.Classifier(linear_network(classes, SIZE))
     x = inputs(6, (SIZE,), dtype=torch.float64)
     for smoothed, at_point in [*((form, Taylor) for form in BOTH_FORMS), (MMSEMVS, TaylorMVS)]:
-        one = estimate(classifier, x, smoothed(SIGMA, draws=draws)).value
-        other = estimate(classifier, x, at_point(SIGMA)).value
-        assert float((one - other).abs().max()) <= 1e-9
+        averaged = estimate(classifier, x, smoothed(SIGMA, draws=draws)).value
+        tangent = estimate(classifier, x, at_point(SIGMA)).value
+        assert float((averaged - tangent).abs().max()) <= 1e-9
 
 
-def of_the_paper(network: nn.Module, copies: Tensor, own: int) -> float:
-    """Definition 3 by itself: the mean logits, the mean Jacobian, and the normal distribution function of SciPy."""
+def paper_flips(network: nn.Module, copies: Tensor, predicted: int) -> float:
+    """Compute definition 3 anew: the mean logits, the mean Jacobian, and the normal distribution function of SciPy."""
     logits = network(copies).mean(0).detach()
     jacobian = torch.stack([slow_jacobian(network, copy) for copy in copies]).mean(0)
-    others = [number for number in range(len(logits)) if number != own]
-    mean, gradients = logits[own] - logits[others], jacobian[own] - jacobian[others]
+    competitors = [number for number in range(len(logits)) if number != predicted]
+    mean, gradients = logits[predicted] - logits[competitors], jacobian[predicted] - jacobian[competitors]
     covariance: Any = (SIGMA**2 * gradients @ gradients.mT).numpy()
     precise = {"abseps": 1e-7, "maxpts": 10**6}
-    kept = stats.multivariate_normal.cdf(mean.numpy(), np.zeros(len(others)), covariance, **precise)
-    return 1 - float(kept)
+    survival = stats.multivariate_normal.cdf(mean.numpy(), np.zeros(len(competitors)), covariance, **precise)
+    return 1 - float(survival)
 
 
 @pytest.mark.parametrize(("classes", "draws"), [(2, 2), (4, 10)])
 def test_the_linear_form_is_that_of_the_paper(classes: int, draws: int) -> None:
     network = small_network(classes=classes, dtype=torch.float64)
     x = inputs(4, dtype=torch.float64)
-    found = estimate(brittle.Classifier(network), x, MMSE(SIGMA, draws=draws, form="linear"))
+    flips = estimate(brittle.Classifier(network), x, MMSE(SIGMA, draws=draws, form="linear"))
     for number, copies in enumerate(pairs_of(x, "linearize", draws)):
-        own = int(network(x[number : number + 1]).argmax())
-        assert float(found.value[number]) == pytest.approx(of_the_paper(network, copies, own), rel=2e-3)
+        predicted = int(network(x[number : number + 1]).argmax())
+        assert float(flips.value[number]) == pytest.approx(paper_flips(network, copies, predicted), rel=2e-3)
 
 
 class Bowl(nn.Module):
-    """Two classes with the margin `1 - ||x||^2 / r^2`: under noise a noncentral chi-squared number, nearly normal."""
+    """Network of two classes with the margin `1 - ||x||^2 / r^2`: noncentral chi-squared under noise, nearly normal."""
 
     size, radius = 400, 4.3
 
@@ -66,13 +66,13 @@ class Bowl(nn.Module):
         return torch.stack((margin, torch.zeros_like(margin)), dim=1)
 
     def flips(self, x: Tensor) -> Tensor:
-        """The probability of leaving the ball, in closed form."""
+        """Return the probability of leaving the ball, in closed form."""
         inside = (self.radius / SIGMA) ** 2
         return torch.tensor(stats.ncx2.sf(inside, self.size, x.square().sum(dim=1) / SIGMA**2))
 
 
 def test_a_curved_margin_is_estimated_with_its_variance() -> None:
-    """Near the centre nearly all of the variance is that of the gradient, which the linear form leaves out.
+    """Near the centre the variance comes almost entirely from that of the gradient, which the linear form leaves out.
 
     Mean errors over 40 points with other draws: 0.007 to 0.011, and 0.084 to 0.090.
     """
@@ -80,20 +80,20 @@ def test_a_curved_margin_is_estimated_with_its_variance() -> None:
     x[:, 0] = torch.linspace(0.1, 2.0, 30, dtype=torch.float64)
     classifier, truth = brittle.Classifier(Bowl(), bounds=(-9, 9)), Bowl().flips(x)
     quadratic, linear = MMSE(SIGMA, draws=200), MMSE(SIGMA, draws=200, form="linear")
-    for score, least, most in ((quadratic, 0.0, 0.03), (linear, 0.05, 0.5)):
+    for score, lowest, highest in ((quadratic, 0.0, 0.03), (linear, 0.05, 0.5)):
         error = (estimate(classifier, x, score).value - truth).abs()
-        assert least <= float(error.mean()) <= most
+        assert lowest <= float(error.mean()) <= highest
 
 
-def test_a_mean_gradient_of_zero_is_a_number_where_gradients_vary() -> None:
-    """At the centre the mean gradient of a pair is 0: a flat linear model, and a margin that varies all the same."""
+def test_a_mean_gradient_of_zero_has_a_value_if_gradients_vary() -> None:
+    """At the centre the mean gradient of a pair is 0: the linear model is flat, but the margin varies."""
     x = torch.zeros(10, Bowl.size, dtype=torch.float64)
     classifier = brittle.Classifier(Bowl(), bounds=(-9, 9))
     flat = estimate(classifier, x, MMSE(SIGMA, draws=20, form="linear"))
     assert {Status(code) for code in flat.status.tolist()} == {Status.ZERO_GRADIENT}
-    found = estimate(classifier, x, MMSE(SIGMA, draws=20))
-    assert bool(found.value.isfinite().all())
-    assert float((found.value - Bowl().flips(x)).abs().max()) < 0.1
+    flips = estimate(classifier, x, MMSE(SIGMA, draws=20))
+    assert bool(flips.value.isfinite().all())
+    assert float((flips.value - Bowl().flips(x)).abs().max()) < 0.1
 
 
 def test_the_forms_share_their_passes() -> None:
@@ -104,8 +104,8 @@ def test_the_forms_share_their_passes() -> None:
 
 
 def test_the_form_is_an_option() -> None:
-    chosen = choose(["mmse"], [SIGMA], options={"form": "linear"})
-    assert chosen == [MMSE(SIGMA, form="linear")] == choose(["mmse"], [SIGMA], settings=["mmse.form=linear"])
+    scores = choose(["mmse"], [SIGMA], options={"form": "linear"})
+    assert scores == [MMSE(SIGMA, form="linear")] == choose(["mmse"], [SIGMA], settings=["mmse.form=linear"])
     with pytest.raises(ParameterError, match="quadratic, linear"):
         MMSE(SIGMA, form="paper")  # type: ignore[arg-type]
     for name, form in (("mmse", "paper"), ("mmse_mvs", "linear")):

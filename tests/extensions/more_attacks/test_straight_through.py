@@ -1,4 +1,4 @@
-"""Gradients of stand-ins leave what a network computes as it is, and find what others miss where steps leave none."""
+"""Stand-ins leave the values of a network as they are, and their gradients find inputs that other attacks miss."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _changed_in_place(hidden: Tensor) -> Tensor:
 
 
 def _arguments_changed(hidden: Tensor) -> Tensor:
-    one = hidden * 1
-    chosen = torch.where(hidden > 0, one, -one)
-    one.add_(1)
+    copy = hidden * 1
+    chosen = torch.where(hidden > 0, copy, -copy)
+    copy.add_(1)
     return chosen
 
 
@@ -71,7 +71,7 @@ def bytes_of(values: Tensor) -> bytes:
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_what_is_computed_is_as_before_bit_for_bit(name: str) -> None:
+def test_values_stay_bit_for_bit(name: str) -> None:
     for sharp in (1.0, 1e4):
         network, points = Stepped(name, sharp), POINTS.clone().requires_grad_()
         plain = network(points)
@@ -112,12 +112,12 @@ def test_the_boundary_of_one_step_is_found(norm: str) -> None:
         lambda x: torch.sign(x.double() @ weight - level)[:, None] * torch.tensor([1.0, -1.0]), bounds="none"
     )
     exact = (points.double() @ weight - level).abs() / NORMS[norm].dual(weight[None])
-    found = run(network, points, norm=norm, attack="straight_through", effort="fast", bounded=False)
-    assert (found.distance >= exact * (1 - 1e-5)).all()
-    assert found.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
+    nearest = run(network, points, norm=norm, attack="straight_through", effort="fast", bounded=False)
+    assert (nearest.distance >= exact * (1 - 1e-5)).all()
+    assert nearest.distance.tolist() == pytest.approx(exact.tolist(), rel=2e-3, abs=1e-6)
 
 
-def test_a_binarised_network_is_searched_better_than_by_signs_alone() -> None:
+def test_a_binarised_network_is_searched_better_than_by_signs() -> None:
     torch.manual_seed(0)
     into, deep, out = torch.randn(100, 64), torch.randn(64, 64), torch.randn(64, 5)
     network = brittle.Classifier(lambda x: torch.sign(torch.sign((x - 0.5) @ into) @ deep) @ out, bounds=(0, 1))
@@ -128,12 +128,12 @@ def test_a_binarised_network_is_searched_better_than_by_signs_alone() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_nothing_is_lost_or_spent_where_there_are_gradients(norm: str) -> None:
+def test_a_network_with_gradients_loses_and_spends_nothing(norm: str) -> None:
     points = problems.inputs(3)
-    found = run(problems.small_classifier(), points, norm=norm, effort="fast")
-    others = {name: attack for name, attack in ATTACKS.items() if name != "straight_through"}
-    with patch("brittle.measure.nearest.nearest.ATTACKS", others):
+    nearest = run(problems.small_classifier(), points, norm=norm, effort="fast")
+    other_attacks = {name: attack for name, attack in ATTACKS.items() if name != "straight_through"}
+    with patch("brittle.measure.nearest.nearest.ATTACKS", other_attacks):
         before = run(problems.small_classifier(), points, norm=norm, effort="fast")
-    assert bytes_of(found.points) == bytes_of(before.points)
-    assert torch.equal(found.passes, before.passes)
-    assert found.by_attack["straight_through"].isinf().all()
+    assert bytes_of(nearest.points) == bytes_of(before.points)
+    assert torch.equal(nearest.passes, before.passes)
+    assert nearest.by_attack["straight_through"].isinf().all()

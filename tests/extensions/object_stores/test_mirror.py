@@ -1,4 +1,4 @@
-"""A run is written in two places; whichever dies, and at whatever step, it goes on from the other."""
+"""A run is written in two places and can resume from either, whichever dies at whatever step."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from brittle.store.reading import open_run, verify
 pytestmark = pytest.mark.xdist_group("faults")  # children of a process without other threads
 
 EVERY = 9
-"""The kills stand so many steps apart in the suite; `make test-slow` makes them all."""
+"""Steps between two kills in the suite; `make test-slow` kills at every step."""
 
 
 def score(out: Path, mirror: str) -> None:
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(6, 3))
     scores = [Moments(0.1, draws=4), LogitMargin()]
-    where = {"out": out, "mirror": mirror, "resume": True, "skip_doctor": True, "batch_size": 16}
-    brittle.score(brittle.Classifier(network), (torch.rand(44, 6), None), scores, **where)
+    options = {"out": out, "mirror": mirror, "resume": True, "skip_doctor": True, "batch_size": 16}
+    brittle.score(brittle.Classifier(network), (torch.rand(44, 6), None), scores, **options)
 
 
 def at_every_step(do: Callable[[], None], out: Path, mirror: Path) -> None:
-    """The run, which does something before every flush and every rename, of either side."""
+    """Run with `do` called before every flush and every rename, of either side."""
 
-    def counted(function: Callable) -> Callable:
+    def wrap(function: Callable) -> Callable:
         def call(*arguments):
             do()
             return function(*arguments)
 
         return call
 
-    os.fsync = counted(os.fsync)
-    Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+    os.fsync = wrap(os.fsync)
+    Path.replace = wrap(Path.replace)  # type: ignore[method-assign]
     score(out, str(mirror))
 
 
-def killed_at(step: int, out: Path, mirror: Path) -> int:
-    """How a run ends that kills itself at a step."""
-    left = iter(range(step, -1, -1))
+def kill_at(step: int, out: Path, mirror: Path) -> int:
+    """Run until the run kills itself at a step; return its exit code."""
+    countdown = iter(range(step, -1, -1))
 
     def step_or_die() -> None:
-        if next(left, 1) == 0:
+        if next(countdown, 1) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return in_child(lambda: at_every_step(step_or_die, out, mirror))
 
 
-def killed_everywhere(folder: Path, steps: range) -> int:
-    """How many kills landed; after each the mirror is sound, and the run goes on from the mirror, or from here."""
+def kill_everywhere(folder: Path, steps: range) -> int:
+    """Count the kills that landed; after each the mirror is sound, and the run resumes from either side."""
     assert in_child(lambda: score(folder / "whole", str(folder / "copy"))) == 0
     expected = contents(folder / "whole")
     assert contents(folder / "copy") == expected
     for landed, step in enumerate(steps):
         out, mirror = folder / f"run{step}", folder / f"mirror{step}"
-        if killed_at(step, out, mirror) != signal.SIGKILL:
+        if kill_at(step, out, mirror) != signal.SIGKILL:
             return landed
         if (mirror / RECORD).exists() and (mirror / MANIFEST).exists():
             assert all(fault.stray for fault in verify(mirror)), step
@@ -75,18 +75,18 @@ def killed_everywhere(folder: Path, steps: range) -> int:
             shutil.rmtree(out, ignore_errors=True)
         assert in_child(lambda out=out, mirror=mirror: score(out, str(mirror))) == 0
         assert contents(out) == expected, step
-        there = {name: digest for name, digest in contents(mirror).items() if not name.startswith(".")}
-        assert there == expected, step
+        digests = {name: digest for name, digest in contents(mirror).items() if not name.startswith(".")}
+        assert digests == expected, step
     raise AssertionError("no run came to its end")
 
 
 def test_kills_lose_nothing(tmp_path: Path) -> None:
-    assert killed_everywhere(tmp_path, range(0, 1000, EVERY)) > 5
+    assert kill_everywhere(tmp_path, range(0, 1000, EVERY)) > 5
 
 
 @pytest.mark.slow
 def test_kills_at_every_step_lose_nothing(tmp_path: Path) -> None:
-    assert killed_everywhere(tmp_path, range(1000)) > 5 * EVERY
+    assert kill_everywhere(tmp_path, range(1000)) > 5 * EVERY
 
 
 def test_a_place_that_holds_a_run_is_not_written_over(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_another_run_in_the_mirror_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_refused_leaves_both_places_as_they_were(tmp_path: Path) -> None:
-    """What lies in the mirror is no other run's to take, and what lies here is not sent on by another command."""
+    """A command neither takes another run's mirror nor sends another run's folder."""
     score(tmp_path / "run", str(tmp_path / "mirror"))
     for out, mirror in (("other", "mirror"), ("run", "new")):
-        before = {one.name: contents(one) for one in tmp_path.iterdir()}
+        before = {folder.name: contents(folder) for folder in tmp_path.iterdir()}
         with pytest.raises(ResumeError):
             brittle.score(
                 torch.nn.Linear(6, 3),
@@ -131,18 +131,18 @@ def test_a_run_that_is_refused_leaves_both_places_as_they_were(tmp_path: Path) -
                 resume=True,
             )
         (tmp_path / "new").rmdir() if mirror == "new" else None  # the folder was made, and is empty
-        assert {one.name: contents(one) for one in tmp_path.iterdir()} == before
+        assert {folder.name: contents(folder) for folder in tmp_path.iterdir()} == before
 
 
 def test_each_place_gets_the_shards_that_it_lacks(tmp_path: Path) -> None:
-    """Two machines wrote into one mirror: no shard of either is computed again or lost."""
+    """Two machines wrote into one mirror: no shard is computed again or lost."""
     run, mirror, stale = (tmp_path / name for name in ("run", "mirror", "stale"))
     score(run, str(mirror))
-    whole = json.loads((run / MANIFEST).read_text())["shards"]
-    assert len(whole) > 2
+    all_shards = json.loads((run / MANIFEST).read_text())["shards"]
+    assert len(all_shards) > 2
     for place, numbers in ((stale, (0, 1)), (mirror, (0, 2))):
         shutil.copytree(run, place, dirs_exist_ok=True)
-        shards = [one for one in whole if one["number"] in numbers]
+        shards = [shard for shard in all_shards if shard["number"] in numbers]
         (place / MANIFEST).write_text(json.dumps({"format": 1, "shards": shards}))
     for folder in (stale, mirror):
         record, manifest = open_run(folder)
@@ -155,20 +155,20 @@ def test_each_place_gets_the_shards_that_it_lacks(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_without_a_record_takes_no_mirror_of_another_run(tmp_path: Path) -> None:
-    """Such as one whose first write failed half way."""
+def test_a_folder_without_a_record_refuses_another_runs_mirror(tmp_path: Path) -> None:
+    """A first write that failed half way leaves such a folder."""
     score(tmp_path / "run", str(tmp_path / "mirror"))
     expected = contents(tmp_path / "mirror")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / MANIFEST).write_text('{"format": 1, "shards": []}')
     data = torch.rand(44, 6), None
-    where = {"out": tmp_path / "out", "mirror": str(tmp_path / "mirror"), "resume": True}
+    options = {"out": tmp_path / "out", "mirror": str(tmp_path / "mirror"), "resume": True}
     with pytest.raises(ResumeError):
-        brittle.score(torch.nn.Linear(6, 3), data, [LogitMargin()], **where)  # type: ignore[arg-type]
+        brittle.score(torch.nn.Linear(6, 3), data, [LogitMargin()], **options)  # type: ignore[arg-type]
     assert contents(tmp_path / "mirror") == expected
 
 
-def test_what_the_mirror_lost_is_sent_again(tmp_path: Path) -> None:
+def test_a_file_that_the_mirror_lost_is_sent_again(tmp_path: Path) -> None:
     score(tmp_path / "run", str(tmp_path / "mirror"))
     (tmp_path / "mirror" / "scores-00001.parquet").unlink()
     score(tmp_path / "run", str(tmp_path / "mirror"))

@@ -1,4 +1,4 @@
-"""Data in an object store are read where they lie: the points of a disk, from a server of S3's protocol."""
+"""Data in an object store are read in place: the points of a disk, from a server of S3's protocol."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_csv(path: Path) -> Path:
 
 
 def write_images(path: Path) -> Path:
-    files = [encode(one) for one in LEVELS]
+    files = [encode(image) for image in LEVELS]
     for shard, rows in enumerate((slice(0, 2), slice(2, None))):
         table = image_table(files, LABELS)[rows]
         pq.write_table(table, path / f"test-{shard:05}-of-00002.parquet", row_group_size=2)
@@ -52,13 +52,13 @@ def write_images(path: Path) -> Path:
 
 
 def write_classes(path: Path) -> Path:
-    write_folder(path / "images", [encode(one) for one in LEVELS], LABELS)
+    write_folder(path / "images", [encode(image) for image in LEVELS], LABELS)
     return path / "images"
 
 
 def write_flat(path: Path) -> Path:
-    for row, one in enumerate(LEVELS):
-        (path / f"{row:03}.png").write_bytes(encode(one))
+    for row, image in enumerate(LEVELS):
+        (path / f"{row:03}.png").write_bytes(encode(image))
     return path
 
 
@@ -78,7 +78,7 @@ WRITERS = (write_table, write_csv, write_images, write_classes, write_flat, writ
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[None]:
-    """A server, and the variables by which its clients find it."""
+    """Start a server and set the variables by which clients find it."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0, verbose=False)
@@ -94,9 +94,9 @@ def store() -> Iterator[None]:
     server.stop()
 
 
-def uploaded(path: Path, name: str) -> str:
-    """The place in the store of a copy of a file or a folder."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+def upload(path: Path, name: str) -> str:
+    """Copy a file or a folder into the store and return its place there."""
+    files = [path] if path.is_file() else [child for child in path.rglob("*") if child.is_file()]
     for file in files:
         end = "" if path.is_file() else f"/{file.relative_to(path).as_posix()}"
         (UPath(f"{BUCKET}/{name}/{path.name}{end}")).write_bytes(file.read_bytes())
@@ -106,44 +106,44 @@ def uploaded(path: Path, name: str) -> str:
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.removeprefix("write_"))
 def test_the_points_are_those_of_a_disk(write: Callable[[Path], Path], store: None, tmp_path: Path) -> None:
     path = write(tmp_path)
-    place = uploaded(path, write.__name__)
+    place = upload(path, write.__name__)
     bounds = (-10, 10) if write in (write_table, write_csv) else (0, 1)
-    own, other = open_points(place, bounds=bounds), open_points(path, bounds=bounds)
-    assert (own.labels, own.class_names, len(own)) == (other.labels, other.class_names, len(other))
-    assert own.provenance["path"] == place
-    same = {name: one for name, one in other.provenance.items() if name not in ("path", "sha256")}
-    assert {name: one for name, one in own.provenance.items() if name not in ("path", "sha256")} == same
-    for one, two in zip(own.batches(2), other.batches(2), strict=True):
-        assert (one.ids, one.status) == (two.ids, two.status)
-        assert torch.equal(one.inputs, two.inputs)
+    stored, local = open_points(place, bounds=bounds), open_points(path, bounds=bounds)
+    assert (stored.labels, stored.class_names, len(stored)) == (local.labels, local.class_names, len(local))
+    assert stored.provenance["path"] == place
+    same = {name: value for name, value in local.provenance.items() if name not in ("path", "sha256")}
+    assert {name: value for name, value in stored.provenance.items() if name not in ("path", "sha256")} == same
+    for batch, local_batch in zip(stored.batches(2), local.batches(2), strict=True):
+        assert (batch.ids, batch.status) == (local_batch.ids, local_batch.status)
+        assert torch.equal(batch.inputs, local_batch.inputs)
 
 
 def test_other_content_is_another_digest(store: None, tmp_path: Path) -> None:
-    """By the tags that the store keeps: nothing is read for it."""
+    """The digest is read from the tags of the store, not from the files."""
     digests = []
     for change in range(2):
         folder = tmp_path / str(change) / "images"
         folder.mkdir(parents=True)
-        for row, one in enumerate(LEVELS + np.uint8(change)):
-            (folder / f"{row:03}.png").write_bytes(encode(one))
-        digests.append(open_points(uploaded(folder, "digests")).provenance["sha256"])
+        for row, image in enumerate(LEVELS + np.uint8(change)):
+            (folder / f"{row:03}.png").write_bytes(encode(image))
+        digests.append(open_points(upload(folder, "digests")).provenance["sha256"])
         assert open_points(f"{BUCKET}/digests/images").provenance["sha256"] == digests[-1]
         UPath(BUCKET).fs.invalidate_cache()
     assert digests[0] != digests[1]
 
 
 def test_a_run_of_the_command_line(store: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a worker of another process, with the table of a run of this one from a disk."""
+    """A worker of another process reads the store; the table equals that from a disk."""
     path = write_table(tmp_path)
     (tmp_path / "net.py").write_text(
         "import torch\n\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 3)\n"
     )
     tables = []
-    for number, place in enumerate((uploaded(path, "run"), str(path))):
+    for number, place in enumerate((upload(path, "run"), str(path))):
         out = tmp_path / f"run{number}"
         command = ["score", f"{tmp_path / 'net.py'}:make", place, "--out", str(out), "--bounds", "none", "--quiet"]
         command += ["--scores", "moments", "--sigma", "0.1", *(["--workers", "1"] if place != str(path) else [])]
-        monkeypatch.setattr(sys, "argv", ["brittle", *command])  # which a worker reads
+        monkeypatch.setattr(sys, "argv", ["brittle", *command])  # a worker reads it
         assert main(command) == 0
         tables.append(brittle.read_table(out))
     assert tables[0].scores.equals(tables[1].scores)
@@ -158,7 +158,7 @@ def test_a_run_of_the_command_line(store: None, tmp_path: Path, monkeypatch: pyt
         ("nostore://data/x.parquet", "not_installed"),
     ],
 )
-def test_what_is_not_there_is_said(place: str, code: str, store: None) -> None:
+def test_missing_places_and_packages_are_named(place: str, code: str, store: None) -> None:
     with pytest.raises(DataError) as caught:
         open_points(place)
     assert caught.value.code == code
@@ -175,8 +175,8 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, store: N
     UPath(BUCKET).fs.clear_instance_cache()
 
 
-def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores have errors of their own, which are no `OSError`."""
+def test_a_lost_connection_is_an_error_that_names_it(store: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of stores that are not an `OSError` become one."""
     place = located("memory://lost/file")
     place.write_bytes(b"1")
 
@@ -195,24 +195,24 @@ def test_a_connection_that_is_lost_is_said(store: None, monkeypatch: pytest.Monk
 def test_an_array_is_to_be_copied_first(store: None, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))
     with pytest.raises(DataError) as caught:
-        open_points(uploaded(tmp_path / "x.npy", "array"))
+        open_points(upload(tmp_path / "x.npy", "array"))
     assert caught.value.code == "unknown_format"
 
 
 def test_a_run_goes_on_from_a_store(store: None, tmp_path: Path) -> None:
-    """Here its folder is gone: what is there is fetched, what is lost is computed, and the store has it all again."""
+    """Without its folder a run fetches the shards of the store and computes the missing one; then both are complete."""
     torch.manual_seed(0)
     classifier, x = brittle.Classifier(torch.nn.Linear(6, 3)), torch.rand(300, 6)
     mirror, how = f"{BUCKET}/runs/one", {"batch_size": 32, "skip_doctor": True}
-    whole = brittle.score(classifier, (x, None), "logit_margin", out=tmp_path / "run", mirror=mirror, **how)
+    table = brittle.score(classifier, (x, None), "logit_margin", out=tmp_path / "run", mirror=mirror, **how)
     expected = contents(tmp_path / "run")
-    names = {one.name for one in UPath(mirror).iterdir()}
-    assert names == {one.name for one in (tmp_path / "run").iterdir()}
+    names = {file.name for file in UPath(mirror).iterdir()}
+    assert names == {file.name for file in (tmp_path / "run").iterdir()}
     UPath(f"{mirror}/scores-00001.parquet").unlink()
     before = classifier.forward_passes
     brittle.score(classifier, (x, None), "logit_margin", out=tmp_path / "new", mirror=mirror, resume=True, **how)
     assert classifier.forward_passes - before < len(x)
     assert contents(tmp_path / "new") == expected
-    assert brittle.read_table(tmp_path / "new").scores.equals(whole.scores)
+    assert brittle.read_table(tmp_path / "new").scores.equals(table.scores)
     for name in names - {"run.json"}:
         assert UPath(f"{mirror}/{name}").read_bytes() == (tmp_path / "new" / name).read_bytes()

@@ -9,7 +9,7 @@ from helpers.tables import HOSTILE, make_table
 
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, where
-from brittle.extensions.report.chapters.overview import CHAPTER
+from brittle.extensions.report.chapters.overview import CHAPTER, PICTURED
 
 
 @pytest.mark.usefixtures("nothing_drawn")
@@ -39,9 +39,35 @@ def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> N
     assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
 
 
+@pytest.mark.parametrize("scores", [("monte_carlo",), ("moments", "input_margin"), ("input_margin",)], ids=str)
+def test_pictures_are_of_the_least_safe_right_points_and_the_most_suspicious_wrong_ones(
+    scores: tuple[str, ...],
+) -> None:
+    """Each points at its place; beside its own image stands that of the nearest other input, where the run holds it."""
+    table = make_table(points=90, scores=scores, sigmas=(0.1,), budgets=(100,))
+    column = table.columns[0]
+    safety = column.p_robust if column.is_probability else column.value
+    points = table.points.to_pandas().set_index("point").assign(safety=safety).sort_values("safety", kind="stable")
+    right, wrong = points[points["correct"].eq(True)], points[points["correct"].eq(False)].iloc[::-1]
+    wrong = wrong.sort_values("label_probability", kind="stable")
+    places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
+    shown = values_of(CHAPTER, table)["pictures"]
+    assert len(shown) == 2
+    for kind, expected in zip(shown, (right, wrong), strict=True):
+        assert [one["place"] for one in kind["points"]] == [places[point] for point in expected.index[:PICTURED]]
+        assert all(len(one["images"]) == 1 + ("input_margin" in scores) for one in kind["points"])
+    assert all("labelled" in one["notes"][0] for one in shown[1]["points"])
+
+
+def test_without_images_there_are_no_pictures_and_without_labels_one_list() -> None:
+    assert values_of(CHAPTER, make_table(images=False))["pictures"] == []
+    (alone,) = values_of(CHAPTER, make_table(labels=False))["pictures"]
+    assert len(alone["points"]) == PICTURED
+
+
 def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() -> None:
     screen = values_of(CHAPTER, make_table(points=5, scores=("logit_margin",)))
-    assert "No point has a flip probability" in screen["brittle"]
+    assert "No point has a p_robust" in screen["brittle"]
     assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")
     changes, _ = curved_run(points=5)
     assert CHAPTER.summarize(open_contents(changes)) is None

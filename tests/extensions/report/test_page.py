@@ -99,7 +99,7 @@ def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
     [
         ({"labels": False, "images": False, "sigmas": (0.1,)}, "No point has a label"),
         ({"scores": ("softmax",)}, "no measurement under noise"),
-        ({"scores": ()}, "No point has a flip probability, so how many"),
+        ({"scores": ()}, "No point has a p_robust, so how many"),
         ({"classes": 2, "sigmas": (0.1,)}, "every pair compared"),
         ({"points": 0}, "The run holds no points"),
     ],

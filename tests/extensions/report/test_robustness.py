@@ -23,7 +23,7 @@ def test_means_are_those_of_the_column_that_speaks_for_each_noise() -> None:
     for sigma in (0.1, 0.2):
         column = table[f"monte_carlo(draws=200, sigma={sigma})"]
         mean, share = mean_interval(column.p_robust, 0.99), (column.value > 0.01).mean()
-        shown = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. {percent(share)} of the points"
+        shown = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. It is below 0.99 at {percent(share)}"
         assert said[f"Mean p_robust, sigma {sigma}"].startswith(shown)
 
 

@@ -27,52 +27,52 @@ STRICT = 1 - 1e-6
 
 
 def shares(noise: Edits | Paraphrases, text: str) -> dict[str, float]:
-    """How often a text becomes another."""
+    """Return the shares of the noisy copies of a text."""
     generator = torch.Generator().manual_seed(0)
-    found = Counter(noise.changed(text, generator) for _ in range(COPIES))
-    return {one: count / COPIES for one, count in found.items()}
+    counts = Counter(noise.change(text, generator) for _ in range(COPIES))
+    return {copy: count / COPIES for copy, count in counts.items()}
 
 
-def near(found: dict[str, float], expected: dict[str, float]) -> None:
-    """Each share within 6 standard errors; fails falsely less than once in 1e6 times for some 100 shares."""
-    assert found.keys() == {one for one, share in expected.items() if share > 0}
-    for one, share in expected.items():
-        assert found.get(one, 0.0) == pytest.approx(share, abs=6 * math.sqrt(share * (1 - share) / COPIES) + 1e-12)
+def assert_near(actual: dict[str, float], expected: dict[str, float]) -> None:
+    """Assert each share within 6 standard errors; fails falsely less than once in 1e6 times for some 100 shares."""
+    assert actual.keys() == {copy for copy, share in expected.items() if share > 0}
+    for copy, share in expected.items():
+        assert actual.get(copy, 0.0) == pytest.approx(share, abs=6 * math.sqrt(share * (1 - share) / COPIES) + 1e-12)
 
 
 def test_typos_are_one_of_four_slips() -> None:
     share, beside = 0.4, NEIGHBOURS["h"]
     assert set(beside) == set("gyujnb")
-    each = share / 4
-    near(
+    quarter = share / 4
+    assert_near(
         shares(Edits("typos", share), "H"),
-        {"H": 1 - share + each, "": each, "HH": each} | {one.upper(): each / len(beside) for one in beside},
+        {"H": 1 - share + quarter, "": quarter, "HH": quarter} | {key.upper(): quarter / len(beside) for key in beside},
     )
 
 
 def test_two_characters_change_their_places() -> None:
-    found = shares(Edits("typos", 0.4), "?!")
-    assert found["!?"] == pytest.approx(0.1, abs=0.015)
-    assert found.keys() == {"?!", "!?", "??!", "?!!", "??!!", "?", "!", "", "??", "!!"}
+    actual = shares(Edits("typos", 0.4), "?!")
+    assert actual["!?"] == pytest.approx(0.1, abs=0.015)
+    assert actual.keys() == {"?!", "!?", "??!", "?!!", "??!!", "?", "!", "", "??", "!!"}
 
 
 def test_the_other_kinds() -> None:
     s = 0.3
-    near(shares(Edits("case", s), "a1"), {"a1": 1 - s, "A1": s})
-    near(shares(Edits("spaces", s), "a "), {"a ": (1 - s) ** 2 + s * s, "a  ": s * (1 - s), "a": (1 - s) * s})
-    near(shares(Edits("homoglyphs", s), "az"), {"az": 1 - s, f"{ALIKE['a']}z": s})
-    assert all(one.isascii() and not other.isascii() for one, other in ALIKE.items())
+    assert_near(shares(Edits("case", s), "a1"), {"a1": 1 - s, "A1": s})
+    assert_near(shares(Edits("spaces", s), "a "), {"a ": (1 - s) ** 2 + s * s, "a  ": s * (1 - s), "a": (1 - s) * s})
+    assert_near(shares(Edits("homoglyphs", s), "az"), {"az": 1 - s, f"{ALIKE['a']}z": s})
+    assert all(latin.isascii() and not cyrillic.isascii() for latin, cyrillic in ALIKE.items())
 
 
 def test_paraphrases_are_drawn_alike_and_known_by_their_content(tmp_path: Path) -> None:
-    near(shares(Paraphrases({"a": ["b", "c", "b", "d"]}), "a"), {"b": 0.5, "c": 0.25, "d": 0.25})
+    assert_near(shares(Paraphrases({"a": ["b", "c", "b", "d"]}), "a"), {"b": 0.5, "c": 0.25, "d": 0.25})
     file = tmp_path / "others.json"
     file.write_text(json.dumps({"a": ["b", "c"]}))
-    own, other = Paraphrases(file), Paraphrases({"a": ["b"]})
-    assert own == Paraphrases({"a": ("b", "c")}) != other
-    assert own.parameters["code"] != other.parameters["code"]
+    paraphrases, different = Paraphrases(file), Paraphrases({"a": ["b"]})
+    assert paraphrases == Paraphrases({"a": ("b", "c")}) != different
+    assert paraphrases.parameters["code"] != different.parameters["code"]
     with pytest.raises(ParameterError):
-        own.changed("another", torch.Generator())
+        paraphrases.change("another", torch.Generator())
     with pytest.raises(ParameterError):
         Paraphrases({"a": []})
     for content in ("[1]", '{"a": "b"}', '{"a": [1]}', "{"):
@@ -103,7 +103,7 @@ def test_a_text_that_has_no_codes_is_refused(text: str) -> None:
 
 
 def has_only_latin(texts: list[str]) -> Tensor:
-    """The second class where a letter is not one of ours."""
+    """Give the second class to texts with a letter that is not ASCII."""
     return torch.tensor([[3.0, 0.0] if text.isascii() else [0.0, 3.0] for text in texts])
 
 
@@ -120,7 +120,7 @@ def test_a_rule_that_reads_texts_flips_as_often_as_said(score: Any) -> None:
         assert row["status"] == "ok" or count == 0
 
 
-def test_a_function_that_gives_other_rows_than_it_was_asked_for_is_refused() -> None:
+def test_a_function_that_returns_a_wrong_row_count_is_refused() -> None:
     points = brittle.data.text_points(["a", "b"])
     classifier = brittle.Classifier(TextFunction(lambda texts: torch.rand(len(texts) + 1, 2)), bounds=None)
     with pytest.raises(brittle.errors.ModelError) as caught:
@@ -128,8 +128,8 @@ def test_a_function_that_gives_other_rows_than_it_was_asked_for_is_refused() -> 
     assert caught.value.code in ("model_failed", "output_shape")
 
 
-def test_paraphrases_are_noise_that_a_run_judges_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With scores without noise beside them; a paraphrase that is too long is said before anything is scored."""
+def test_paraphrases_are_noise_that_a_check_decides_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores without noise may join them; a paraphrase that is too long is an error before anything is scored."""
     from brittle.noise.named import noises
 
     texts = ["peace", "war"]
@@ -153,11 +153,11 @@ def test_the_function_gets_each_text_once_and_few_at_a_time() -> None:
         return has_only_latin(texts)
 
     texts = [f"text {number % 100}" for number in range(300)]
-    own = TextFunction(function)
-    assert own(codes_of(texts)).shape == (300, 2)
+    model = TextFunction(function)
+    assert model(codes_of(texts)).shape == (300, 2)
     assert sorted(text for call in calls for text in call) == sorted(set(texts))
     assert max(map(len, calls)) <= 64
-    assert own.digest != TextFunction(has_only_latin).digest == TextFunction(has_only_latin).digest
+    assert model.digest != TextFunction(has_only_latin).digest == TextFunction(has_only_latin).digest
 
 
 def test_scores_with_gradients_and_other_inputs_are_refused() -> None:
@@ -167,41 +167,41 @@ def test_scores_with_gradients_and_other_inputs_are_refused() -> None:
         brittle.score(classifier, points, [Taylor(sigma=0.1)])
     with pytest.raises(ParameterError):
         brittle.score(torch.nn.Linear(8, 2), torch.rand(2, 8), [MonteCarlo(noise=Edits("typos", 0.1), limit=None)])
-    for other in (MonteCarlo(sigma=0.1, limit=None), InputMargin(effort="fast")):
+    for score in (MonteCarlo(sigma=0.1, limit=None), InputMargin(effort="fast")):
         with pytest.raises(ParameterError):
-            brittle.score(classifier, points, [other])
+            brittle.score(classifier, points, [score])
     with pytest.raises(ParameterError):
         brittle.data.text_points(["a"], tokenizer=lambda texts: {})
 
 
 @pytest.mark.parametrize("copies", [5_000, pytest.param(COPIES, marks=pytest.mark.slow)])
 def test_typos_of_a_model_against_drawings_of_its_own_texts(copies: int) -> None:
-    """A rule whose truth no formula has: drawings of the same definition, written again here; both intervals at
-    1 - 1e-6 overlap (fails falsely less than once in 100,000 times)."""
+    """No formula gives the truth of this rule: typos are drawn by a second implementation; both intervals at 1 - 1e-6
+    overlap (fails falsely less than once in 100,000 times)."""
     text, share = "a bad film that is not fine", 0.1
 
     def counts_words(texts: list[str]) -> Tensor:
-        known = [sum(word in ("bad", "not", "fine") for word in one.split()) for one in texts]
-        return torch.tensor([[float(count) - 1.5, 1.5 - float(count)] for count in known])
+        counts = [sum(word in ("bad", "not", "fine") for word in review.split()) for review in texts]
+        return torch.tensor([[float(count) - 1.5, 1.5 - float(count)] for count in counts])
 
     generator = torch.Generator().manual_seed(5)
     flips = 0
     for _ in range(copies):
         out, at = "", 0
         while at < len(text):
-            own, step = text[at], 1
+            letter, step = text[at], 1
             if float(torch.rand(1, generator=generator)) < share:
                 kind = int(torch.randint(4, (1,), generator=generator))
-                keys = NEIGHBOURS.get(own, own)
+                keys = NEIGHBOURS.get(letter, letter)
                 if kind == 0:
-                    own = keys[int(torch.randint(len(keys), (1,), generator=generator))]
+                    letter = keys[int(torch.randint(len(keys), (1,), generator=generator))]
                 elif kind == 1 and at + 1 < len(text):
-                    own, step = text[at + 1] + own, 2
+                    letter, step = text[at + 1] + letter, 2
                 elif kind == 2:
-                    own = ""
+                    letter = ""
                 elif kind == 3:
-                    own = own + own
-            out, at = out + own, at + step
+                    letter = letter + letter
+            out, at = out + letter, at + step
         flips += bool(counts_words([out])[0].argmax() == 1)
     points = brittle.data.text_points([text])
     classifier = brittle.Classifier(TextFunction(counts_words), bounds=None)

@@ -1,4 +1,4 @@
-"""Classifiers of texts on the command line: a model of our own behind a stand-in for transformers, and a real one."""
+"""Classifiers of texts on the command line: a small model behind a stand-in for transformers, and a real BERT."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.text_models import LABELS, TEXTS, WORDS, Model, Tokenizer, pretend, text_folder
+from helpers.text_models import TEXTS, Model, Tokenizer, bert_folder, pretend, text_folder, write_reviews
 
 import brittle
 from brittle.cli.commands import main
 from brittle.intervals import clopper_pearson
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # the tests read words
 
 SURE = "0.999999"
 
@@ -26,8 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     pretend(monkeypatch, Model(), Tokenizer())
     text_folder(tmp_path / "bert")
-    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    write_reviews()
     return tmp_path
 
 
@@ -53,7 +52,7 @@ def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ([], "the model reads texts, .* --noise relative:0.5"),
         (["--noise", "swap:0.1"], "the model reads texts, .* on their embeddings or tokens"),
@@ -64,46 +63,26 @@ def test_all_commands_know_such_a_run(place: Path, capsys: pytest.CaptureFixture
         (["--noise", "relative:0.5", "--weights", "w.safetensors"], "holds its own weights; leave out --weights"),
     ],
 )
-def test_what_is_refused(options: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused(options: list[str], message: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(*options) != 0
-    found = capsys.readouterr().err
-    assert "Traceback" not in found
-    assert re.search(said, found), found
+    error_text = capsys.readouterr().err
+    assert "Traceback" not in error_text
+    assert re.search(message, error_text), error_text
 
 
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A small BERT with random weights as transformers saves it, and its tokenizer."""
-    transformers = pytest.importorskip("transformers")
-    from tokenizers import Tokenizer as Plain  # type: ignore[import-not-found]
-    from tokenizers import models, pre_tokenizers, processors  # type: ignore[import-not-found]
-
-    plain = Plain(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[mask]"))
-    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    plain.post_processor = processors.TemplateProcessing(
-        single="[start] $A [end]", special_tokens=[("[start]", 1), ("[end]", 2)]
-    )
-    marks = dict(zip(("pad_token", "cls_token", "sep_token", "mask_token"), WORDS, strict=False))
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, model_max_length=8, **marks)
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=16, initializer_range=0.4, id2label={0: "bad", 1: "good"},
-        label2id={"bad": 0, "good": 1},
-    )  # fmt: skip
-    model = transformers.BertForSequenceClassification(config).eval()
+    """A small BERT and its tokenizer, in `bert`, and texts in `reviews.csv`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    model.save_pretrained("bert")
-    tokenizer.save_pretrained("bert")
-    rows = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    Path("reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    return model, tokenizer
+    found = bert_folder(Path("bert"))
+    write_reviews()
+    return found
 
 
 def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Noisy copies of each text alone, without padding, through transformers; two intervals at 1 - 1e-6 overlap but for
-    8 in a million runs."""
+    """Noisy copies of each text alone, without padding, through transformers; two intervals at 1 - 1e-6 overlap
+    (fails falsely 8 times in a million)."""
     model, tokenizer = real
     options = [
         "--noise",
@@ -120,8 +99,8 @@ def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.Capt
     assert "texts of at most 8 tokens" in capsys.readouterr().err
     table, generator = brittle.read_table("run"), torch.Generator().manual_seed(5)
     assert table.record.data.class_names == ("bad", "good")
-    found = table[brittle.scores.MonteCarlo(noise=brittle.noise.Relative(0.6), draws=400, limit=None)]
-    for text, low, high, margin in zip(TEXTS, found.low, found.high, table["logit_margin"].value, strict=True):
+    column = table[brittle.scores.MonteCarlo(noise=brittle.noise.Relative(0.6), draws=400, limit=None)]
+    for text, low, high, margin in zip(TEXTS, column.low, column.high, table["logit_margin"].value, strict=True):
         ids = torch.tensor(tokenizer(text, truncation=True)["input_ids"])
         with torch.no_grad():
             logits = model(input_ids=ids[None]).logits[0]
@@ -132,17 +111,17 @@ def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.Capt
             ends = (words[:1].expand(3000, 1, -1), words[-1:].expand(3000, 1, -1))
             copies = model(inputs_embeds=torch.cat((ends[0], moved, ends[1]), 1)).logits
         flips = int((copies.argmax(1) != logits.argmax()).sum())
-        least, most = (float(one) for one in clopper_pearson(flips, 3000, float(SURE)))
-        assert low <= most
-        assert least <= high
+        truth_low, truth_high = (float(end) for end in clopper_pearson(flips, 3000, float(SURE)))
+        assert low <= truth_high
+        assert truth_low <= high
         assert margin == pytest.approx(float((logits[0] - logits[1]).abs()), rel=1e-6, abs=1e-6)
 
 
 def test_code_in_a_folder_is_not_run(real: Any, tmp_path: Path) -> None:
-    own = {"AutoModelForSequenceClassification": "own.Model", "AutoTokenizer": ["own.Tokenizer", None]}
+    code = {"AutoModelForSequenceClassification": "own.Model", "AutoTokenizer": ["own.Tokenizer", None]}
     Path("bert/own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     for name in ("config.json", "tokenizer_config.json"):
         path = Path("bert") / name
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": own}))
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": code}))
     score("--noise", "relative:0.5", "--quiet")
     assert not (tmp_path / "ran").exists()

@@ -1,4 +1,4 @@
-"""Texts as points, with a tokenizer and a model as Hugging Face has them, made here."""
+"""Texts as points, with a small tokenizer and a small model in the style of Hugging Face."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_the_words_vary_and_their_marks_do_not() -> None:
     for text, value in zip(TEXTS, table["taylor"].value, strict=True):
         with torch.no_grad():
             row = [1, *(WORDS.index(word) for word in text.split()), 2]
-            own = model.out(model.words(torch.tensor(row)).sum(0))
+            logits = model.out(model.words(torch.tensor(row)).sum(0))
         words = len(row) - 2
-        margin = float((own[0] - own[1]).abs())
+        margin = float((logits[0] - logits[1]).abs())
         exact = torch.special.ndtr(
             torch.tensor(-margin / (0.5 * words**0.5 * float(slope.norm())), dtype=torch.float64)
         )
@@ -46,41 +46,41 @@ def test_the_words_vary_and_their_marks_do_not() -> None:
 
 @pytest.mark.parametrize("replacement", ["zeros", "any"])
 def test_dropped_tokens_flip_as_often_as_all_ways_to_drop_them(replacement: str) -> None:
-    """Every subset of the words with its probability, against the interval at 1 - 1e-6 (4 points: fails falsely 1 in
-    250,000 times). Where any word may come, only that the interval holds what 4,000 drawings of plain PyTorch show."""
+    """Intervals of the score and of 4,000 drawings in plain PyTorch overlap, both at 1 - 1e-6 (4 points: fails falsely
+    once in 100,000 times)."""
     model = Model()
-    taken = {"zeros": None, "any": model.words.weight}[replacement]
-    noise = TokenDropout(0.3, taken)
-    found = scored(MonteCarlo(noise=noise, draws=800, limit=None), ids=list("abcd"))["monte_carlo"]
+    replacements = {"zeros": None, "any": model.words.weight}[replacement]
+    noise = TokenDropout(0.3, replacements)
+    column = scored(MonteCarlo(noise=noise, draws=800, limit=None), ids=list("abcd"))["monte_carlo"]
     strict = brittle.intervals.clopper_pearson
     generator = torch.Generator().manual_seed(3)
     for place, text in enumerate(TEXTS):
         row = torch.tensor([1, *(WORDS.index(word) for word in text.split()), 2])
         with torch.no_grad():
             clean = model.words(row)
-            own = int(model.out(clean.sum(0)).argmax())
+            label = int(model.out(clean.sum(0)).argmax())
             flips, copies = 0.0, 4000
             drop = torch.rand(copies, len(row) - 2, generator=generator) < 0.3
-            rows = torch.zeros(1, WIDTH) if taken is None else taken.view(-1, WIDTH)
-            other = rows[torch.randint(len(rows), drop.shape, generator=generator)]
-            moved = torch.where(drop[:, :, None], other, clean[None, 1:-1])
+            rows = torch.zeros(1, WIDTH) if replacements is None else replacements.view(-1, WIDTH)
+            drawn = rows[torch.randint(len(rows), drop.shape, generator=generator)]
+            moved = torch.where(drop[:, :, None], drawn, clean[None, 1:-1])
             total = moved.sum(1) + clean[0] + clean[-1]
-            flips = int((model.out(total).argmax(1) != own).sum())
-        low, high = strict(round(800 * float(found.value.iloc[place])), 800, 1 - 1e-6)
+            flips = int((model.out(total).argmax(1) != label).sum())
+        low, high = strict(round(800 * float(column.value.iloc[place])), 800, 1 - 1e-6)
         truth_low, truth_high = strict(flips, copies, 1 - 1e-6)
         assert float(low) <= float(truth_high)
         assert float(truth_low) <= float(high)
 
 
 def test_padding_changes_nothing() -> None:
-    """Each text alone, without the padding that the longest asks for; `fast` searches end within 0.1%."""
+    """A text alone, without padding, has the same value; `fast` searches end within 0.1%."""
     scores = [
         MonteCarlo(noise=TokenDropout(0.4), draws=40, limit=None),
         Shrinkage(noise=Relative(0.5), limit=None),
         InputMargin(effort="fast"),
     ]
     for score in scores:
-        whole = scored(score)[score].value.tolist()
+        together = scored(score)[score].value.tolist()
         for row, text in enumerate(TEXTS[:2]):
             model = Model()
             alone = brittle.data.text_points([text], tokenizer=Tokenizer(), model=model, ids=[str(row)])
@@ -88,11 +88,11 @@ def test_padding_changes_nothing() -> None:
             classifier = brittle.Classifier(model, bounds=bounds, perturb="inputs_embeds")
             (value,) = brittle.score(classifier, alone, [score], skip_doctor=True)[score].value
             rounding = 1e-3 if isinstance(score, InputMargin) else 1e-5
-            assert value == pytest.approx(whole[row], rel=rounding, abs=1e-9)
+            assert value == pytest.approx(together[row], rel=rounding, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("texts", "change", "error", "said"),
+    ("texts", "change", "error", "message"),
     [
         ("a text", {}, DataError, "expected a list of texts"),
         ([], {}, DataError, "expected a list of texts"),
@@ -101,8 +101,8 @@ def test_padding_changes_nothing() -> None:
         (TEXTS, {"model": nn.Linear(2, 2)}, ParameterError, "no get_input_embeddings"),
     ],
 )
-def test_what_is_no_text_is_refused(texts: Any, change: dict[str, Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_malformed_texts_are_refused(texts: Any, change: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         brittle.data.text_points(texts, **{"tokenizer": Tokenizer(), "model": Model()} | change)
 
 
@@ -125,7 +125,7 @@ def parquet(path: Path, **columns: Any) -> Path:
 
 
 def test_every_form_gives_the_points_that_python_makes(tmp_path: Path) -> None:
-    """As `text_points` embeds them at once; in batches of any size."""
+    """Files embed texts as `text_points` does, in batches of any size."""
     half = range(len(TEXTS))
     numbered = [f"{label}\t{row}\t{text}" for row, text, label in zip(half, TEXTS, LABELS, strict=True)]
     tabs, kinds = ROWS.replace(",", "\t"), {"text_column": "words", "label_column": "kind"}
@@ -136,29 +136,29 @@ def test_every_form_gives_the_points_that_python_makes(tmp_path: Path) -> None:
         (parquet(tmp_path / "f.parquet", text=TEXTS, other=TEXTS, label=LABELS), {"text_column": "text"}),
     ]
     labels = [LABELS.index(label) ^ 1 for label in LABELS]
-    whole = only(brittle.data.text_points(TEXTS, labels, tokenizer=Tokenizer(), model=Model()))
-    assert whole.extra_inputs is not None
+    reference = only(brittle.data.text_points(TEXTS, labels, tokenizer=Tokenizer(), model=Model()))
+    assert reference.extra_inputs is not None
     for path, options in every_form:
         points = opened(path, **options)
         assert (points.labels, points.class_names) == ((1, 0, 1, 0), ("bad", "good"))
         for size in (1, 3):
-            found = list(points.batches(size))
-            assert [name for batch in found for name in batch.names or ()] == list(TEXTS)
-            assert torch.equal(torch.cat([batch.inputs for batch in found]), whole.inputs)
-            for batch in found:
-                there, expected = batch.extra_inputs, whole.extra_inputs.only(torch.tensor(batch.rows))
-                assert there is not None
-                assert set(there.tensors) == {"attention_mask"}
-                assert torch.equal(there.kept(batch.inputs * 2), expected.kept(batch.inputs * 2))
+            batches = list(points.batches(size))
+            assert [name for batch in batches for name in batch.names or ()] == list(TEXTS)
+            assert torch.equal(torch.cat([batch.inputs for batch in batches]), reference.inputs)
+            for batch in batches:
+                extra_inputs, expected = batch.extra_inputs, reference.extra_inputs.only(torch.tensor(batch.rows))
+                assert extra_inputs is not None
+                assert set(extra_inputs.tensors) == {"attention_mask"}
+                assert torch.equal(extra_inputs.kept(batch.inputs * 2), expected.kept(batch.inputs * 2))
 
 
-def test_what_was_read_is_in_the_provenance(tmp_path: Path) -> None:
+def test_the_provenance_names_columns_and_tokenizer(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"text,label,id\n{TEXTS[0]},good,x\n{' '.join(['bad'] * 20)},bad,y")
-    known = opened(path).provenance
-    assert known["format"] == "texts"
-    assert (known["text_column"], known["label_column"], known["columns"]) == ("text", "label", ["text", "label", "id"])
-    assert (known["cut_texts"], known["tokenizer"], known["points"]) == (1, "Tokenizer", 2)
-    before = known["sha256"]
+    facts = opened(path).provenance
+    assert facts["format"] == "texts"
+    assert (facts["text_column"], facts["label_column"], facts["columns"]) == ("text", "label", ["text", "label", "id"])
+    assert (facts["cut_texts"], facts["tokenizer"], facts["points"]) == (1, "Tokenizer", 2)
+    before = facts["sha256"]
     written(path, f"text,label,id\n{TEXTS[1]},good,x")
     assert opened(path).provenance["sha256"] != before
 
@@ -195,13 +195,13 @@ def test_texts_and_other_data_are_not_mistaken_for_each_other(tmp_path: Path) ->
 
 
 def test_embeddings_are_the_noise_s_own() -> None:
-    """What takes the place of tokens may be written over afterwards."""
+    """The caller may overwrite the replacements afterwards."""
     embeddings = torch.arange(12.0).reshape(4, 3)
     copies = []
     for zero in (False, True):
-        given = embeddings.clone()
-        noise = TokenDropout(1.0, given)
-        given.mul_(not zero)
+        vectors = embeddings.clone()
+        noise = TokenDropout(1.0, vectors)
+        vectors.mul_(not zero)
         copies.append(noise.apply(torch.zeros(5, 3), torch.Generator().manual_seed(0)))
     assert torch.equal(*copies)
     assert bool((copies[0] != 0).any())

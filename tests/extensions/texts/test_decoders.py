@@ -1,4 +1,4 @@
-"""Decoders, which decide at the last token of a text, and do not find it among embeddings."""
+"""Decoders, which decide at the last token of a text, and cannot find it among embeddings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from brittle.noise import Relative, TokenDropout
 from brittle.scores import FirstOrderMargin, LogitMargin, MonteCarlo, Shrinkage, Taylor
 
 DECODERS = ("GPT2", "Llama", "Qwen2", "Gemma", "Mistral")
-"""Those of transformers that are looked at where it is installed."""
+"""Architectures of transformers that are compared where it is installed."""
 
 
 class Decoder(nn.Module):
-    """A running sum of words that knows their places, as absolute positions or none; the last token decides."""
+    """A running sum of words, with or without absolute positions; the last token decides."""
 
     def __init__(self, padding: int | None = 0) -> None:
         super().__init__()
@@ -43,22 +43,22 @@ class Decoder(nn.Module):
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        found = self.words(input_ids) if inputs_embeds is None else inputs_embeds
-        assert found is not None
+        embeddings = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        assert embeddings is not None
         assert attention_mask is not None
-        if len(found) > 1 and self.config.pad_token_id is None:
+        if len(embeddings) > 1 and self.config.pad_token_id is None:
             raise ValueError("several rows, and no padding")
-        at = torch.arange(found.shape[1])[None] if position_ids is None else position_ids
-        own = (found + self.places(at)).tanh()
-        states = 2 * own + (own * attention_mask[:, :, None]).cumsum(dim=1)
-        last = torch.full((len(found),), found.shape[1] - 1)
+        at = torch.arange(embeddings.shape[1])[None] if position_ids is None else position_ids
+        hidden = (embeddings + self.places(at)).tanh()
+        states = 2 * hidden + (hidden * attention_mask[:, :, None]).cumsum(dim=1)
+        last = torch.full((len(embeddings),), embeddings.shape[1] - 1)
         if input_ids is not None and self.config.pad_token_id is not None:
             last = ((input_ids != self.config.pad_token_id) * torch.arange(input_ids.shape[1])).argmax(dim=1)
-        return {"logits": self.out(states[torch.arange(len(found)), last])}
+        return {"logits": self.out(states[torch.arange(len(embeddings)), last])}
 
 
 class Unmarked(Tokenizer):
-    """Words alone, so that a text may have no token."""
+    """A tokenizer of words alone, so that a text may have no token."""
 
     def __call__(self, texts: list[str], **options: Any) -> dict[str, Any]:
         rows = [[WORDS.index(word) for word in text.split()] for text in texts]
@@ -68,7 +68,7 @@ class Unmarked(Tokenizer):
 
 
 def alone(model: Any, texts: tuple[str, ...] = TEXTS) -> Tensor:
-    """Logits of the tokens of each text, without any other."""
+    """Return logits of the tokens of each text, computed one by one."""
     rows = [Tokenizer()([text], truncation=True) for text in texts]
     with torch.no_grad():
         return torch.cat([model(**{name: torch.tensor(row[name]) for name in ("input_ids", "attention_mask")})["logits"]
@@ -82,26 +82,26 @@ def points(model: nn.Module, texts: tuple[str, ...] = TEXTS) -> Any:
 
 def test_padding_stands_before_the_texts_of_a_decoder() -> None:
     model = Decoder()
-    form, tokens = TextForm(model, Tokenizer()).fitted(TEXTS)
+    form, tokens = TextForm(model, Tokenizer()).fit(TEXTS)
     assert form.ends_last
     assert bool((tokens.extra_inputs["attention_mask"][:, -1] == 1).all())
     classifier = brittle.Classifier(model, bounds=form.bounds, perturb="inputs_embeds")
     batch = next(iter(points(model).batches(9)))
-    found = classifier.numbers(batch.inputs, batch.extra_inputs)
-    torch.testing.assert_close(found, alone(model), rtol=1e-5, atol=1e-5)
+    logits = classifier.numbers(batch.inputs, batch.extra_inputs)
+    torch.testing.assert_close(logits, alone(model), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-4])
-def test_the_places_of_padding_are_told_apart_where_logits_are_small_or_the_first_texts_long(scale: float) -> None:
+def test_padding_is_placed_despite_small_logits_and_long_texts(scale: float) -> None:
     model, texts = Decoder(), ("fine " * 9, "bad " * 9, "film " * 9, "is " * 9, "", *TEXTS)
     model.out.weight.data *= scale
-    form, tokens = TextForm(model, Unmarked()).fitted(texts)
+    form, tokens = TextForm(model, Unmarked()).fit(texts)
     assert form.ends_last
     assert bool(tokens.extra_inputs["attention_mask"].any(dim=1).all()), "a text without a token is one of padding"
 
 
 def test_company_and_padding_change_no_score() -> None:
-    """A text far longer than the others stands beside them, or does not."""
+    """A text far longer than the others changes no score of theirs."""
     model, long = Decoder(), (*TEXTS, " ".join(["fine"] * 9))
     scores = [
         LogitMargin(),
@@ -110,12 +110,12 @@ def test_company_and_padding_change_no_score() -> None:
         MonteCarlo(noise=TokenDropout(0.4), draws=60, limit=None),
         Shrinkage(noise=Relative(0.5), draws=60, limit=None),
     ]
-    found = []
+    values = []
     for texts in (TEXTS, long):
-        own = points(model, texts)
-        classifier = brittle.Classifier(model, bounds=own.bounds, perturb="inputs_embeds")
-        found.append(brittle.score(classifier, own, scores).scores.to_pandas().query("point in ['0', '1', '2', '3']"))
-    assert found[0]["value"].to_numpy() == pytest.approx(found[1]["value"].to_numpy(), abs=1e-6)
+        data = points(model, texts)
+        classifier = brittle.Classifier(model, bounds=data.bounds, perturb="inputs_embeds")
+        values.append(brittle.score(classifier, data, scores).scores.to_pandas().query("point in ['0', '1', '2', '3']"))
+    assert values[0]["value"].to_numpy() == pytest.approx(values[1]["value"].to_numpy(), abs=1e-6)
 
 
 @pytest.mark.every_other
@@ -125,7 +125,7 @@ def test_company_and_padding_change_no_score() -> None:
 def test_a_folder_of_a_decoder(
     padding: int | None, noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a padding token of its own and without, by embeddings and by characters: the predictions are one text's."""
+    """Predictions are those of single texts: with a padding token and without, by embeddings and by characters."""
     monkeypatch.chdir(tmp_path)
     model = Decoder(padding)
     expected = alone(Decoder(padding)).argmax(dim=1).tolist()
@@ -168,7 +168,7 @@ method = Judge().judge
 
 @pytest.mark.parametrize("name", ["make", "guard", "judged", "plain", "method"])
 def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of `bad` a letter is mistyped with `1 - (1 - 3/4 s)^3` or so; the paraphrases of a text keep it in one of two."""
+    """`bad` is mistyped with probability `1 - (1 - 3/4 s)^3` or so; one of two paraphrases keeps it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "guard.py").write_text(GUARD)
     (tmp_path / "texts.csv").write_text("words,label\na bad film,1\na fine film,0\n")
@@ -210,18 +210,18 @@ def test_a_text_is_whole_in_a_frame_and_cut_where_it_is_drawn(
 
 
 def test_decoders_of_transformers(tmp_path: Path) -> None:
-    """Tokens alone against embeddings beside longer texts, to 1e-5."""
+    """Logits of tokens alone equal those of embeddings beside longer texts, to 1e-5."""
     transformers = pytest.importorskip("transformers")
     sizes = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "pad_token_id": 0}
     for name in DECODERS:
-        own = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": len(WORDS), "pad_token_id": 0}
+        gpt2 = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": len(WORDS), "pad_token_id": 0}
         more = {"head_dim": 4} if name in ("Gemma", "Mistral") else {}
-        config = getattr(transformers, f"{name}Config")(**(own if name == "GPT2" else sizes | heads | more))
+        config = getattr(transformers, f"{name}Config")(**(gpt2 if name == "GPT2" else sizes | heads | more))
         torch.manual_seed(0)
         kind = getattr(transformers, f"{name}ForSequenceClassification")
         model = kind._from_config(config, attn_implementation="eager").eval()
         batch = next(iter(points(model).batches(9)))
         classifier = brittle.Classifier(model, bounds=points(model).bounds, perturb="inputs_embeds")
-        found = classifier.numbers(batch.inputs, batch.extra_inputs)
-        torch.testing.assert_close(found, alone(model), rtol=1e-5, atol=1e-5)
+        logits = classifier.numbers(batch.inputs, batch.extra_inputs)
+        torch.testing.assert_close(logits, alone(model), rtol=1e-5, atol=1e-5)

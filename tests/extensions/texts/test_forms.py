@@ -1,4 +1,4 @@
-"""How texts become inputs of a model: what it must give back from embeddings, and what its vocabulary says."""
+"""Inputs of models from texts: outputs from embeddings and from tokens, vocabulary, lengths."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from brittle.extensions.texts.forms import TextForm
 
 
 class LooksAtPadding(Model):
-    """Averages over padding, too."""
+    """A model that averages over padding, too."""
 
     def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
-        found = self.words(input_ids) if inputs_embeds is None else inputs_embeds
-        return {"logits": self.out(found.mean(dim=1))}
+        embeddings = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        return {"logits": self.out(embeddings.mean(dim=1))}
 
 
 class EmbedsItself(Model):
-    """Does with tokens what it does not do with embeddings."""
+    """A model that scales embeddings of tokens alone."""
 
     def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
-        found = 2 * self.words(input_ids) if inputs_embeds is None else inputs_embeds
-        return super().forward(None, found, attention_mask)
+        embeddings = 2 * self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        return super().forward(None, embeddings, attention_mask)
 
 
 class GivesNothing(Model):
-    """Not a number from embeddings."""
+    """A model that returns NaN for embeddings."""
 
     def forward(self, input_ids: Any = None, inputs_embeds: Any = None, attention_mask: Any = None) -> Any:
-        found: Tensor = super().forward(input_ids, inputs_embeds, attention_mask)["logits"]
-        return {"logits": found if inputs_embeds is None else found * torch.nan}
+        logits: Tensor = super().forward(input_ids, inputs_embeds, attention_mask)["logits"]
+        return {"logits": logits if inputs_embeds is None else logits * torch.nan}
 
 
 def test_a_model_that_reads_embeddings_as_tokens_is_taken() -> None:
-    form, tokens = TextForm(Model(), Tokenizer()).fitted(TEXTS)
+    form, tokens = TextForm(Model(), Tokenizer()).fit(TEXTS)
     assert not form.ends_last
     assert torch.equal(tokens.ids, form.tokens(TEXTS).ids)
 
@@ -46,7 +46,7 @@ def test_a_model_that_reads_embeddings_as_tokens_is_taken() -> None:
 @pytest.mark.parametrize("kind", [LooksAtPadding, EmbedsItself, GivesNothing])
 def test_a_model_that_does_not_is_refused(kind: type[Model]) -> None:
     form = TextForm(kind(), Tokenizer())
-    refused("texts", kind.__name__, form.fitted, TEXTS)
+    refused("texts", kind.__name__, form.fit, TEXTS)
 
 
 def test_the_vocabulary_and_its_bounds_are_those_of_the_layer() -> None:

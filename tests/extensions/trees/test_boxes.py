@@ -41,40 +41,41 @@ def test_distances_are_those_to_the_nearest_of_all_boxes(kind: str, seed: int) -
     truth = nearest_of_all_boxes(model, points)
     before = np.ravel(model.predict(points))
     for norm in LENGTHS:
-        found: NearestPoint = measured(model, points, Nearest(norm, effort="thorough"))
-        there = found.predicted >= 0
-        assert torch.equal(there, found.distance.isfinite())
-        np.testing.assert_allclose(found.distance, truth[norm], rtol=1e-12, atol=1e-9)
-        assert found.proved is not None
-        assert torch.equal(found.proved, found.distance)
-        assert (np.ravel(model.predict(found.points.numpy()))[there] != before[there]).all()
-        np.testing.assert_allclose(LENGTHS[norm](found.points.numpy() - points)[there], found.distance[there])
+        nearest: NearestPoint = measured(model, points, Nearest(norm, effort="thorough"))
+        has_rival = nearest.predicted >= 0
+        assert torch.equal(has_rival, nearest.distance.isfinite())
+        np.testing.assert_allclose(nearest.distance, truth[norm], rtol=1e-12, atol=1e-9)
+        assert nearest.proved is not None
+        assert torch.equal(nearest.proved, nearest.distance)
+        assert (np.ravel(model.predict(nearest.points.numpy()))[has_rival] != before[has_rival]).all()
+        lengths = LENGTHS[norm](nearest.points.numpy() - points)
+        np.testing.assert_allclose(lengths[has_rival], nearest.distance[has_rival])
 
 
-def test_points_in_single_precision_find_inputs_in_double_precision() -> None:
+def test_single_precision_points_find_double_precision_inputs() -> None:
     model, points = small_ensemble("histograms", 1)
     single = points.astype(np.float32)
     truth = nearest_of_all_boxes(model, single.astype(np.float64))
-    found: NearestPoint = measured(model, single, Nearest("l2"))
-    np.testing.assert_allclose(found.distance, truth["l2"], rtol=1e-12)
-    assert (model.predict(found.points.numpy()) != model.predict(single.astype(np.float64))).all()
+    nearest: NearestPoint = measured(model, single, Nearest("l2"))
+    np.testing.assert_allclose(nearest.distance, truth["l2"], rtol=1e-12)
+    assert (model.predict(nearest.points.numpy()) != model.predict(single.astype(np.float64))).all()
 
 
 def test_bounds_keep_inputs_inside() -> None:
     model, points = small_ensemble("forest", 7)
     low, high = float(points.min()), float(points.max())
     truth = nearest_of_all_boxes(model, points, low, high)
-    found: NearestPoint = measured(model, points, Nearest("l1", effort="thorough"), (low, high))
-    np.testing.assert_allclose(found.distance, truth["l1"], atol=1e-9)
-    assert float(found.points.min()) >= low
-    assert float(found.points.max()) <= high
+    nearest: NearestPoint = measured(model, points, Nearest("l1", effort="thorough"), (low, high))
+    np.testing.assert_allclose(nearest.distance, truth["l1"], atol=1e-9)
+    assert float(nearest.points.min()) >= low
+    assert float(nearest.points.max()) <= high
     free: NearestPoint = measured(model, points, Nearest("l1", bounded=False), (low, high))
-    assert (free.distance <= found.distance).all()
+    assert (free.distance <= nearest.distance).all()
 
 
 @pytest.fixture(scope="module")
 def larger() -> tuple[Any, np.ndarray, torch.Tensor]:
-    """A forest whose search takes hundreds of boxes, points, and their exact distances."""
+    """Return a forest whose search takes hundreds of boxes, points, and their exact distances."""
     from sklearn.ensemble import RandomForestClassifier
 
     x = np.random.default_rng(0).random((300, 6))
@@ -93,14 +94,14 @@ def test_a_search_that_ends_early_bounds_the_distance(
     before = torch.zeros(4)
     for boxes in (1, 10, 30, 60, 120):
         monkeypatch.setitem(BOXES, "fast", boxes)
-        found: NearestPoint = measured(forest, points, Nearest("l2", effort="fast"))
+        nearest: NearestPoint = measured(forest, points, Nearest("l2", effort="fast"))
         radius: CertifiedRadius = measured(forest, points, Certified("l2", proof="fast"))
-        assert found.proved is not None
-        assert torch.equal(found.proved, radius.radius)
-        assert (found.proved <= exact).all()
-        assert (found.distance >= exact).all()
-        assert (found.proved >= before).all()
-        before = found.proved
+        assert nearest.proved is not None
+        assert torch.equal(nearest.proved, radius.radius)
+        assert (nearest.proved <= exact).all()
+        assert (nearest.distance >= exact).all()
+        assert (nearest.proved >= before).all()
+        before = nearest.proved
     assert (before > 0).any()
 
 
@@ -111,13 +112,13 @@ def test_a_run_has_the_bound_as_the_low_end(larger: tuple[Any, np.ndarray, torch
     )
     rows = table.scores.to_pylist()
     assert len(rows) == 8
-    for row, distance in zip(rows, [one for one in exact.tolist() for _ in range(2)], strict=True):
+    for row, distance in zip(rows, [distance for distance in exact.tolist() for _ in range(2)], strict=True):
         assert row["status"] == "ok"
         assert row["low"] == row["value"] == row["high"] == distance
 
 
-def test_a_model_that_predicts_otherwise_than_its_trees_is_searched_as_any_other() -> None:
-    """The search over signs goes by what the model gives, and proves nothing."""
+def test_a_model_that_contradicts_its_trees_is_searched_by_signs() -> None:
+    """The search over signs uses the model's predictions, and proves nothing."""
     from sklearn.ensemble import RandomForestClassifier
 
     model, points = small_ensemble("forest", 0)
@@ -128,5 +129,5 @@ def test_a_model_that_predicts_otherwise_than_its_trees_is_searched_as_any_other
 
     Other.__name__, Other.__module__ = "RandomForestClassifier", "sklearn.ensemble"
     model.__class__ = Other
-    found: NearestPoint = measured(model, points, Nearest("l2", effort="fast"))
-    assert found.proved is None
+    nearest: NearestPoint = measured(model, points, Nearest("l2", effort="fast"))
+    assert nearest.proved is None

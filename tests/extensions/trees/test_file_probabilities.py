@@ -1,4 +1,4 @@
-"""Probabilities of a classifier of trees in a file are those of the model that was written there."""
+"""Probabilities of a classifier of trees in a file are those of the model that wrote the file."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FILES: dict[str, tuple[str, dict[str, Any], int]] = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_has_the_probabilities_of_the_model_that_wrote_it(name: str, tmp_path: Path) -> None:
-    library, given, classes = FILES[name]
+    library, options, classes = FILES[name]
     (x, y), kind = data(classes), name.partition("Classifier")[0] + "Classifier"
     quiet = {"silent": True, "allow_writing_files": False} if library == "catboost" else {"verbosity": -1}
     quiet = {} if library == "xgboost" else quiet
-    estimator = getattr(pytest.importorskip(library), kind)(n_estimators=9, **given, **quiet).fit(x, y)
+    estimator = getattr(pytest.importorskip(library), kind)(n_estimators=9, **options, **quiet).fit(x, y)
     file = str(tmp_path / name)
     saved = {"format": "json"} if library == "catboost" else {}
     (estimator.booster_ if library == "lightgbm" else estimator).save_model(file, **saved)

@@ -22,7 +22,7 @@ import brittle
 from brittle.errors import ModelError
 from brittle.extensions.trees import trees
 from brittle.extensions.trees.boxes import agrees, find_trees
-from brittle.extensions.trees.read_trees import trees_of
+from brittle.extensions.trees.read_trees import extract_trees
 from brittle.extensions.trees.tree_file import TreeFile
 from brittle.extensions.trees.trees import Trees, single_cut
 from brittle.model.arrays import Estimator
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def fitted(kind: str, classes: int) -> tuple[Any, np.ndarray]:
-    """A classifier, and rows of which half lie on a cut of one feature, or one number above it."""
+    """Return a classifier, and rows, half of them on a cut of a feature or one number above it."""
     if kind in LIBRARIES:
         pytest.importorskip(kind)
     generator = np.random.default_rng(classes)
@@ -52,7 +52,7 @@ def fitted(kind: str, classes: int) -> tuple[Any, np.ndarray]:
 
 
 def raw(model: Any, rows: np.ndarray) -> np.ndarray:
-    """Sums of the library itself."""
+    """Return the library's sums."""
     more = {"XGB": {"output_margin": True}, "LGB": {"raw_score": True}, "Cat": {"prediction_type": "RawFormulaVal"}}
     kind = type(model).__name__[:3]
     if kind in more:
@@ -65,11 +65,11 @@ def raw(model: Any, rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_trees_add_up_to_the_scores_of_the_library(kind: str, classes: int) -> None:
     model, rows = fitted(kind, classes)
-    trees = trees_of(model)
+    trees = extract_trees(model)
     assert isinstance(trees, Trees)
-    scores, given = trees.scores(rows), raw(model, rows)
-    found = scores if given.ndim == 2 else scores[:, 1] - scores[:, 0]
-    assert np.abs(found - given).max() <= trees.slack
+    scores, library_sums = trees.scores(rows), raw(model, rows)
+    sums = scores if library_sums.ndim == 2 else scores[:, 1] - scores[:, 0]
+    assert np.abs(sums - library_sums).max() <= trees.slack
     low, high = trees.ends
     held = ((low < rows[:, None]) & (rows[:, None] <= high)).all(axis=2)
     assert (held.sum(axis=1) == len(trees.roots)).all()
@@ -92,13 +92,13 @@ def test_a_file_has_the_classes_of_the_model(ending: str, classes: int, tmp_path
     assert isinstance(loaded.module, TreeFile)
     assert (np.ravel(loaded.module.predict(rows)) == np.ravel(model.predict(rows))).all()
     table = brittle.score(loaded.module, (rows[:20], None), noise="per-feature", sigma=0.1)
-    own = brittle.score(model, (rows[:20], None), noise="per-feature", sigma=0.1)
-    one, other = (each.frame()["p_robust"] for each in (table, own))
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    model_table = brittle.score(model, (rows[:20], None), noise="per-feature", sigma=0.1)
+    file_shares, model_shares = (run.frame()["p_robust"] for run in (table, model_table))
+    np.testing.assert_allclose(file_shares, model_shares, atol=1e-5)
 
 
 def stump() -> dict[str, Any]:
-    """A file of XGBoost with one tree, which splits by `b`."""
+    """Return the data of a file of XGBoost with one tree, which splits by `b`."""
     xgboost = pytest.importorskip("xgboost")
     x = np.column_stack([np.zeros(20), np.arange(20.0)])
     matrix = xgboost.DMatrix(x, x[:, 1] > 9, feature_names=["a", "b"])
@@ -136,33 +136,33 @@ def test_a_file_is_the_same_in_every_process(kind: str, tmp_path: Path) -> None:
     copy = pickle.loads(pickle.dumps(read))
     np.testing.assert_array_equal(copy.decision_function(rows), read.decision_function(rows))
     assert estimator_digest(copy) == estimator_digest(read) is not None
-    _, other = saved_file(fitted(kind, 2)[0], tmp_path)
-    assert estimator_digest(other) != estimator_digest(read)
+    _, two_class_file = saved_file(fitted(kind, 2)[0], tmp_path)
+    assert estimator_digest(two_class_file) != estimator_digest(read)
 
 
 def tree(**changed: Any) -> dict[str, Any]:
-    whole = stump()
-    whole["learner"]["gradient_booster"]["model"]["trees"][0] |= changed
-    return whole
+    content = stump()
+    content["learner"]["gradient_booster"]["model"]["trees"][0] |= changed
+    return content
 
 
 def header(**changed: Any) -> dict[str, Any]:
-    """The stump, whose header says something else."""
-    whole = stump()
-    whole["learner"]["learner_model_param"] |= changed
-    return whole
+    """Return the stump with changes in its header."""
+    content = stump()
+    content["learner"]["learner_model_param"] |= changed
+    return content
 
 
 def sets(codes: list[int], **changed: Any) -> dict[str, Any]:
-    """The root split by a set of categories."""
-    own = {"categories": codes, "categories_nodes": [0], "categories_segments": [0], "categories_sizes": [len(codes)]}
-    return own | {"split_type": [1, 0, 0]} | changed
+    """Return the fields of a stump whose root splits by a set of categories."""
+    sizes = {"categories_segments": [0], "categories_sizes": [len(codes)]}
+    return {"categories": codes, "categories_nodes": [0], "split_type": [1, 0, 0]} | sizes | changed
 
 
 def test_categories_that_cut_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     content = tree(**sets([*range(0, 40, 2)]))
     assert len(load_model(write(tmp_path, content)).module.trees.leaves) == 41
-    monkeypatch.setattr(trees, "MOST_NODES", 80)
+    monkeypatch.setattr(trees, "MAX_NODES", 80)
     with pytest.raises(ModelError) as caught:
         load_model(write(tmp_path, content))
     assert caught.value.code == "model_file"
@@ -225,12 +225,12 @@ def test_damaged_binary_files_are_refused(content: bytes, tmp_path: Path) -> Non
     ],
 )
 def test_a_damaged_file_or_another_model_is_refused(content: Callable[[], Any], tmp_path: Path) -> None:
-    """With no more memory than the file takes, whatever its header claims."""
-    made, file = content(), tmp_path / "model.txt"
-    if isinstance(made, str):
-        file.write_text(made)
+    """A claim of the header takes no more memory than the file."""
+    data, file = content(), tmp_path / "model.txt"
+    if isinstance(data, str):
+        file.write_text(data)
     else:
-        file = write(tmp_path, made)
+        file = write(tmp_path, data)
     tracemalloc.start()
     with pytest.raises(ModelError) as caught:
         load_model(file)
@@ -243,15 +243,15 @@ def test_a_damaged_file_or_another_model_is_refused(content: Callable[[], Any], 
 def test_a_cut_stands_between_two_numbers_of_single_precision() -> None:
     thresholds = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-5, 5).repeat(100)
     for strict in (False, True):
-        own = thresholds.astype(np.float32).astype(float) if strict else thresholds
-        cut = single_cut(own, strict=strict)
-        left, right = (one.astype(np.float32).astype(float) for one in (cut, np.nextafter(cut, np.inf)))
-        assert ((left < own) if strict else (left <= own)).all()
-        assert ((right >= own) if strict else (right > own)).all()
+        limits = thresholds.astype(np.float32).astype(float) if strict else thresholds
+        cut = single_cut(limits, strict=strict)
+        at_cut, above_cut = (numbers.astype(np.float32).astype(float) for numbers in (cut, np.nextafter(cut, np.inf)))
+        assert ((at_cut < limits) if strict else (at_cut <= limits)).all()
+        assert ((above_cut >= limits) if strict else (above_cut > limits)).all()
 
 
 def by_category(kind: str, x: Any, y: np.ndarray) -> Any:
-    """A classifier whose first and last columns, or those of a frame that are, hold categories."""
+    """Return a classifier whose first and last columns hold categories, or the categorical ones of a frame."""
     pytest.importorskip(kind)
     array = isinstance(x, np.ndarray)
     if kind == "xgboost":
@@ -269,17 +269,17 @@ def by_category(kind: str, x: Any, y: np.ndarray) -> Any:
 
 
 def saved_file(model: Any, folder: Path) -> tuple[Path, Any]:
-    """The file of a model, and what is read of it."""
+    """Save a model and return its file and the classifier that is read from it."""
     file = folder / ("model.txt" if type(model).__name__ == "LGBMClassifier" else "model.json")
-    named = {"format": "json"} if type(model).__name__ == "CatBoostClassifier" else {}
-    getattr(model, "booster_", model).save_model(str(file), **named)
+    options = {"format": "json"} if type(model).__name__ == "CatBoostClassifier" else {}
+    getattr(model, "booster_", model).save_model(str(file), **options)
     return file, load_model(file).module
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
 def test_sets_of_categories_are_those_of_the_library(kind: str, classes: int, tmp_path: Path) -> None:
-    """At whole numbers, beside them, and at ones that no row had; and the nearest are those of all boxes."""
+    """At whole numbers, beside them, and at unseen ones; and the nearest inputs are those of all boxes."""
     generator = np.random.default_rng(classes)
     x = np.column_stack([generator.integers(0, 7, 300), generator.normal(size=300), generator.integers(0, 3, 300)])
     weights = 2 * generator.normal(size=7)
@@ -288,21 +288,22 @@ def test_sets_of_categories_are_those_of_the_library(kind: str, classes: int, tm
     odd = [-2.0, -1.0, -0.5, -1e-50, 0.5, np.nextafter(1.0, 0.0), 1.99999999999, 2.5, 7.0, 9.0, 40.0, 1e6]
     rows = generator.choice([*odd, *range(7)], (900, 3))
     rows[:, 1] = generator.normal(size=900)
-    own, read = trees_of(model), saved_file(model, tmp_path)[1]
-    assert own is not None
-    given, scores = raw(model, rows), own.scores(rows)
-    found = scores if given.ndim == 2 else scores[:, 1] - scores[:, 0]
-    assert np.abs(found - given).max() <= own.slack
+    model_trees, read = extract_trees(model), saved_file(model, tmp_path)[1]
+    assert model_trees is not None
+    library_sums, scores = raw(model, rows), model_trees.scores(rows)
+    compared = scores if library_sums.ndim == 2 else scores[:, 1] - scores[:, 0]
+    assert np.abs(compared - library_sums).max() <= model_trees.slack
     np.testing.assert_array_equal(read.trees.scores(rows), scores)
-    np.testing.assert_allclose(read.decision_function(rows), given, rtol=1e-6)
+    np.testing.assert_allclose(read.decision_function(rows), library_sums, rtol=1e-6)
     points = x[:4]
     distances = brittle.nearest(brittle.Classifier(read, "none"), torch.from_numpy(points), norm="l1").distance
-    cuts = [np.unique(own.cut[(own.feature == column) & (own.left > np.arange(len(own.left)))]) for column in range(3)]
+    inner = model_trees.left_ids > np.arange(len(model_trees.left_ids))
+    cuts = [np.unique(model_trees.cut[inner & (model_trees.feature == column)]) for column in range(3)]
     for point, distance in zip(points, distances.tolist(), strict=True):
-        sides = [[*one, *np.nextafter(one, np.inf), here] for one, here in zip(cuts, point, strict=True)]
+        sides = [[*ends, *np.nextafter(ends, np.inf), number] for ends, number in zip(cuts, point, strict=True)]
         grid = np.array(list(product(*sides)))
-        other = model.predict(grid) != model.predict(point[None])
-        assert distance == pytest.approx(np.abs(grid[other] - point).sum(axis=1).min(), abs=1e-9)
+        is_other_class = model.predict(grid) != model.predict(point[None])
+        assert distance == pytest.approx(np.abs(grid[is_other_class] - point).sum(axis=1).min(), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
@@ -313,41 +314,41 @@ def test_categories_of_a_frame_are_known_by_their_values(kind: str, tmp_path: Pa
     codes, a = generator.integers(0, 4, 300), generator.normal(size=300)
     frame = pd.DataFrame({"colour": pd.Categorical.from_codes(codes, levels), "a": a})
     model = by_category(kind, frame, (a * (codes - 1.5) > 0.2).astype(int))
-    some = frame.iloc[[int((codes == one).argmax()) for one in (0, 2, 3)]].copy()
-    some["colour"] = pd.Categorical(some["colour"].astype(object), sorted(set(some["colour"])))
+    points = frame.iloc[[int((codes == code).argmax()) for code in (0, 2, 3)]].copy()
+    points["colour"] = pd.Categorical(points["colour"].astype(object), sorted(set(points["colour"])))
     read = saved_file(model, tmp_path)[1]
-    assert (read.predict(some) == model.predict(some)).all()
-    some.to_csv(tmp_path / "some.csv", index=False)
-    last = np.unique(trees_of(model).cut)  # type: ignore[union-attr]
+    assert (read.predict(points) == model.predict(points)).all()
+    points.to_csv(tmp_path / "some.csv", index=False)
+    last = np.unique(extract_trees(model).cut)  # type: ignore[union-attr]
     expected = []
     for row in range(3):
-        tried = np.concatenate([last, np.nextafter(last, np.inf), some["a"].iloc[[row]]])
-        copies = some.iloc[[row] * len(tried)].assign(a=tried)
-        other = model.predict(copies) != model.predict(some.iloc[[row]])
-        expected.append(np.abs(tried[other] - some["a"].iloc[row]).min())
-    for given, data in ((model, (some, None)), (read, (some, None)), (read, str(tmp_path / "some.csv"))):
+        tried = np.concatenate([last, np.nextafter(last, np.inf), points["a"].iloc[[row]]])
+        copies = points.iloc[[row] * len(tried)].assign(a=tried)
+        is_other_class = model.predict(copies) != model.predict(points.iloc[[row]])
+        expected.append(np.abs(tried[is_other_class] - points["a"].iloc[row]).min())
+    for classifier, data in ((model, (points, None)), (read, (points, None)), (read, str(tmp_path / "some.csv"))):
         rows = brittle.score(
-            brittle.Classifier(given, "none"), data, "input_margin", skip_doctor=True
+            brittle.Classifier(classifier, "none"), data, "input_margin", skip_doctor=True
         ).scores.to_pylist()
         np.testing.assert_allclose([row["value"] for row in rows], expected, atol=1e-9)
         assert [row["low"] for row in rows] == [row["value"] for row in rows]
     with pytest.raises(ModelError) as caught:
-        read.predict(some.assign(colour="pink"))
+        read.predict(points.assign(colour="pink"))
     assert caught.value.code == "columns"
 
 
-@pytest.mark.parametrize("first", ["ordered", "constant", "ordered alone"])
-def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: str, tmp_path: Path) -> None:
-    """LightGBM codes ordered and constant columns as all categories, and keeps them as numbers."""
+@pytest.mark.parametrize("kind", ["ordered", "constant", "ordered alone"])
+def test_categories_of_unnamed_columns_are_not_guessed(kind: str, tmp_path: Path) -> None:
+    """LightGBM codes ordered and constant columns like all categories, and stores them like numbers."""
     pd, lightgbm = pytest.importorskip("pandas"), pytest.importorskip("lightgbm")
     generator = np.random.default_rng(0)
     size, code, a = generator.integers(1, 5, 300), generator.integers(1, 5, 300), generator.normal(size=300)
-    size = np.full(300, 2) if first == "constant" else size
-    frame = pd.DataFrame({"size": pd.Categorical(size, [1, 2, 3, 4], ordered="ordered" in first), "code": code, "a": a})
-    columns = {"ordered": ["code"], "constant": ["size", "code"], "ordered alone": []}[first]
+    size = np.full(300, 2) if kind == "constant" else size
+    frame = pd.DataFrame({"size": pd.Categorical(size, [1, 2, 3, 4], ordered="ordered" in kind), "code": code, "a": a})
+    columns = {"ordered": ["code"], "constant": ["size", "code"], "ordered alone": []}[kind]
     model = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1)
     model.fit(frame, (2 * size + (code % 3) + a > 6).astype(int), categorical_feature=columns)
-    assert trees_of(model) is None
+    assert extract_trees(model) is None
     with pytest.raises(ModelError) as caught:
         saved_file(model, tmp_path)[1]
     assert caught.value.code == "model_file"
@@ -364,7 +365,7 @@ def test_columns_of_categories_that_a_file_does_not_name_are_not_guessed(first: 
     ],
 )
 def test_links_that_no_prediction_needs_never_reach_the_library(changed: dict[str, Any], tmp_path: Path) -> None:
-    """XGBoost itself reads memory that is not its own for such."""
+    """XGBoost itself reads foreign memory for such links."""
     read = load_model(write(tmp_path, tree(**changed))).module
     rows = np.array([[0.0, 1.0], [0.0, 19.0]])
     sums = read.trees.scores(rows)
@@ -372,11 +373,11 @@ def test_links_that_no_prediction_needs_never_reach_the_library(changed: dict[st
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_every_number_is_that_of_the_library_or_there_is_none(name: str, tmp_path: Path) -> None:
-    """The whole grid is `make test-trees`."""
+def test_every_number_is_that_of_the_library_or_missing(name: str, tmp_path: Path) -> None:
+    """`make test-trees` runs the whole grid."""
     pytest.importorskip(SETTINGS[name].library.partition(".")[0])
     verdicts = judge(name, tmp_path)
-    assert not [one for one in verdicts.items() if one[1].startswith("WRONG")], verdicts
+    assert not [verdict for verdict in verdicts.items() if verdict[1].startswith("WRONG")], verdicts
 
 
 @pytest.mark.parametrize("name", ["lightgbm two groups", "xgboost two groups softprob", "catboost threshold"])
@@ -386,21 +387,21 @@ def test_two_groups_and_thresholds_are_exact_by_file(name: str, tmp_path: Path) 
 
 
 def test_trees_that_the_library_contradicts_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the class at the points is right, so that no distance is proved by other trees."""
+    """Also where the class at the points is right, so that other trees prove no distance."""
     model, rows = fitted("histograms", 2)
     estimator = brittle.Classifier(model, "none").model
     assert isinstance(estimator, Estimator)
     assert find_trees(estimator) is not None
-    read = trees_of(model)
+    read = extract_trees(model)
     assert read is not None
     moved = replace(read, value=read.value * (1 + 1e-9))
     assert not agrees(estimator, moved, rows)
     shifted = replace(read, cut=np.nextafter(read.cut, np.inf))
-    assert not agrees(estimator, shifted, read.odd_rows(256))
+    assert not agrees(estimator, shifted, read.boundary_rows(256))
 
 
-def test_categories_of_whole_numbers_are_never_given_fractions() -> None:
-    """CatBoost's own error was a traceback where noise, or another reading of the data, made fractions of them."""
+def test_categories_of_whole_numbers_never_get_fractions() -> None:
+    """CatBoost's error was a traceback where noise, or another reading of the data, made fractions of categories."""
     import pandas as pd
     from catboost import CatBoostClassifier
 

@@ -1,4 +1,4 @@
-"""WebDataset shards hold the points of their images; what is odd in an archive is refused, and nothing is unpacked."""
+"""WebDataset shards hold the points of their images; odd archives are refused, and nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brittle.data import open_points
 from brittle.errors import BrittleError
 from brittle.estimate import Status
 
-FILES = [encode(one) for one in LEVELS]
+FILES = [encode(image) for image in LEVELS]
 
 
 def member(
@@ -36,7 +36,7 @@ def write(path: Path, members: list[tuple[tarfile.TarInfo, bytes]], mode: str = 
 
 
 def samples(start: int = 0, stop: int = len(FILES)) -> list[tuple[tarfile.TarInfo, bytes]]:
-    """As WebDataset writes them: class, image and what else there is of each, one after the other."""
+    """Return members as WebDataset writes them: class, image and metadata of each sample in turn."""
     return [
         part
         for row in range(start, stop)
@@ -49,34 +49,34 @@ def samples(start: int = 0, stop: int = len(FILES)) -> list[tuple[tarfile.TarInf
 
 
 def test_one_file_and_shards_hold_the_points_of_a_folder(tmp_path: Path) -> None:
-    one = only(open_points(write(tmp_path / "one.tar", samples())))
+    batch = only(open_points(write(tmp_path / "one.tar", samples())))
     expected = torch.from_numpy(LEVELS).float() / 255
-    assert torch.allclose(one.inputs, expected, atol=1e-7)
-    assert one.labels == LABELS
-    assert one.ids[:2] == ("one/photos/000000", "one/photos/000001")
+    assert torch.allclose(batch.inputs, expected, atol=1e-7)
+    assert batch.labels == LABELS
+    assert batch.ids[:2] == ("one/photos/000000", "one/photos/000001")
     shards = tmp_path / "shards"
     shards.mkdir()
     write(shards / "test-000000.tar", samples(stop=3))
     write(shards / "test-000001.tar", samples(start=3))
     points = open_points(shards)
-    assert torch.equal(inputs(points, size=2), one.inputs)
+    assert torch.equal(inputs(points, size=2), batch.inputs)
     assert (points.labels, points.provenance["other_files"], points.provenance["split"]) == (LABELS, 7, "test")
-    assert torch.equal(torch.cat([part.inputs for part in points.batches(2, 3)]), one.inputs[3:]), "from any row on"
+    assert torch.equal(torch.cat([part.inputs for part in points.batches(2, 3)]), batch.inputs[3:]), "from any row on"
     write(shards / "train-000000.tar", samples())
     refused("split", "the splits test, train; no split was named", open_points, shards)
     refused("split", "there is no split 'dev'", open_points, shards, split="dev")
     assert open_points(shards, split="test", limit=4).labels == LABELS[:4]
 
 
-@pytest.mark.parametrize("other", ["0.png", "cat/0.png", "t10k-images-idx3-ubyte", "fog.npy", "labels.npy"])
-def test_shards_are_read_before_what_lies_beside_them(other: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["0.png", "cat/0.png", "t10k-images-idx3-ubyte", "fog.npy", "labels.npy"])
+def test_shards_are_read_before_other_files_of_the_folder(name: str, tmp_path: Path) -> None:
     write(tmp_path / "test-000000.tar", samples())
-    (tmp_path / other).parent.mkdir(exist_ok=True)
-    (tmp_path / other).write_bytes(FILES[0])
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(FILES[0])
     assert open_points(tmp_path).provenance["format"] == "webdataset"
 
 
-def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
+def test_a_bad_image_costs_its_row(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tar", [*samples(), member("bad.cls", b"1"), member("bad.jpg", BAD_IMAGES["text"][0])])
     batch = only(open_points(path))
     assert batch.status == (*[Status.OK] * 7, Status.DECODE_ERROR)
@@ -102,21 +102,21 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], list[tuple[tarfile.TarInfo, byte
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_odd_is_refused(name: str, tmp_path: Path) -> None:
+def test_odd_archives_are_refused(name: str, tmp_path: Path) -> None:
     code, match, members = HOSTILE[name]
     refused(code, match, open_points, write(tmp_path / "x.tar", members()))
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["x.tar"], "nothing was unpacked"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.tar"], "nothing was unpacked"
 
 
 def test_damaged_and_compressed_archives(tmp_path: Path) -> None:
-    whole = write(tmp_path / "x.tar", samples()).read_bytes()
-    (tmp_path / "short.tar").write_bytes(whole[:1100])
+    content = write(tmp_path / "x.tar", samples()).read_bytes()
+    (tmp_path / "short.tar").write_bytes(content[:1100])
     (tmp_path / "noise.tar").write_bytes(b"text\n" * 999)
     (tmp_path / "empty.tar").write_bytes(b"")
-    broken = bytearray(whole)
+    broken = bytearray(content)
     broken[1024] ^= 1  # in the second header
     (tmp_path / "broken.tar").write_bytes(broken)
-    (tmp_path / "joined.tar").write_bytes(whole + whole)
+    (tmp_path / "joined.tar").write_bytes(content + content)
     for name in ("short.tar", "noise.tar", "empty.tar", "broken.tar", "joined.tar"):
         refused("corrupt", f"{name}", open_points, tmp_path / name)
     refused("corrupt", "zipped.tar", open_points, write(tmp_path / "zipped.tar", samples(), "w:gz"))
@@ -134,7 +134,7 @@ def test_an_archive_that_changes_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_archive_is_an_error_or_costs_rows_and_never_a_crash(seed: int, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_an_error_or_costs_rows(seed: int, tmp_path: Path) -> None:
     random = np.random.default_rng(seed)
     path = write(tmp_path / "x.tar", samples())
     content = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster: what is refused and told, and nobody lets strangers in; `make test-cluster` kills nodes."""
+"""Runs on a Ray cluster: refusals, messages, tokens; `make test-cluster` kills nodes."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def token(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Nodes]:
-    with nodes(NODES) as found:
-        yield found
+    with nodes(NODES) as cluster_nodes:
+        yield cluster_nodes
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +70,18 @@ def runs(started: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.mark.slow
-def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) -> None:
-    """Another model there; or none, and then it says so with its own code and names the node."""
+def test_another_model_on_a_node_is_refused(started: Nodes, tmp_path: Path) -> None:
+    """A node makes another model, or none; an error of the model itself names the node."""
     seed = "torch.manual_seed(int('ray::' in open('/proc/self/cmdline').read()))"
     fails = "def make():\n    if 'ray::' in open('/proc/self/cmdline').read():\n        return None\n"
     changes = {"another": ("torch.manual_seed(0)", seed), "none": ("def make():\n", fails)}
-    found: dict[str, Runs] = {}
+    runs_by_name: dict[str, Runs] = {}
     for name, change in changes.items():
         (tmp_path / name).mkdir()
-        found[name] = Runs.prepare(tmp_path / name, started, 1, NETWORK.replace(*change))
-    both = [runs.start("run") for runs in found.values()]
-    assert [run.wait(LIMIT) for run in both] == [3, 3]
-    another, none = (runs.said("run") for runs in found.values())
+        runs_by_name[name] = Runs.prepare(tmp_path / name, started, 1, NETWORK.replace(*change))
+    processes = [runs.start("run") for runs in runs_by_name.values()]
+    assert [run.wait(LIMIT) for run in processes] == [3, 3]
+    another, none = (runs.said("run") for runs in runs_by_name.values())
     assert "worker_differs" in another
     assert re.search(r"model.state_sha256 \w+ in the run, \w+ in a worker", another)
     assert "the node " in none
@@ -91,7 +91,7 @@ def test_what_is_otherwise_on_a_node_is_refused(started: Nodes, tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, runs: Runs) -> None:
-    """With the exit code of the signal, one sentence, and a folder that is whole; Ray meddles with SIGTERM."""
+    """The exit code is that of the signal, and the folder is sound; Ray replaces the handler of SIGTERM."""
     name = f"signal-{number}"
     run = runs.start(name)
     runs.wait_for(name, 2, run)
@@ -111,7 +111,7 @@ def test_a_node_without_room_is_told(runs: Runs) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
-    """Who has a token gets no workers where the nodes ask for none."""
+    """A run with a token gets no workers where the nodes ask for none."""
     with nodes(1, token=False) as open_to_all:
         runs = replace(Runs.prepare(tmp_path, open_to_all, 1), environment=TOKEN)
         assert runs.start("careful").wait(LIMIT) == 3
@@ -122,11 +122,11 @@ def test_a_cluster_that_asks_nobody_for_a_token(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
     """Long before Ray ends the process; the run goes on without the cluster."""
-    with nodes(1) as own:
-        runs = Runs.prepare(tmp_path, own, 120)
+    with nodes(1) as cluster_nodes:
+        runs = Runs.prepare(tmp_path, cluster_nodes, 120)
         run = runs.start("run")
         runs.wait_for("run", 2, run)
-        own.kill_head()
+        cluster_nodes.kill_head()
         began = time.monotonic()
         assert run.wait(LIMIT) == 7, runs.said("run")
         assert time.monotonic() - began < 45
@@ -138,7 +138,7 @@ def test_a_head_that_dies_is_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_of_three_machines(tmp_path: Path) -> None:
     """The commands of docs/how-to/cluster.md as they stand, but for the name and the port of the first machine."""
-    first, others, run = blocks("docs/how-to/cluster.md", "console")[2:]
+    head, join, run = blocks("docs/how-to/cluster.md", "console")[2:]
     (tmp_path / "mynet.py").write_text(NETWORK)
     x = np.random.default_rng(0).random((600, 12), dtype=np.float32)
     np.savez(tmp_path / "mydata.npz", x=x, y=np.arange(600) % 3)
@@ -147,7 +147,7 @@ def test_the_example_of_three_machines(tmp_path: Path) -> None:
         bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         environment = bare | home | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         port = str(free_port())
-        lines = (first + others + others + run).replace("6379", port).replace("first:", "127.0.0.1:")
+        lines = (head + join + join + run).replace("6379", port).replace("first:", "127.0.0.1:")
         try:
             done = subprocess.run(
                 ["bash", "-euc", lines], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
@@ -162,13 +162,13 @@ def test_the_example_of_three_machines(tmp_path: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return listener.getsockname()[1]
 
 
 def end_all_with(home: str) -> None:
-    """Kill what has this home: `ray stop` would end every cluster of this machine."""
+    """Kill the processes with this home: `ray stop` would end every cluster of this machine."""
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if f"HOME={home}" in (place / "environ").read_bytes().decode(errors="replace").split("\0"):
@@ -212,16 +212,16 @@ def test_where_a_token_may_lie(no_token: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("address", ["", "ray://head:10001", "head:", ":6379", "head:99999", "head:²"])
-def test_what_is_no_address(address: str) -> None:
+def test_a_malformed_address_is_refused(address: str) -> None:
     assert refused(address).code == "usage"
 
 
 def test_ray_sends_no_usage_reports(token: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where it is imported, nor where it joins a cluster; what the caller had said stands again afterwards."""
-    said: list[str | None] = []
+    """Neither at import nor when it joins a cluster; the caller's setting is restored afterwards."""
+    usage_settings: list[str | None] = []
 
     def init(address: str, **options: Any) -> None:
-        said.append(os.environ.get("RAY_USAGE_STATS_ENABLED"))
+        usage_settings.append(os.environ.get("RAY_USAGE_STATS_ENABLED"))
         raise ConnectionError
 
     ray, exceptions = ModuleType("ray"), ModuleType("ray.exceptions")
@@ -231,11 +231,11 @@ def test_ray_sends_no_usage_reports(token: None, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
     assert refused("auto").code == "cluster"
-    assert (said, os.environ["RAY_USAGE_STATS_ENABLED"]) == (["0"], "1")
+    assert (usage_settings, os.environ["RAY_USAGE_STATS_ENABLED"]) == (["0"], "1")
 
 
 def test_without_ray(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is what is missing first: Ray is asked for a token."""
+    """The missing package is reported before the missing token, which Ray must check."""
     monkeypatch.setitem(sys.modules, "ray", None)
     error = refused("auto")
     assert error.code == "cluster"
@@ -243,17 +243,17 @@ def test_without_ray(no_token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--cluster", "auto", "--device", "cuda:1"], "give --device cuda"),
         (["--cluster", "head:6379"], "no token is set here"),
     ],
 )
 def test_options_that_do_not_fit(
-    options: list[str], said: str, no_token: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, no_token: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are refused before the model is opened: there is none."""
+    """Options are refused before the model is opened: it does not exist."""
     code = main(["score", "no.py:make", "no.npz", "--out", str(no_token / "run"), *options])
     assert code in (2, 3)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (no_token / "run").exists()

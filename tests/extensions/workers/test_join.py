@@ -37,7 +37,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("brittle.run.job.SHARD", SHARD)
@@ -53,15 +53,15 @@ def parts_of(folder: Path, count: int, **options: Any) -> list[Path]:
 
 
 @pytest.mark.parametrize("count", [1, 3, 9])
-def test_parts_joined_are_the_run(count: int, whole: Path, tmp_path: Path) -> None:
-    """In any order; the last of nine parts has no shard at all. What the run showed is said of all points."""
+def test_parts_joined_are_the_run(count: int, whole_run: Path, tmp_path: Path) -> None:
+    """Parts join in any order; the last of nine has no shard. The warnings of the record are those of all points."""
     places = parts_of(tmp_path, count)
     random.Random(0).shuffle(places)
     record = join(tmp_path / "run", places)
-    assert contents(tmp_path / "run") == contents(whole)
-    one, other = (brittle.read_table(place).record for place in (tmp_path / "run", whole))
-    assert record == one
-    assert (one.account, one.warnings, one.part) == (other.account, other.warnings, None)
+    assert contents(tmp_path / "run") == contents(whole_run)
+    stored, expected = (brittle.read_table(place).record for place in (tmp_path / "run", whole_run))
+    assert record == stored
+    assert (stored.account, stored.warnings, stored.part) == (expected.account, expected.warnings, None)
     assert verify(tmp_path / "run") == []
     model = small_classifier()
     run(tmp_path / "run", count=COUNT, model=model)
@@ -70,20 +70,20 @@ def test_parts_joined_are_the_run(count: int, whole: Path, tmp_path: Path) -> No
 
 def test_parts_that_were_killed_and_begun_again_are_the_run() -> None:
     """Three parts, two of them killed at random; `make test-faults` does it with eight parts, too."""
-    _, (seen,) = some_kills("parts", 6, 3)
-    assert seen["kills"] == 2
-    assert {name for name, count in seen.items() if count} == {"kills"}, seen
+    _, (counts,) = some_kills("parts", 6, 3)
+    assert counts["kills"] == 2
+    assert {name for name, count in counts.items() if count} == {"kills"}, counts
 
 
 def test_a_join_that_died_leaves_no_run_and_is_begun_again(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = parts_of(tmp_path, 2)
-    real, left = os.fsync, [9]
+    real, remaining_syncs = os.fsync, [9]
 
     def fsync(file: int) -> None:
-        left[0] -= 1
-        if left[0] < 0:
+        remaining_syncs[0] -= 1
+        if remaining_syncs[0] < 0:
             raise KeyboardInterrupt
         real(file)
 
@@ -93,7 +93,7 @@ def test_a_join_that_died_leaves_no_run_and_is_begun_again(
     monkeypatch.setattr(os, "fsync", real)
     assert not (tmp_path / "run" / "run.json").exists()
     join(tmp_path / "run", places)
-    assert contents(tmp_path / "run") == contents(whole)
+    assert contents(tmp_path / "run") == contents(whole_run)
     with pytest.raises(BrittleError) as caught:
         join(tmp_path / "run", places)
     assert caught.value.code == "exists"
@@ -109,8 +109,8 @@ CHOICES: dict[str, tuple[Callable[[list[Path]], list[Path]], str, str]] = {
 
 def test_parts_that_are_not_all_there_once_are_named(tmp_path: Path) -> None:
     parts = parts_of(tmp_path, 3)
-    for choose, code, said in CHOICES.values():
-        with pytest.raises(BrittleError, match=said) as caught:
+    for choose, code, message in CHOICES.values():
+        with pytest.raises(BrittleError, match=message) as caught:
             join(tmp_path / "run", choose(parts))
         assert caught.value.code == code
         assert not (tmp_path / "run").exists()
@@ -127,7 +127,7 @@ def test_parts_that_are_not_all_there_once_are_named(tmp_path: Path) -> None:
 def test_a_part_that_is_not_whole_is_named(
     file: str, changes: dict[str, Any] | None, code: str, tmp_path: Path
 ) -> None:
-    """It has not finished, lacks shards, or is damaged."""
+    """The part has not finished, lacks shards, or is damaged."""
     places = parts_of(tmp_path, 2)
     path = places[1] / file
     path.write_text("half" if changes is None else json.dumps(json.loads(path.read_text()) | changes))
@@ -137,7 +137,7 @@ def test_a_part_that_is_not_whole_is_named(
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         ({"seed": 1}, "other_run", "seed 0 .* 1 "),
         ({"scores": [Moments(0.2, draws=4)]}, "other_run", "sigma=0.2"),
@@ -146,12 +146,12 @@ def test_a_part_that_is_not_whole_is_named(
     ],
 )
 def test_parts_of_different_runs_are_refused_by_the_field(
-    options: dict[str, Any], code: str, said: str, tmp_path: Path
+    options: dict[str, Any], code: str, message: str, tmp_path: Path
 ) -> None:
-    first = parts_of(tmp_path, 2)[0]
+    first_part = parts_of(tmp_path, 2)[0]
     run(tmp_path / "other", **{"count": COUNT, "part": (2, 2), **options})
-    with pytest.raises(BrittleError, match=said) as caught:
-        join(tmp_path / "run", [first, tmp_path / "other"])
+    with pytest.raises(BrittleError, match=message) as caught:
+        join(tmp_path / "run", [first_part, tmp_path / "other"])
     assert caught.value.code == code
 
 
@@ -170,26 +170,26 @@ ROUNDED = ["value", "low", "high"]
 def test_a_run_grows_by_a_later_one_over_its_open_points(
     kind: type[MonteCarlo | Shrinkage], draws: int, more: int, tmp_path: Path
 ) -> None:
-    """It then is the run that had as many draws from the first, though mirror images may have cost more passes.
+    """The grown run equals a run with as many draws from the start, though mirror images may have cost more passes.
 
-    The first run ends at a look that the longer one takes, too; no point is decided by another.
+    The first run ends at a look that the longer one takes, too.
     """
-    first = scored(tmp_path / "first", [kind(0.3, draws=draws), LogitMargin()])
-    (stopped,) = (column for column in first.columns if column.limit is not None)
+    first_table = scored(tmp_path / "first", [kind(0.3, draws=draws), LogitMargin()])
+    (stopped,) = (column for column in first_table.columns if column.limit is not None)
     ids = [str(point) for point, state in stopped.states(0.9).items() if state == "undecided"]
     assert 0 < len(ids) < COUNT
     later = scored(tmp_path / "later", [kind(0.3, draws=more)], ids)
     join(tmp_path / "grown", [tmp_path / "first", tmp_path / "later"])
-    found = brittle.read_table(tmp_path / "grown")
+    grown = brittle.read_table(tmp_path / "grown")
     assert verify(tmp_path / "grown") == []
-    (column,) = (column for column in found.columns if column.limit is not None)
+    (column,) = (column for column in grown.columns if column.limit is not None)
     assert column.most_draws == more
     at_once = scored(tmp_path / "at once", [kind(0.3, draws=more), LogitMargin()])
-    assert found.scores.drop_columns(ROUNDED).equals(at_once.scores.drop_columns(ROUNDED))
-    for name in ROUNDED[kind is MonteCarlo :]:  # a count has no bias by all that its own rule could have seen
-        assert found.scores[name].to_pylist() == pytest.approx(at_once.scores[name].to_pylist(), abs=1e-6)
-    assert found.record.account.passes == first.record.account.passes + later.record.account.passes
-    assert found["logit_margin"].value.tolist() == first["logit_margin"].value.tolist()
+    assert grown.scores.drop_columns(ROUNDED).equals(at_once.scores.drop_columns(ROUNDED))
+    for name in ROUNDED[kind is MonteCarlo :]:  # a count's bias bound depends on all that its stopping rule could see
+        assert grown.scores[name].to_pylist() == pytest.approx(at_once.scores[name].to_pylist(), abs=1e-6)
+    assert grown.record.account.passes == first_table.record.account.passes + later.record.account.passes
+    assert grown["logit_margin"].value.tolist() == first_table["logit_margin"].value.tolist()
     with pytest.raises(BrittleError) as caught:
         join(tmp_path / "other", [tmp_path / "later", tmp_path / "first"])
     assert caught.value.code == "usage"
@@ -202,19 +202,19 @@ def test_a_shorter_count_takes_no_longer_ones_place(tmp_path: Path) -> None:
     orders = (["first", "longer"], ["first", "shorter", "longer"], ["first", "longer", "shorter"])
     for number, order in enumerate(orders):
         join(tmp_path / str(number), [tmp_path / name for name in order])
-    first, *shuffled = (brittle.read_table(tmp_path / str(number)).scores for number in range(len(orders)))
+    expected, *shuffled = (brittle.read_table(tmp_path / str(number)).scores for number in range(len(orders)))
     for scores in shuffled:
-        assert scores.drop_columns(ROUNDED).equals(first.drop_columns(ROUNDED))
+        assert scores.drop_columns(ROUNDED).equals(expected.drop_columns(ROUNDED))
         for name in ROUNDED:
-            assert scores[name].to_pylist() == pytest.approx(first[name].to_pylist(), abs=1e-6)
+            assert scores[name].to_pylist() == pytest.approx(expected[name].to_pylist(), abs=1e-6)
 
 
 def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
-    both = scored(tmp_path / "both", [LogitMargin(), Moments(0.1, draws=4)])
+    at_once = scored(tmp_path / "both", [LogitMargin(), Moments(0.1, draws=4)])
     scored(tmp_path / "first", [LogitMargin()])
     scored(tmp_path / "later", [Moments(0.1, draws=4)])
     join(tmp_path / "grown", [tmp_path / "first", tmp_path / "later"])
-    assert brittle.read_table(tmp_path / "grown").scores.equals(both.scores)
+    assert brittle.read_table(tmp_path / "grown").scores.equals(at_once.scores)
     scored(tmp_path / "some", [Moments(0.2, draws=4)], ["3", "4"])
     with pytest.raises(BrittleError, match=r"sigma=0\.2.* of point 0") as caught:
         join(tmp_path / "run", [tmp_path / "first", tmp_path / "some"])
@@ -226,20 +226,21 @@ def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
 
 
 def test_later_runs_of_other_shards_add_scores(tmp_path: Path) -> None:
-    """Those of a sample hold points of several shards of the first."""
-    both = scored(tmp_path / "both", [LogitMargin(), MaxProbability()])
+    """A shard of a sample holds points of several shards of the first run."""
+    at_once = scored(tmp_path / "both", [LogitMargin(), MaxProbability()])
     scored(tmp_path / "first", [LogitMargin(), MaxProbability()])
-    some = [str(number) for number in range(0, COUNT, 2)]
-    for name, ids in (("even", some), ("all", None)):
+    even_ids = [str(number) for number in range(0, COUNT, 2)]
+    for name, ids in (("even", even_ids), ("all", None)):
         scored(tmp_path / name, [LogitMargin()], ids)
     counts = [len(list((tmp_path / name).glob("points-*"))) for name in ("first", "even")]
     assert counts[0] > counts[1] >= 1
     runs = [tmp_path / name for name in ("first", "even", "all")]
     grown = join(tmp_path / "grown", runs)
-    found, own = brittle.read_table(tmp_path / "grown"), [brittle.read_table(run).record.account for run in runs]
-    assert found.scores.equals(both.scores)
-    assert grown.account.check_passes == sum(one.check_passes for one in own)
-    assert grown.account.passes == sum(one.passes for one in own) == sum(found.points["passes"].to_pylist())
+    table, accounts = brittle.read_table(tmp_path / "grown"), [brittle.read_table(run).record.account for run in runs]
+    assert table.scores.equals(at_once.scores)
+    assert grown.account.check_passes == sum(account.check_passes for account in accounts)
+    passes = sum(account.passes for account in accounts)
+    assert grown.account.passes == passes == sum(table.points["passes"].to_pylist())
     assert verify(tmp_path / "grown") == []
     with pytest.raises(BrittleError) as caught:
         join(tmp_path / "other", [tmp_path / "even", tmp_path / "first"])
@@ -247,7 +248,7 @@ def test_later_runs_of_other_shards_add_scores(tmp_path: Path) -> None:
 
 
 def test_failures_of_all_parts_together_stop_a_join(tmp_path: Path) -> None:
-    """Fifteen of sixty points, of which neither part has more than ten."""
+    """Fifteen of sixty points fail, at most ten in each part."""
     x = inputs(COUNT)
     x[::4, 0, 0, 0] = float("nan")
     places = [tmp_path / "part-1", tmp_path / "part-2"]
@@ -288,7 +289,7 @@ def test_parts_on_the_command_line(
 
 
 def test_a_row_of_a_score_that_no_record_names_is_damage(tmp_path: Path) -> None:
-    """The shard is signed anew, so that its digest says nothing."""
+    """The shard is signed anew, so that its digest is right."""
     scored(tmp_path / "first", [LogitMargin()])
     scored(tmp_path / "later", [Moments(0.1, draws=4)])
     table = brittle.read_table(tmp_path / "later").scores.slice(0, 32)

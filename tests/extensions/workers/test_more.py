@@ -1,4 +1,4 @@
-"""More copies of undecided points: of these alone, in place, and whatever stops the command."""
+"""More copies of undecided points alone: in place, and safe against interrupts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NETWORK = (
 
 
 def command(*words: str) -> int:
-    """The exit code of a command, recorded as one that was typed."""
+    """Return the exit code of a command; the record stores it as typed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["brittle", *words])
         return main([*words])
@@ -62,14 +62,14 @@ def place(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def numbers(table: brittle.Table) -> dict[str, Any]:
-    """What is known of the points by each score, whatever its draws are."""
+    """Return the rows by score, without their draws."""
     names = ["value", "low", "high", "status", "passes"]
-    return {f"{one.score} {one.setting}": one.rows[names] for one in table.columns}
+    return {f"{column.score} {column.setting}": column.rows[names] for column in table.columns}
 
 
-def assert_alike(found: Any, expected: Any) -> None:
-    """Equal, but for what another batch rounds."""
-    pd.testing.assert_frame_equal(found, expected, rtol=0, atol=1e-6)
+def assert_alike(actual: Any, expected: Any) -> None:
+    """Assert equality up to the rounding of another batch."""
+    pd.testing.assert_frame_equal(actual, expected, rtol=0, atol=1e-6)
 
 
 CHOICES = {
@@ -83,29 +83,29 @@ CHOICES = {
         *("--set", "shrinkage.clip=true", "--set", "moments.draws=20", "--set", "shrinkage.draws=60"),
     ),
 }
-"""Of 60 copies each look is one of 600, so that all rows are those of a run of 600."""
+"""Options of runs; each look of 60 copies is one of 600, so that all rows equal those of a run with 600."""
 
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("words", [pytest.param(words, id=name) for name, words in CHOICES.items()])
 def test_a_run_with_more_copies_is_the_run_that_as_many_give(words: tuple[str, ...]) -> None:
-    first = score("first", *words)
+    before = score("first", *words)
     anew = tuple(word.replace("draws=60", f"draws={THEN}") for word in words)
-    whole = numbers(score("whole", *anew, draws=THEN))
+    expected = numbers(score("whole", *anew, draws=THEN))
     assert command("more", "first", "--draws", str(THEN)) == 0
-    found = brittle.read_table("first")
+    after = brittle.read_table("first")
     assert verify("first") == []
-    assert {one.parameters["draws"] for one in found.columns if one.limit is not None} == {THEN}
-    assert any(not rows.equals(numbers(first)[name]) for name, rows in numbers(found).items())
-    for name, rows in numbers(found).items():
-        assert_alike(rows, numbers(first)[name] if "moments" in name else whole[name])
-    assert found.points["point"].equals(first.points["point"])
-    assert found.record.account.passes == sum(found.points["passes"].to_pylist()) > first.record.account.passes
+    assert {column.parameters["draws"] for column in after.columns if column.limit is not None} == {THEN}
+    assert any(not rows.equals(numbers(before)[name]) for name, rows in numbers(after).items())
+    for name, rows in numbers(after).items():
+        assert_alike(rows, numbers(before)[name] if "moments" in name else expected[name])
+    assert after.points["point"].equals(before.points["point"])
+    assert after.record.account.passes == sum(after.points["passes"].to_pylist()) > before.record.account.passes
 
 
 @pytest.fixture(scope="module")
 def finished(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The numbers of that run with more copies, which nothing stopped."""
+    """The numbers of that run with more copies, uninterrupted."""
     place = tmp_path_factory.mktemp("finished") / "place"
     shutil.copytree(scored, place)
     with pytest.MonkeyPatch.context() as patch:
@@ -120,27 +120,27 @@ STOPS = [
     *(("pathlib.Path.rename", 1, True), ("pathlib.Path.rename", 2, True)),
     *(("shutil.rmtree", 0, True), ("shutil.rmtree", 1, False)),
 ]
-"""A step that changes folders, which of its calls is interrupted, and whether after its work."""
+"""A step that changes folders, the number of the interrupted call, and whether it has done its work."""
 
 
 def stopping(step: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
-    """`step`, whose call number `at` is interrupted, before or after its work."""
+    """Return `step` with call number `at` interrupted, before or after its work."""
     calls = iter(range(1_000))
 
-    def stopped(*given: Any, **options: Any) -> Any:
+    def stopped(*arguments: Any, **options: Any) -> Any:
         last = next(calls) == at
         if last and not after:
             raise KeyboardInterrupt
-        found = step(*given, **options)
+        output = step(*arguments, **options)
         if last:
             raise KeyboardInterrupt
-        return found
+        return output
 
     return stopped
 
 
 @pytest.mark.parametrize(("step", "at", "after"), STOPS)
-def test_a_command_that_is_stopped_loses_nothing_and_is_called_again(
+def test_an_interrupted_command_can_be_repeated_without_loss(
     step: str, at: int, after: bool, place: Path, finished: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "run" / "report.html").write_text("mine")
@@ -212,9 +212,7 @@ def test_a_run_behind_a_link_stays_behind_it(place: Path) -> None:
     assert brittle.read_table("run")["shrinkage"].parameters["draws"] == THEN
 
 
-def test_what_cannot_have_more_copies_is_refused_before_anything_is_drawn(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_cannot_have_more_copies_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = inputs(COUNT)
     classifier = small_classifier()
     brittle.score(classifier, x, [Shrinkage(0.2, draws=FIRST)], out="python")

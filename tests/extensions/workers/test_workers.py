@@ -1,4 +1,4 @@
-"""Processes side by side write the same bytes, survive kills, and lose no row but one that kills its process."""
+"""Workers write the bytes of one process, survive kills, and lose only a row that kills its process."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "run"
 
 
-def test_workers_write_the_bytes_of_one_process_and_kills_lose_nothing(
+def test_workers_write_the_bytes_of_one_process_despite_kills(
     alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of them are killed, each once it computes for a while."""
+    """Two workers are killed, each while it computes."""
     killed: list[int] = []
     done = threading.Event()
 
@@ -89,17 +89,17 @@ def test_workers_write_the_bytes_of_one_process_and_kills_lose_nothing(
 
 @pytest.mark.slow
 def test_a_row_that_kills_its_process_is_left_out(alone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others get the numbers that they have beside it."""
+    """All other rows get the numbers of a run without the kill."""
     monkeypatch.setenv("POISON", "1")
     assert run(project, "run", monkeypatch, "--workers", "2") == 4
-    found, whole = (brittle.read_table(place) for place in (project / "run", alone))
-    dead = [row for row in found.points.to_pylist() if row["status"] == "worker_died"]
+    poisoned, plain = (brittle.read_table(place) for place in (project / "run", alone))
+    dead = [row for row in poisoned.points.to_pylist() if row["status"] == "worker_died"]
     assert [row["row"] for row in dead] == [POISONED]
-    own, others = (
-        [row for row in table.scores.to_pylist() if row["point"] != str(POISONED)] for table in (found, whole)
+    poisoned_rows, plain_rows = (
+        [row for row in table.scores.to_pylist() if row["point"] != str(POISONED)] for table in (poisoned, plain)
     )
-    assert own == others
-    assert len(own) == 2 * (COUNT - 1)
+    assert poisoned_rows == plain_rows
+    assert len(poisoned_rows) == 2 * (COUNT - 1)
 
 
 RECORD = make_table(points=2).record
@@ -107,7 +107,7 @@ REFERENCE = {"rows": [0], "logits": [[1.0, 2.0]], "explained": [[0.1, 0.1]]}
 
 
 class Pretended:
-    """A worker that answers at once, or dies: what `dies` says of the shard and the rows that are lost."""
+    """A worker that answers at once, or dies where `dies(shard, lost rows)` is true."""
 
     opened: Any = (RECORD, REFERENCE)
 
@@ -137,13 +137,14 @@ def shards(hire: Callable[[], Any], numbers: list[int]) -> list[Any]:
 
 @pytest.mark.parametrize("fatal", [{10}, {14}, {11, 12, 13}])
 def test_the_rows_that_kill_are_found_wherever_they_stand(fatal: set[int]) -> None:
-    """By halves of the shard, and no other is left out."""
-    found = dict(shards(lambda: Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys()), [0, 1, 2]))
-    assert {number: {*lost} for number, lost in found.items()} == {0: set(), 1: fatal, 2: set()}
+    """Bisection finds exactly these rows."""
+    worker = Pretended(lambda number, lost: number == 1 and not fatal <= lost.keys())
+    lost_by_shard = dict(shards(lambda: worker, [0, 1, 2]))
+    assert {number: {*lost} for number, lost in lost_by_shard.items()} == {0: set(), 1: fatal, 2: set()}
 
 
 def test_no_row_is_blamed_for_a_kill_from_outside() -> None:
-    """Twice at one shard, and once at each of the others."""
+    """Two deaths at one shard and one at each other lose no row."""
     deaths = [0, 0, 1, 2]
 
     def dies(number: int, lost: Mapping[int, str]) -> bool:
@@ -156,7 +157,7 @@ def test_no_row_is_blamed_for_a_kill_from_outside() -> None:
 
 
 def test_a_worker_that_has_no_room_is_not_waited_for() -> None:
-    """It is never opened; the other one computes all shards."""
+    """One worker never opens; the other computes all shards."""
     hired: list[Pretended] = []
 
     def hire() -> Pretended:
@@ -205,7 +206,7 @@ def test_a_worker_that_opens_something_else_is_refused(opened: Any, code: str) -
 
 
 def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first moment; and workers that cannot be had leave no new run behind."""
+    """The record says so from the first moment; workers that cannot start leave no new run behind."""
 
     def fail(*arguments: Any) -> Any:
         raise ModelError("workers_die", "nobody is there")
@@ -225,7 +226,7 @@ def test_a_run_that_goes_on_has_not_finished(alone: Path, monkeypatch: pytest.Mo
 
 
 def test_a_worker_ends_with_its_parent(project: Path) -> None:
-    """Even while it computes."""
+    """It ends even while it computes."""
     network = NETWORK.replace(
         "        return self", "        len(x) > 8 and __import__('time').sleep(60)\n        return self"
     )
@@ -245,7 +246,7 @@ def test_a_worker_ends_with_its_parent(project: Path) -> None:
     command = [sys.executable, "-c", code, *line(project, "run")]
     with started(command, stdout=PIPE, stdin=DEVNULL) as parent:
         assert parent.stdout is not None
-        child = int(next(said for said in parent.stdout if said.strip().isdecimal()))
+        child = int(next(output for output in parent.stdout if output.strip().isdecimal()))
         assert Path(f"/proc/{child}").exists()
     deadline = time.monotonic() + 20
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
@@ -260,16 +261,16 @@ CARDED = NETWORK.replace(
 
 
 def test_workers_share_the_cards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes one of two, more share these evenly, and the one in place of one that died takes its card."""
+    """Each takes one of two, more workers share these evenly, and the replacement of a dead worker takes its card."""
     monkeypatch.setattr(workers, "cards_of", lambda device: ["4", "7"])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.chdir(project)
     (project / "net.py").write_text(CARDED)
     assert run(project, "run", monkeypatch, "--workers", "2") == 0
-    found = Counter((project / "cards").read_text().split())
-    assert found["none"] == 1
-    assert found["4"] + found["7"] >= 1
-    assert found <= Counter({"none": 1, "4": 1, "7": 1}), "a slow worker may come when all is done"
+    uses = Counter((project / "cards").read_text().split())
+    assert uses["none"] == 1
+    assert uses["4"] + uses["7"] >= 1
+    assert uses <= Counter({"none": 1, "4": 1, "7": 1}), "a slow worker may come when all is done"
     used = Counter[str | None]({"4": 0, "7": 0})
     team = [workers.Process(used) for _ in range(4)]
     assert used == {"4": 2, "7": 2}
@@ -307,14 +308,14 @@ def test_points_of_files_are_the_same_in_another_process(tmp_path: Path) -> None
         Image.fromarray(levels).save(tmp_path / f"{row}.png")
     points = open_points(tmp_path, limit=5)
     again = send(make_job(network(), points, SCORES, 0, None, 0.99))().points
-    for one, other in zip(points.batches(3), again.batches(3), strict=True):
-        assert torch.equal(one.inputs, other.inputs)
-        assert one.ids == other.ids
+    for batch, sent_batch in zip(points.batches(3), again.batches(3), strict=True):
+        assert torch.equal(batch.inputs, sent_batch.inputs)
+        assert batch.ids == sent_batch.ids
 
 
 def test_the_table_from_python_is_that_of_one_process() -> None:
     data = (inputs(), torch.arange(300) % 3)
-    plain, shared = (brittle.score(network(), data, SCORES, workers=some) for some in (None, 1))
+    plain, shared = (brittle.score(network(), data, SCORES, workers=size) for size in (None, 1))
     assert plain.points.equals(shared.points)
     assert plain.scores.equals(shared.scores)
     assert plain.record.account == shared.record.account
@@ -337,7 +338,7 @@ def _of_the_program() -> nn.Module:
         (lambda: brittle.Classifier(_Local(), decision=Custom(lambda a, b: (a - b).sum(1) == 0)), "lambda"),
     ],
 )
-def test_what_no_other_process_can_import_is_refused(make: Callable[[], brittle.Classifier], name: str) -> None:
+def test_objects_that_workers_cannot_import_are_refused(make: Callable[[], brittle.Classifier], name: str) -> None:
     refused("parameter", name, brittle.score, make(), inputs(), SCORES[:1], workers=2)
 
 

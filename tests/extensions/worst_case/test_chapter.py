@@ -90,7 +90,7 @@ def test_what_is_certified_bounds_what_the_attacks_left(labels: bool) -> None:
     low = made.long().query("score == 'input_margin'")["low"].to_numpy()
     proven, attacked = np.mean((low > 0.01) & right), np.mean((margins(made) > 0.01) & right)
     number = case["numbers"][-1]
-    assert number.title == f"Certified {'robust accuracy' if labels else 'share'} at Linf 0.01"
+    assert number.title == f"Certified {'robust accuracy' if labels else 'share'} at 0.01"
     assert number.value == f"{100 * proven:.0f}%"
     assert f"between this {100 * proven:.0f}% and the {100 * attacked:.0f}% that" in number.note
     assert proven < attacked

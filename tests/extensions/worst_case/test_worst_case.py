@@ -1,4 +1,4 @@
-"""The worst-case table: right orientation, right points, right words, from a table whose answers are known."""
+"""The worst-case table has the right orientation, points and words, on a run with known answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPSILON = 0.5
 
 
 def worst_case_run(points: int = 60, seed: int = 0) -> tuple[Table, np.ndarray]:
-    """A run whose entropy is perfectly consistent, whose logit margin nearly is and whose confidence says nothing."""
+    """Make a run with a perfectly consistent entropy, a nearly consistent logit margin and a random confidence."""
     generator = np.random.default_rng(seed)
     margin = generator.gamma(2.0, 0.4, points)
     table = make_table(points=points, scores=("logit_margin", "taylor"), sigmas=(0.1,))
@@ -41,16 +41,16 @@ def test_rows_are_oriented_and_sorted() -> None:
     assert frame["tau"][3] < 0.4
 
 
-def test_a_row_is_what_the_arrays_say() -> None:
+def test_a_row_agrees_with_the_functions_of_arrays() -> None:
     table, margin = worst_case_run()
     row = worst_case_table(table, EPSILON).set_index("score").loc["logit_margin"]
     score = next(column for column in table.columns if column.label == "logit_margin").value
-    order, found = margin_consistency(margin, score), detection(margin, score, EPSILON)
+    order, detected = margin_consistency(margin, score), detection(margin, score, EPSILON)
     assert (row["tau"], row["tau_low"], row["tau_high"]) == (order.value, order.low, order.high)
-    assert (row["auroc"], row["aupr"], row["fpr95"]) == (found.auroc, found.aupr, found.fpr_at_95_tpr)
+    assert (row["auroc"], row["aupr"], row["fpr95"]) == (detected.auroc, detected.aupr, detected.fpr_at_95_tpr)
 
 
-def test_probabilities_too_small_to_tell_from_1_are_still_told_apart() -> None:
+def test_flip_probabilities_below_the_rounding_of_one_are_ordered() -> None:
     table, _ = worst_case_run()
     table = with_value(table, "taylor(sigma=0.1)", (1e-20 * np.arange(60.0)).tolist())
     column = next(column for column in table.columns if column.score == "taylor")
@@ -69,7 +69,7 @@ def test_norms_are_chosen_by_name() -> None:
     assert set(euclidean["positives"]) == {int((3.0 * margin <= EPSILON).sum())}
 
 
-def test_no_margins_is_an_empty_frame_and_a_sentence() -> None:
+def test_a_run_without_margins_is_an_empty_frame() -> None:
     table = make_table(points=5)
     assert worst_case_table(table, EPSILON).empty
     assert worst_case_table(worst_case_run()[0], EPSILON, norm="l2").empty
@@ -79,9 +79,9 @@ REPLICATES, MOST_MISSES = 120, 9
 
 
 def copula(rho: float, *shape: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of a Gaussian copula, whose tau is `2 / pi asin(rho)`."""
-    first, other = np.random.default_rng(seed).standard_normal((2, *shape))
-    return np.exp(first), rho * first + math.sqrt(1.0 - rho**2) * other
+    """Draw pairs of a Gaussian copula, whose tau is `2 / pi asin(rho)`."""
+    latent, noise = np.random.default_rng(seed).standard_normal((2, *shape))
+    return np.exp(latent), rho * latent + math.sqrt(1.0 - rho**2) * noise
 
 
 # Tau
@@ -96,23 +96,23 @@ def test_the_same_order_is_perfect() -> None:
 
 
 def test_missing_numbers_are_left_out_and_counted() -> None:
-    found = margin_consistency([0.1, None, 0.3, math.nan, 0.4], [1.0, 2.0, None, 3.0, 2.0])  # pyright: ignore[reportArgumentType] None is no number
-    assert (found.points, found.dropped, found.value) == (2, 3, 1.0)
-    assert (found.low, found.high) == (-1.0, 1.0)
+    correlation = margin_consistency([0.1, None, 0.3, math.nan, 0.4], [1.0, 2.0, None, 3.0, 2.0])  # pyright: ignore[reportArgumentType] None is no number
+    assert (correlation.points, correlation.dropped, correlation.value) == (2, 3, 1.0)
+    assert (correlation.low, correlation.high) == (-1.0, 1.0)
 
 
 @pytest.mark.parametrize("margin", [[], [0.5], [math.inf] * 20])
-def test_nothing_to_order(margin: list[float]) -> None:
-    found = margin_consistency(margin, np.arange(len(margin)))
-    assert math.isnan(found.value)
-    assert (found.low, found.high) == (-1.0, 1.0)
+def test_margins_without_an_order_have_no_correlation(margin: list[float]) -> None:
+    correlation = margin_consistency(margin, np.arange(len(margin)))
+    assert math.isnan(correlation.value)
+    assert (correlation.low, correlation.high) == (-1.0, 1.0)
 
 
 def test_the_interval_covers() -> None:
     rho = 0.95
     truth = 2.0 / math.pi * math.asin(rho)
-    found = [margin_consistency(*pair) for pair in zip(*copula(rho, REPLICATES, 40, seed=1), strict=True)]
-    assert sum(not one.low <= truth <= one.high for one in found) <= MOST_MISSES
-    halved = [((one.low + one.value) / 2.0, (one.high + one.value) / 2.0) for one in found]
+    correlations = [margin_consistency(*pair) for pair in zip(*copula(rho, REPLICATES, 40, seed=1), strict=True)]
+    assert sum(not correlation.low <= truth <= correlation.high for correlation in correlations) <= MOST_MISSES
+    halved = [((tau.low + tau.value) / 2.0, (tau.high + tau.value) / 2.0) for tau in correlations]
     assert sum(not low <= truth <= high for low, high in halved) > MOST_MISSES
-    assert np.mean([one.high - one.low for one in found]) < 0.65
+    assert np.mean([correlation.high - correlation.low for correlation in correlations]) < 0.65

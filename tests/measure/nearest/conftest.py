@@ -1,4 +1,4 @@
-"""What the tests of the search share."""
+"""Fixtures of the tests of the search."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from brittle.measure.nearest import EFFORTS
 
 SHARE = 5
-"""By how much fewer sign vectors are tried."""
+"""Factor by which fewer sign vectors are tried."""
 
 
 @pytest.fixture
 def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search by signs, which takes most of the time, is short: for laws that do not ask how near it comes."""
+    """Shorten the search by signs, which takes most of the time, for laws that do not depend on its distance."""
     for name, effort in EFFORTS.items():
         monkeypatch.setitem(EFFORTS, name, replace(effort, queries=effort.queries // SHARE))

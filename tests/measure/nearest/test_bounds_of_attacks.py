@@ -15,7 +15,7 @@ from brittle.model.bounds import BoundsLike
 
 LOWER = np.array([0.0, -np.inf, -2.0, 0.0, 3.0, -np.inf])
 UPPER = np.array([0.5, 0.1, 2.0, np.inf, 3.0, np.inf])
-"""Narrow, of one side, wide, of the other side, a constant, none."""
+"""Narrow, upper only, wide, lower only, a constant, none."""
 
 SUITED = [(norm, attack) for attack, norm in PAIRS if attack != "best"]
 
@@ -31,22 +31,22 @@ def linear(bounds: BoundsLike) -> brittle.Classifier:
 
 
 def distances(classifier: brittle.Classifier, x: torch.Tensor, norm: str, lower, upper) -> np.ndarray:
-    """The distance to the nearest input of another class of a linear network in the box, by SciPy."""
+    """Return the distance to the nearest input of another class of a linear network in the box, by SciPy."""
     layer = classifier.model
     assert isinstance(layer, torch.nn.Linear)
     w, b = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
-    found = []
+    smallest = []
     for point in x.double().numpy():
         logits = w @ point + b
-        own = int(logits.argmax())
-        others = [other for other in range(len(b)) if other != own]
-        nearest = [_nearest(w[own] - w[j], logits[own] - logits[j], lower - point, upper - point, norm) for j in others]
-        found.append(min(nearest))
-    return np.array(found)
+        label = int(logits.argmax())
+        rivals = [rival for rival in range(len(b)) if rival != label]
+        room = lower - point, upper - point
+        smallest.append(min(_nearest(w[label] - w[j], logits[label] - logits[j], *room, norm) for j in rivals))
+    return np.array(smallest)
 
 
 def _nearest(slope: np.ndarray, height: float, low: np.ndarray, high: np.ndarray, norm: str) -> float:
-    """`min ||d||` with `slope . d <= -height` inside a box: a linear program, or the clipped multiple of the slope."""
+    """Solve `min ||d||`, `slope . d <= -height` in a box: a linear program, or the clipped multiple of the slope."""
     size = len(slope)
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)  # a point in single precision may lie outside by a rounding
     if norm == "l2":
@@ -56,47 +56,47 @@ def _nearest(slope: np.ndarray, height: float, low: np.ndarray, high: np.ndarray
             return np.inf
         return float(np.linalg.norm(np.minimum(brentq(fallen, 0, 1e9, xtol=1e-14) * np.abs(slope), room)))  # type: ignore[operator]
     if norm == "l1":
-        ends = [(0, one) for one in high] + [(0, -one) for one in low]
-        found = linprog(np.ones(2 * size), [[*slope, *-slope]], [-height], bounds=ends)
+        ends = [(0, end) for end in high] + [(0, -end) for end in low]
+        solution = linprog(np.ones(2 * size), [[*slope, *-slope]], [-height], bounds=ends)
     else:  # the last variable is the largest change
         sides = np.block([[np.eye(size), -np.ones((size, 1))], [-np.eye(size), -np.ones((size, 1))]])
         rows, limits = np.vstack([sides, [*slope, 0]]), [*np.zeros(2 * size), -height]
-        found = linprog(np.eye(size + 1)[size], rows, limits, bounds=[*zip(low, high, strict=True), (0, None)])
-    return float(found.fun) if found.success else np.inf
+        solution = linprog(np.eye(size + 1)[size], rows, limits, bounds=[*zip(low, high, strict=True), (0, None)])
+    return float(solution.fun) if solution.success else np.inf
 
 
 @pytest.mark.parametrize(("norm", "attack"), SUITED)
-def test_no_counterexample_lies_outside_the_bounds_of_its_features(norm: str, attack: str) -> None:
+def test_no_counterexample_leaves_the_bounds_of_its_features(norm: str, attack: str) -> None:
     torch.manual_seed(0)
     layers = torch.nn.Linear(6, 20), torch.nn.Tanh(), torch.nn.Linear(20, 3)
     classifier = brittle.Classifier(torch.nn.Sequential(*layers).eval(), bounds=(LOWER, UPPER))
     x = points(12)
-    found = brittle.nearest(classifier, x, norm=norm, attack=attack, effort="fast")
-    there = found.points.double().numpy()
-    assert (there >= LOWER.astype(np.float32)).all()
-    assert (there <= UPPER.astype(np.float32)).all()
-    assert (found.predicted >= 0).sum() >= 4
-    measured = NORMS[norm].length(found.points.double() - x.double()).numpy()
-    reached = (found.predicted >= 0).numpy()
-    assert found.distance.numpy()[reached] == pytest.approx(measured[reached], rel=1e-6)
+    nearest = brittle.nearest(classifier, x, norm=norm, attack=attack, effort="fast")
+    nearest_points = nearest.points.double().numpy()
+    assert (nearest_points >= LOWER.astype(np.float32)).all()
+    assert (nearest_points <= UPPER.astype(np.float32)).all()
+    assert (nearest.predicted >= 0).sum() >= 4
+    measured = NORMS[norm].length(nearest.points.double() - x.double()).numpy()
+    reached = (nearest.predicted >= 0).numpy()
+    assert nearest.distance.numpy()[reached] == pytest.approx(measured[reached], rel=1e-6)
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_distances_in_a_box_of_each_feature_are_exact_for_a_linear_network(norm: str) -> None:
+def test_distances_within_bounds_per_feature_are_exact(norm: str) -> None:
     classifier, x = linear((LOWER, UPPER)), points(10)
     truth = distances(classifier, x, norm, LOWER, UPPER)
-    found = brittle.nearest(classifier, x, norm=norm).distance.numpy()
+    nearest = brittle.nearest(classifier, x, norm=norm).distance.numpy()
     assert np.isfinite(truth).any()
-    assert found == pytest.approx(truth, rel=2e-3)
+    assert nearest == pytest.approx(truth, rel=2e-3)
 
 
 @pytest.mark.parametrize(("attack", "size"), [("segments", 1e-3), ("rays", 1e4)])
-def test_attacks_without_gradients_find_something_without_bounds_in_any_unit(attack: str, size: float) -> None:
+def test_unguided_attacks_work_without_bounds_in_any_unit(attack: str, size: float) -> None:
     torch.manual_seed(0)
     layer = torch.nn.Linear(6, 3, bias=False).eval()
     classifier = brittle.Classifier(lambda x: layer(x).detach(), bounds="none")
-    found = brittle.nearest(classifier, size * points(8), norm="linf", attack=attack, effort="fast")
-    assert (found.predicted >= 0).all()
+    nearest = brittle.nearest(classifier, size * points(8), norm="linf", attack=attack, effort="fast")
+    assert (nearest.predicted >= 0).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -106,5 +106,5 @@ def test_no_certificate_reaches_beyond_a_counterexample(norm: str) -> None:
     proven = certified(classifier, x, norm).radius.numpy()
     assert (proven <= truth * (1 + 1e-9)).all()
     if norm == "linf":
-        known = np.isfinite(truth)
-        assert proven[known] == pytest.approx(truth[known], rel=0.03)
+        is_finite = np.isfinite(truth)
+        assert proven[is_finite] == pytest.approx(truth[is_finite], rel=0.03)

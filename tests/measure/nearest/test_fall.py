@@ -1,4 +1,4 @@
-"""Gradients mislead where they do not explain how the margin falls on the way to the input that was found."""
+"""Gradients mislead where they do not explain the fall of the margin on the path to the nearest input."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from brittle.measure.nearest.search import Search
 
 
 def layers(unit: Callable[[], nn.Module]) -> nn.Sequential:
-    """A perceptron of random weights with one kind of unit."""
+    """Return a perceptron of random weights with one kind of unit."""
     torch.manual_seed(7)
     return nn.Sequential(nn.Flatten(), nn.Linear(36, 32), unit(), nn.Linear(32, 32), unit(), nn.Linear(32, 4))
 
 
 def network(unit: Callable[[], nn.Module], ending: Callable[[Tensor], Tensor] = lambda logits: logits) -> nn.Module:
-    """The same with another end."""
+    """Return such a perceptron with another end."""
     begin = layers(unit)
     return problems.Wrapped(lambda x, _: ending(4 * begin(x)))
 
 
 class Passed(nn.Module):
-    """A function with the gradient of another one, or a part of its own."""
+    """A function with the gradient of another one, or of a part of it."""
 
     def __init__(self, value: Callable[[Tensor], Tensor], smooth: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Passed(nn.Module):
 
 
 def staircase(logits: Tensor) -> Tensor:
-    """Flat but for ramps, which are narrow and steep, and continuous: gradients are true, and large in few places."""
+    """Return flat steps with narrow, steep, continuous ramps: gradients are true, and large in few places."""
     steps = 4 * logits
     return 0.05 * steps + steps.floor() + ((steps - steps.floor() - 0.5) * 200).clamp(-0.5, 0.5) + 0.5
 
@@ -59,7 +59,7 @@ class InHalf(nn.Module):
 
 
 def rounded(step: float) -> nn.Module:
-    """Rounding to multiples of `step` with the gradient of no rounding: right in the mean, and nowhere true."""
+    """Return rounding to multiples of `step` with the gradient of the identity: right in the mean, nowhere true."""
     return Passed(lambda x: (x / step).round() * step, lambda x: x)
 
 
@@ -91,24 +91,24 @@ MASKED = {
 @pytest.mark.every_other
 @pytest.mark.parametrize(("name", "norm"), list(zip(HEALTHY, itertools.cycle(NORMS), strict=False)))
 def test_true_gradients_are_not_masked(name: str, norm: str) -> None:
-    found = run(brittle.Classifier(HEALTHY[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
-    assert found.distance.isfinite().sum() >= 15
-    assert not found.masked.any()
+    nearest = run(brittle.Classifier(HEALTHY[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
+    assert nearest.distance.isfinite().sum() >= 15
+    assert not nearest.masked.any()
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize(("name", "norm"), list(zip(MASKED, itertools.cycle(NORMS), strict=False)))
 @pytest.mark.usefixtures("few_queries")
-def test_gradients_that_are_not_those_of_the_network_are_masked(name: str, norm: str) -> None:
-    found = run(brittle.Classifier(MASKED[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
-    known = found.distance.isfinite() & (found.distance > 0)
-    assert known.any()
-    assert found.masked[known].all()
+def test_false_gradients_are_masked(name: str, norm: str) -> None:
+    nearest = run(brittle.Classifier(MASKED[name], bounds=(0, 1)), problems.inputs(20), norm=norm, effort="fast")
+    is_found = nearest.distance.isfinite() & (nearest.distance > 0)
+    assert is_found.any()
+    assert nearest.masked[is_found].all()
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.3, 1.0, 2.5])
-def test_what_a_factor_leaves_is_known(factor: float) -> None:
-    """Of a linear function whose gradient is multiplied by `f`, `|1 - f|` stays unexplained."""
+def test_a_gradient_times_a_factor_leaves_its_share(factor: float) -> None:
+    """A linear function whose gradient is multiplied by `f` leaves the share `|1 - f|` unexplained."""
     linear = problems.linear_network(3, 36, dtype=torch.float64)
     model = nn.Sequential(nn.Flatten(), linear, Passed(lambda x: x, lambda x: factor * x))
     points = problems.inputs(6, dtype=torch.float64)

@@ -28,11 +28,11 @@ GUIDED = [pair for pair in PAIRS if pair[0] == "best" or ATTACKS[pair[0]].guided
 def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
     network = problems.linear_network(classes, 12, seed=classes, dtype=torch.float32)
     points = torch.randn(60, 12, generator=torch.Generator().manual_seed(1))
-    found = run(brittle.Classifier(network), points, attack=attack, norm=norm, bounded=False)
+    nearest = run(brittle.Classifier(network), points, attack=attack, norm=norm, bounded=False)
     exact = linear_margin(network, points, norm)
-    assert (found.distance >= exact * (1 - 1e-5) - 1e-6).all()
-    assert (found.distance <= exact * 1.001 + 1e-6).all()
-    assert not found.masked.any()
+    assert (nearest.distance >= exact * (1 - 1e-5) - 1e-6).all()
+    assert (nearest.distance <= exact * 1.001 + 1e-6).all()
+    assert not nearest.masked.any()
 
 
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
@@ -43,26 +43,25 @@ def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> No
     with torch.no_grad():
         network.weight.copy_(torch.tensor([[0.0, 0.0, 0.0], [4.0, 1.0, 0.0]]))
         network.bias.copy_(torch.tensor([0.0, -4.5]))
-    found = run(brittle.Classifier(network), torch.tensor([[0.9, 0.1, 0.5]]), attack=attack, norm=norm, effort="fast")
+    nearest = run(brittle.Classifier(network), torch.tensor([[0.9, 0.1, 0.5]]), attack=attack, norm=norm, effort="fast")
     exact = {"linf": 0.4, "l2": (0.1**2 + 0.4**2) ** 0.5, "l1": 0.5}[norm]
-    assert float(found.distance) >= exact * (1 - 1e-5)
+    assert float(nearest.distance) >= exact * (1 - 1e-5)
     if (attack, norm) in GUIDED:
-        assert float(found.distance) == pytest.approx(exact, rel=2e-3)
+        assert float(nearest.distance) == pytest.approx(exact, rel=2e-3)
 
 
 @pytest.mark.parametrize("norm", list(NORMS))
 def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever number of points is searched together."""
+    """For any number of points that are searched together."""
     monkeypatch.setattr("brittle.measure.forward.ROWS", 10)
     classifier, points = problems.small_classifier(), problems.inputs(12)
-    found = brittle.nearest(classifier, points, norm=norm, effort="fast")
+    nearest = brittle.nearest(classifier, points, norm=norm, effort="fast")
     margins = brittle.score(classifier, points, [brittle.scores.InputMargin(norm, effort="fast")]).frame(whole=True)
-    assert (
-        found.distance.tolist() == margins.iloc[:, margins.columns.str.startswith("input_margin(")].iloc[:, 0].tolist()
-    )
-    assert found.points.shape == points.shape
-    for one, predicted in zip(found.points, found.predicted.tolist(), strict=True):
-        assert int(classifier(one[None]).argmax()) == predicted
+    column = margins.columns[margins.columns.str.startswith("input_margin(")][0]
+    assert nearest.distance.tolist() == margins[column].tolist()
+    assert nearest.points.shape == points.shape
+    for point, predicted in zip(nearest.points, nearest.predicted.tolist(), strict=True):
+        assert int(classifier(point[None]).argmax()) == predicted
 
 
 @pytest.mark.parametrize(
@@ -77,6 +76,6 @@ def test_the_inputs_are_those_of_the_score(norm: str, monkeypatch: pytest.Monkey
         (problems.inputs(3), {"attack": "exchange"}, "l0"),
     ],
 )
-def test_what_cannot_be_searched(points: Tensor, options: dict[str, Any], fact: str) -> None:
+def test_requests_without_a_search_are_refused(points: Tensor, options: dict[str, Any], fact: str) -> None:
     with pytest.raises(brittle.errors.BrittleError, match=fact):
         brittle.nearest(problems.small_classifier(), points, **options)

@@ -17,11 +17,11 @@ MOMENTUM, PAYING = 0.75, 0.75
 """Share of a step that is new, and of the steps between two checkpoints that must raise the loss."""
 
 Loss = Callable[[Tensor], Tensor]
-"""From logits `[B, C]` to what is to be large, `[B]`."""
+"""Function from logits `[B, C]` to numbers to be maximised, `[B]`."""
 
 
 def cross_entropies(y: Tensor) -> Loss:
-    """The cross-entropy of each point."""
+    """Return the cross-entropy of each point."""
     return lambda logits: cross_entropy(logits, y, reduction="none")
 
 
@@ -39,7 +39,7 @@ def ratios_to(y: Tensor, target: Tensor) -> Loss:
 
 
 def checkpoints(steps: int) -> list[int]:
-    """Steps after which the step size is looked at."""
+    """Return the steps after which the step size is checked."""
     shares = [0.0, 0.22]
     while shares[-1] < 1:
         shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))
@@ -47,7 +47,7 @@ def checkpoints(steps: int) -> list[int]:
 
 
 def climb(network: nn.Module, x: Tensor, loss: Loss, epsilon: float, steps: int, generator: torch.Generator) -> Tensor:
-    """Where the loss is the largest that was seen in the ball and [0, 1], from a random start, `[B, *shape]`."""
+    """Return the inputs of largest loss on the path in the ball and [0, 1], from a random start, `[B, *shape]`."""
     low, high = (x - epsilon).clamp_min(0), (x + epsilon).clamp_max(1)
 
     def inside(point: Tensor) -> Tensor:
@@ -64,9 +64,9 @@ def climb(network: nn.Module, x: Tensor, loss: Loss, epsilon: float, steps: int,
     noise = 2 * torch.rand(x.shape, generator=generator) - 1
     here = inside(x + epsilon * noise / wide(noise.abs().flatten(1).amax(1)))
     value, slope = valued(here)
-    best, most, best_slope, before = here.clone(), value.clone(), slope.clone(), here
+    best, highest, best_slope, before = here.clone(), value.clone(), slope.clone(), here
     step = torch.full((len(x),), 2 * epsilon)
-    raised, halved, seen = torch.zeros(len(x)), torch.zeros(len(x), dtype=torch.bool), most.clone()
+    raised, halved, at_checkpoint = torch.zeros(len(x)), torch.zeros(len(x), dtype=torch.bool), highest.clone()
     last, looked = 0, set(checkpoints(steps))
     for done in range(1, steps + 1):
         new = inside(here + wide(step) * slope.sign())
@@ -76,13 +76,13 @@ def climb(network: nn.Module, x: Tensor, loss: Loss, epsilon: float, steps: int,
         old = value
         value, slope = valued(here)
         raised += value > old
-        better = value > most
+        better = value > highest
         best, best_slope = torch.where(wide(better), here, best), torch.where(wide(better), slope, best_slope)
-        most = most.maximum(value)
+        highest = highest.maximum(value)
         if done in looked:
-            stuck = (raised < PAYING * (done - last)) | (~halved & (most <= seen))
+            stuck = (raised < PAYING * (done - last)) | (~halved & (highest <= at_checkpoint))
             step = torch.where(stuck, step / 2, step)
             here, slope = torch.where(wide(stuck), best, here), torch.where(wide(stuck), best_slope, slope)
-            before, value = torch.where(wide(stuck), best, before), torch.where(stuck, most, value)
-            raised, halved, seen, last = torch.zeros(len(x)), stuck, most.clone(), done
+            before, value = torch.where(wide(stuck), best, before), torch.where(stuck, highest, value)
+            raised, halved, at_checkpoint, last = torch.zeros(len(x)), stuck, highest.clone(), done
     return best

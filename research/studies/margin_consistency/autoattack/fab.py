@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 MOST, OVER, BACK = 0.1, 1.05, 0.9
-"""Largest share of the way that is taken from the point, how far the boundary is stepped over, and how much of the way
-to an adversarial example is kept."""
+"""Largest share of a step from the point, overshoot over the boundary, and share of the distance to an adversarial
+example after the step back."""
 
 
 HALVINGS = 12
-"""Of the way to what was found, at the end."""
+"""Halvings of the distance to the nearest input, at the end."""
 
 
 def fab_margins(network: nn.Module, x: Tensor, classes: Tensor, steps: int) -> Tensor:
@@ -26,7 +26,7 @@ def fab_margins(network: nn.Module, x: Tensor, classes: Tensor, steps: int) -> T
     """
     with torch.no_grad():
         order = network(x).scatter(1, classes[:, None], -torch.inf).argsort(dim=1, descending=True)[:, :-1]
-    found = torch.full((len(x),), torch.inf)
+    margins = torch.full((len(x),), torch.inf)
     for target in order.unbind(1):
         moved = nearest_across(network, x, classes, target, torch.inf, steps)
         low, high = torch.zeros(len(x)), torch.ones(len(x))
@@ -35,18 +35,18 @@ def fab_margins(network: nn.Module, x: Tensor, classes: Tensor, steps: int) -> T
             across_here = crosses(network, x, moved, middle, classes)
             low, high = torch.where(across_here, low, middle), torch.where(across_here, middle, high)
         length = high * (moved - x).flatten(1).abs().amax(1)
-        found = torch.where(crosses(network, x, moved, high, classes), found.minimum(length), found)
-    return found
+        margins = torch.where(crosses(network, x, moved, high, classes), margins.minimum(length), margins)
+    return margins
 
 
 @torch.no_grad()
 def crosses(network: nn.Module, x: Tensor, moved: Tensor, share: Tensor, classes: Tensor) -> Tensor:
-    """Whether what lies at a share of the way to another input is of another class, `[B]`."""
+    """Return whether the input at a share of the distance to another input is of another class, `[B]`."""
     return network(x + share.view(-1, *[1] * (x.dim() - 1)) * (moved - x)).argmax(1) != classes
 
 
 def nearest_across(network: nn.Module, x: Tensor, y: Tensor, target: Tensor, epsilon: float, steps: int) -> Tensor:
-    """The nearest input of another class that was found, `[B, *shape]`; the point itself where none is in the ball."""
+    """Return the nearest input of another class found, `[B, *shape]`; the point itself without one in the ball."""
     flat = x.flatten(1)
     here, best, nearest = flat.clone(), flat.clone(), torch.full((len(x),), torch.inf)
     for _ in range(steps):
@@ -71,21 +71,21 @@ def nearest_across(network: nn.Module, x: Tensor, y: Tensor, target: Tensor, eps
 
 
 def across(points: Tensor, slope: Tensor, offset: Tensor) -> Tensor:
-    """The nearest `z` in Linf and [0, 1] with `slope . z + offset = 0`, `[B, n]`; where none is, the nearest to that.
+    """Return the nearest `z` in Linf and [0, 1] with `slope . z + offset = 0`, `[B, n]`, or nearest to that.
 
     Each coordinate moves the same way `t` against the sign of the value, or as far as [0, 1] lets it. The change of the
     value is concave in `t` and linear between the ends of the coordinates, which are sorted.
     """
     value = (slope * points).sum(1) + offset
-    way = -torch.sign(value)[:, None] * slope.sign()
-    room = torch.where(way > 0, 1 - points, points).masked_fill(way == 0, 0.0)
+    direction = -torch.sign(value)[:, None] * slope.sign()
+    room = torch.where(direction > 0, 1 - points, points).masked_fill(direction == 0, 0.0)
     ends, order = room.sort(dim=1)
     weights = slope.abs().gather(1, order).masked_fill(ends == 0, 0.0)
     moving = weights.sum(1, keepdim=True) - weights.cumsum(1) + weights  # that still move up to each end
     widths = torch.diff(ends, dim=1, prepend=torch.zeros_like(ends[:, :1]))
     reached = (moving * widths).cumsum(1)
-    wanted = value.abs()[:, None]
-    last = (reached < wanted).sum(1).clamp_max(ends.shape[1] - 1)[:, None]
-    short = reached.gather(1, last) - wanted
+    distance = value.abs()[:, None]
+    last = (reached < distance).sum(1).clamp_max(ends.shape[1] - 1)[:, None]
+    short = reached.gather(1, last) - distance
     length = ends.gather(1, last) - short.clamp_min(0) / moving.gather(1, last).clamp_min(1e-12)
-    return points + way * room.minimum(length.clamp_min(0))
+    return points + direction * room.minimum(length.clamp_min(0))

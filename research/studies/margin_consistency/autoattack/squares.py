@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from studies.margin_consistency.descent import margins_of
 
 SHARE = 0.8
-"""Of the pixels that the first square covers."""
+"""Share of the pixels that the first square covers."""
 
 HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 """Queries, of 10,000, after which the squares have half the pixels."""
@@ -22,12 +22,12 @@ HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 def search_squares(
     network: nn.Module, x: Tensor, y: Tensor, epsilon: float, queries: int, generator: torch.Generator
 ) -> Tensor:
-    """The inputs with the smallest margins that were found, `[B, C, H, W]`."""
+    """Return the inputs with the smallest margins that were found, `[B, C, H, W]`."""
     channels, height, width = x.shape[1:]
     best = (x + epsilon * _signs((len(x), channels, 1, width), generator)).clamp(0, 1)
-    least = margins_of(network(best), y)
+    lowest = margins_of(network(best), y)
     for query in range(1, queries):
-        open_ = (least > 0).nonzero()[:, 0]
+        open_ = (lowest > 0).nonzero()[:, 0]
         if not len(open_):
             break
         side = side_of(query / queries, height, width)
@@ -41,14 +41,14 @@ def search_squares(
         changed = (clean + epsilon * _signs((len(open_), channels, 1, 1), generator)).clamp(0, 1)
         moved = torch.where(square, changed, moved)
         margin = margins_of(network(moved), y[open_])
-        better = margin < least[open_]
-        best[open_[better]], least[open_[better]] = moved[better], margin[better]
+        better = margin < lowest[open_]
+        best[open_[better]], lowest[open_[better]] = moved[better], margin[better]
     return best
 
 
-def side_of(spent: float, height: int, width: int) -> int:
-    """The side of a square after this share of the queries."""
-    halvings = sum(10_000 * spent > after for after in HALVED)
+def side_of(share: float, height: int, width: int) -> int:
+    """Return the side of a square after this share of the queries."""
+    halvings = sum(10_000 * share > after for after in HALVED)
     return min(max(1, round((SHARE / 2**halvings * height * width) ** 0.5)), height, width)
 
 
@@ -56,5 +56,5 @@ def _signs(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return 2.0 * torch.randint(2, shape, generator=generator) - 1
 
 
-def _within(places: Tensor, first: Tensor, side: int) -> Tensor:
-    return (places >= first[:, None]) & (places < first[:, None] + side)
+def _within(places: Tensor, start: Tensor, side: int) -> Tensor:
+    return (places >= start[:, None]) & (places < start[:, None] + side)

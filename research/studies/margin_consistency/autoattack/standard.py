@@ -37,29 +37,29 @@ def stands(network: nn.Module, x: Tensor, y: Tensor, epsilon: float, steps: int,
         open_ = standing.nonzero()[:, 0]
         if not len(open_):
             break
-        points, own, target = x[open_], y[open_], order[open_, place]
+        points, labels, target = x[open_], y[open_], order[open_, place]
         if kind == "apgd-ce":
-            moved = climb(network, points, cross_entropies(own), epsilon, steps, generator)
+            moved = climb(network, points, cross_entropies(labels), epsilon, steps, generator)
         elif kind == "apgd-t":
-            moved = climb(network, points, ratios_to(own, target), epsilon, steps, generator)
+            moved = climb(network, points, ratios_to(labels, target), epsilon, steps, generator)
         elif kind == "fab-t":
-            moved = nearest_across(network, points, own, target, epsilon, steps)
+            moved = nearest_across(network, points, labels, target, epsilon, steps)
         else:
-            moved = search_squares(network, points, own, epsilon, queries, generator)
-        standing[open_[_broken(network, points, own, moved, epsilon)]] = False
+            moved = search_squares(network, points, labels, epsilon, queries, generator)
+        standing[open_[_broken(network, points, labels, moved, epsilon)]] = False
     return standing
 
 
-def kinds(others: int) -> Iterator[tuple[str, int]]:
-    """The attacks in their order, each with the place of the class that it aims at among so many others."""
+def kinds(count: int) -> Iterator[tuple[str, int]]:
+    """Return the attacks in their order, each with the place of the class that it aims at among so many others."""
     yield "apgd-ce", 0
     for kind in ("apgd-t", "fab-t"):
-        yield from ((kind, place) for place in range(min(TARGETS, others)))
+        yield from ((kind, place) for place in range(min(TARGETS, count)))
     yield "square", 0
 
 
 @torch.no_grad()
 def _broken(network: nn.Module, x: Tensor, y: Tensor, moved: Tensor, epsilon: float) -> Tensor:
-    """Whether what an attack found lies in the ball, but for rounding, and is of another class."""
+    """Return whether an attack's input lies in the ball, but for rounding, and is of another class."""
     inside = ((moved - x).abs() <= epsilon + 1e-6) & (moved >= 0) & (moved <= 1)
     return inside.flatten(1).all(1) & (network(moved).argmax(1) != y)

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network is in evaluation mode meanwhile, so that no statistics of batches move."""
+    """Return the network is in evaluation mode meanwhile, so that no statistics of batches move."""
     mode = network.training
     network.eval()
     try:
@@ -47,7 +47,7 @@ def ascend(
 
 
 def anywhere(x: Tensor, epsilon: float) -> Tensor:
-    """A start for each image, uniform in the ball."""
+    """Return a start for each image, uniform in the ball."""
     return x + epsilon * (2 * torch.rand_like(x) - 1)
 
 

@@ -1,4 +1,4 @@
-"""What a way of training is."""
+"""The interface of a way of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Way(Protocol):
         ...
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean loss of images `[B, C, H, W]` of the classes `[B]`, differentiable in the weights.
+        """Return the mean loss of images `[B, C, H, W]` of the classes `[B]`, differentiable in the weights.
 
         Args:
             network: in training mode.
@@ -32,7 +32,7 @@ class Way(Protocol):
 
 
 def number_text(value: float) -> str:
-    """A strength in the name of a network: `8-255`, `1e-3`, `0.15`, `6`."""
+    """Return a strength in the name of a network: `8-255`, `1e-3`, `0.15`, `6`."""
     if value == 8 / 255:
         return "8-255"
     return f"{value:.0e}".replace("e-0", "e-") if value <= 0.01 else f"{value:g}"

@@ -37,7 +37,7 @@ class FGSM:
         return self.epsilon
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean over the images and their adversarial examples."""
+        """Return the mean over the images and their adversarial examples."""
         moved = self.example(network, x, y, grown * self.epsilon)
         return (cross_entropy(network(x), y) + cross_entropy(network(moved), y)) / 2
 

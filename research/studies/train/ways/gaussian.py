@@ -31,5 +31,5 @@ class Gaussian:
         return self.sigma
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy at noisy images."""
+        """Return the mean cross-entropy at noisy images."""
         return cross_entropy(network(x + grown * self.sigma * torch.randn_like(x)), y)

@@ -38,7 +38,7 @@ class GradientNorm:
         return self.weight
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy and the mean penalty."""
+        """Return the mean cross-entropy and the mean penalty."""
         x = x.detach().requires_grad_(True)
         logits = network(x)
         signs = 2.0 * torch.randint_like(logits, 2) - 1.0

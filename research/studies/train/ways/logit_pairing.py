@@ -44,7 +44,7 @@ class ALP(_LogitPairing):
     name: ClassVar[str] = "alp"
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy at adversarial examples and the mean pairing."""
+        """Return the mean cross-entropy at adversarial examples and the mean pairing."""
         clean, attacked = self.pair(network, x, y, grown)
         return cross_entropy(attacked, y) + self.weight * pairing(clean, attacked)
 
@@ -66,7 +66,7 @@ class CLP(_LogitPairing):
     name: ClassVar[str] = "clp"
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy at the images and the mean pairing."""
+        """Return the mean cross-entropy at the images and the mean pairing."""
         clean, attacked = self.pair(network, x, y, grown)
         return cross_entropy(clean, y) + self.weight * pairing(clean, attacked)
 

@@ -39,7 +39,7 @@ class Mart:
         return self.weight
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean boosted cross-entropy and the mean weighted divergence."""
+        """Return the mean boosted cross-entropy and the mean weighted divergence."""
         moved = ascend_loss(network, x, y, grown * self.epsilon, self.steps)
         clean, attacked = network(x), network(moved)
         unsure = 1 - clean.softmax(dim=1).gather(1, y[:, None])[:, 0]
@@ -49,7 +49,7 @@ class Mart:
 def boosted(logits: Tensor, y: Tensor) -> Tensor:
     """`-log p_y - log(1 - max_{k != y} p_k)` of each row, `[B]`; finite, however sure the network is."""
     total = logits.logsumexp(dim=1)
-    own = logits.gather(1, y[:, None])[:, 0]
+    label_logit = logits.gather(1, y[:, None])[:, 0]
     nearest = logits.detach().scatter(1, y[:, None], -torch.inf).argmax(dim=1)
-    rest = logits.scatter(1, nearest[:, None], -torch.inf).logsumexp(dim=1)
-    return 2 * total - own - rest
+    other_logits = logits.scatter(1, nearest[:, None], -torch.inf).logsumexp(dim=1)
+    return 2 * total - label_logit - other_logits

@@ -33,5 +33,5 @@ class PGD:
         return self.epsilon
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy at adversarial examples."""
+        """Return the mean cross-entropy at adversarial examples."""
         return cross_entropy(network(ascend_loss(network, x, y, grown * self.epsilon, self.steps)), y)

@@ -21,5 +21,5 @@ class Plain:
         return None
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy."""
+        """Return the mean cross-entropy."""
         return cross_entropy(network(x), y)

@@ -44,15 +44,17 @@ class Sigmoid:
         return self.sigma
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy and the mean regulariser."""
+        """Return the mean cross-entropy and the mean regulariser."""
         x = x.detach().requires_grad_(True)
         logits = network(x)
         return cross_entropy(logits, y) + grown * self.weight * self.odds(logits, x, y).sigmoid().mean()
 
     def odds(self, logits: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """`log((1 - p) / p)` of each image, `[B]`, differentiable in the weights."""
-        others = logits.detach().scatter(1, y[:, None], -torch.inf).topk(self.classes, dim=1).indices
-        margins = logits.gather(1, y[:, None]) - logits.gather(1, others)
-        slopes = [torch.autograd.grad(one.sum(), x, create_graph=True)[0].flatten(1) for one in margins.unbind(dim=1)]
+        rivals = logits.detach().scatter(1, y[:, None], -torch.inf).topk(self.classes, dim=1).indices
+        margins = logits.gather(1, y[:, None]) - logits.gather(1, rivals)
+        slopes = [
+            torch.autograd.grad(margin.sum(), x, create_graph=True)[0].flatten(1) for margin in margins.unbind(dim=1)
+        ]
         norms = torch.stack(slopes, dim=1).square().sum(dim=2).clamp_min(SMALLEST**2).sqrt()
         return torch.logsumexp(-margins / (self.sigma * norms), dim=1)

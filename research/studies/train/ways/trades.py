@@ -40,7 +40,7 @@ class Trades:
         return self.weight
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor, grown: float = 1.0) -> Tensor:
-        """The mean cross-entropy and the mean divergence."""
+        """Return the mean cross-entropy and the mean divergence."""
         with torch.no_grad(), evaluating(network):
             before = network(x)
         start = x + NEARBY * torch.randn_like(x)
@@ -51,7 +51,7 @@ class Trades:
         return cross_entropy(logits, y) + self.weight * divergence(logits, network(moved)).mean()
 
 
-def divergence(first: Tensor, second: Tensor) -> Tensor:
+def divergence(clean: Tensor, second: Tensor) -> Tensor:
     """`KL(p || q) = sum_k p_k (log p_k - log q_k)` of the softmax of two rows of logits, `[B]`."""
-    p, q = first.log_softmax(dim=1), second.log_softmax(dim=1)
+    p, q = clean.log_softmax(dim=1), second.log_softmax(dim=1)
     return (p.exp() * (p - q)).sum(dim=1)

@@ -7,7 +7,7 @@ import torch
 from studies.train.measured import attacked_accuracy
 
 
-def test_an_attack_finds_what_a_linear_network_gets_wrong_in_the_ball() -> None:
+def test_an_attack_finds_all_flips_of_a_linear_network() -> None:
     """Two classes and pixels in the middle: right under attack where the margin is above `epsilon ||w||_1`."""
     weight = torch.tensor([[1.0, -2.0, 0.5, 0.0]])
     last = torch.nn.Linear(4, 2, bias=False)
@@ -18,6 +18,6 @@ def test_an_attack_finds_what_a_linear_network_gets_wrong_in_the_ball() -> None:
     margin = x.flatten(1) @ weight[0]
     y = (margin < 0).long()
     y[::10] = 1 - y[::10]
-    right = network(x).argmax(dim=1) == y
-    found = attacked_accuracy(network, x, y, 0.05)
-    assert found == float((right & (margin.abs() > 0.05 * 3.5)).double().mean())
+    correct = network(x).argmax(dim=1) == y
+    accuracy = attacked_accuracy(network, x, y, 0.05)
+    assert accuracy == float((correct & (margin.abs() > 0.05 * 3.5)).double().mean())

@@ -26,13 +26,13 @@ from studies.train.recipes import recipes
         ("resnet18", "cifar100", 64, 11_220_132),
     ],
 )
-def test_published_architectures_have_as_many_weights_as_published(
+def test_published_architectures_have_their_number_of_weights(
     architecture: str, dataset: str, width: int, weights: int
 ) -> None:
     """Counted by hand: 260 + 5,020 + 16,050 + 510 for the network of Han et al., LeNet-5 with full connections."""
     with torch.random.fork_rng(devices=[]):
         network = build(architecture, DATASETS[dataset], width)
-    assert sum(one.numel() for one in network.parameters()) == weights
+    assert sum(parameter.numel() for parameter in network.parameters()) == weights
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -48,7 +48,7 @@ def test_an_image_of_the_mean_is_zero_inside(dataset: str) -> None:
 
 
 @pytest.mark.parametrize("size", ["cpu", "paper"])
-def test_networks_on_which_claims_rest_are_trained_from_several_seeds(size: Literal["cpu", "paper"]) -> None:
+def test_networks_behind_claims_are_trained_from_several_seeds(size: Literal["cpu", "paper"]) -> None:
     """No two have one name; the first seed trains all of them, under the names that they have alone."""
     tasks = tasks_of(recipes(size), 5, 3)
     assert len({task.name for task in tasks}) == len(tasks)
@@ -64,9 +64,9 @@ def test_undivided_images_are_divided_by_row(tmp_path: Path) -> None:
     images = np.arange(12, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), dtype=np.uint8)
     np.savez(tmp_path / "x.npz", images=images, labels=np.arange(12))
     divided = replace(DATASETS["fashion_mnist_900"], channels=3)
-    (x, y), (_, rest) = (read(tmp_path, divided, split, None) for split in ("test", "train"))
+    (x, y), (_, training_labels) = (read(tmp_path, divided, split, None) for split in ("test", "train"))
     assert y.tolist() == [0, 3, 6, 9]
-    assert rest.tolist() == [1, 2, 4, 5, 7, 8, 10, 11]
+    assert training_labels.tolist() == [1, 2, 4, 5, 7, 8, 10, 11]
     assert torch.equal((255 * x[:, 2, 1, 3]).round(), y.float())
     assert read(tmp_path, divided, "train", 3)[1].tolist() == [1, 2, 4]
     assert len(read(tmp_path, DATASETS["cifar10_lossless_854"], "test", None)[1]) == 12

@@ -25,7 +25,7 @@ RADIUS = 0.1
 
 
 def smooth(seed: int = 0) -> nn.Sequential:
-    """A small network with tanh, in double precision."""
+    """Return a small network with tanh, in double precision."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, CLASSES)).double()
@@ -35,7 +35,7 @@ def smooth(seed: int = 0) -> nn.Sequential:
 
 
 def linear(classes: int = CLASSES) -> nn.Sequential:
-    """A linear network, whose margins and their gradients are known."""
+    """Return a linear network, whose margins and their gradients are known."""
     network = nn.Sequential(nn.Flatten(), nn.Linear(6, classes)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -52,7 +52,7 @@ def images(count: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def jacobian(network: nn.Module, x: Tensor, step: float = 1e-5) -> np.ndarray:
-    """The Jacobian of the logits by central differences, one pixel at a time, `[B, K, 6]`."""
+    """Return the Jacobian of the logits by central differences, one pixel at a time, `[B, K, 6]`."""
     columns = []
     for pixel in torch.eye(6, dtype=torch.float64).view(6, *SHAPE):
         with torch.no_grad():
@@ -64,8 +64,10 @@ def test_the_gradient_norm_is_that_of_finite_differences() -> None:
     network, (x, _) = smooth(), images()
     x.requires_grad_(True)
     truth = (jacobian(network, x.detach()) ** 2).sum(axis=(1, 2))
-    signs = [torch.tensor(one, dtype=torch.float64).expand(len(x), -1) for one in itertools.product((-1, 1), repeat=3)]
-    mean = torch.stack([penalty(network(x), x, one) for one in signs]).mean(dim=0)
+    signs = [
+        torch.tensor(corner, dtype=torch.float64).expand(len(x), -1) for corner in itertools.product((-1, 1), repeat=3)
+    ]
+    mean = torch.stack([penalty(network(x), x, corner) for corner in signs]).mean(dim=0)
     assert mean.detach().numpy() == pytest.approx(truth, rel=1e-8)
 
 
@@ -77,17 +79,17 @@ def test_mart_is_its_formula() -> None:
         torch.manual_seed(0)
         moved = ascend_loss(network, x, y, RADIUS, 3)
         torch.manual_seed(0)
-        found = float(Mart(RADIUS, 3, weight=2.0).loss(network, x, y).detach())
-    clean, attacked = (softmax(network(one).detach().numpy(), axis=1) for one in (x, moved))
+        loss = float(Mart(RADIUS, 3, weight=2.0).loss(network, x, y).detach())
+    clean, attacked = (softmax(network(images_).detach().numpy(), axis=1) for images_ in (x, moved))
     losses = []
-    for p, q, own in zip(clean, attacked, y.tolist(), strict=True):
-        bce = -np.log(q[own]) - np.log(1 - np.delete(q, own).max())
-        losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[own]))
-    assert found == pytest.approx(np.mean(losses), rel=1e-9)
+    for p, q, label in zip(clean, attacked, y.tolist(), strict=True):
+        bce = -np.log(q[label]) - np.log(1 - np.delete(q, label).max())
+        losses.append(bce + 2.0 * rel_entr(p, q).sum() * (1 - p[label]))
+    assert loss == pytest.approx(np.mean(losses), rel=1e-9)
 
 
 def weight_of(network: nn.Module) -> Tensor:
-    """That of a linear network, `[K, 6]`."""
+    """Return the weight of a linear network, `[K, 6]`."""
     return next(network.parameters()).detach()
 
 
@@ -110,6 +112,6 @@ def test_ascent_finds_the_worst_corner_of_a_linear_network(epsilon: float) -> No
 def test_the_sigmoid_is_that_of_the_library(make: Any) -> None:
     network, (x, _) = make().eval(), images(8)
     y = network(x).argmax(dim=1)
-    found = Sigmoid(0.1, classes=CLASSES - 1).odds(network(x.requires_grad_(True)), x, y)
+    odds = Sigmoid(0.1, classes=CLASSES - 1).odds(network(x.requires_grad_(True)), x, y)
     scored = TaylorMVS(sigma=0.1)(brittle.Classifier(network.requires_grad_(False), bounds=(0, 1)), x.detach())
-    assert torch.sigmoid(found).tolist() == pytest.approx(scored.value.tolist(), rel=1e-6)
+    assert torch.sigmoid(odds).tolist() == pytest.approx(scored.value.tolist(), rel=1e-6)

@@ -1,1 +1,1 @@
-"""How far estimators agree: `brittle.analysis.agreement` and its chapter."""
+"""Agreement of estimators with Monte Carlo: `brittle.analysis.agreement` and its chapter."""

@@ -1,4 +1,4 @@
-"""How near does each estimator come to Monte Carlo, and at what cost?"""
+"""Error and cost of each estimator against Monte Carlo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 
 MIN_SHARE_HELD_OUT = 0.5
-"""Share of the reference's draws that must remain once those of an estimator are taken out."""
+"""Smallest share of the reference's draws that must remain after those of an estimator are held out."""
 
 _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
@@ -24,14 +24,14 @@ _COLUMNS = (
 
 
 def agreement(table: Table) -> pd.DataFrame:
-    r"""Every estimator of p_robust against Monte Carlo with the most draws at the same noise.
+    r"""Compare every estimator of p_robust with Monte Carlo with the most draws at the same noise.
 
-    An estimator that read the first `m` of the reference's `N` draws, by the record, is compared with the votes of the
-    others,
+    An estimator that read the first `m` of the reference's `N` draws, according to the record, is compared with the
+    votes of the other draws,
 
     $$f_{ref} = (N f_N - m f_m) / (N - m),$$
 
-    so that no draw is on both sides. Where fewer than half of the draws would remain, or the votes of the first `m`
+    so that no draw is on both sides. If fewer than half of the draws would remain, or the votes of the first `m`
     were not recorded, the whole reference is used and `shares_draws` is true: the error is then understated.
 
     The reference errs as well: `floor` is its own expected absolute error, the mean over points of
@@ -51,9 +51,10 @@ def agreement(table: Table) -> pd.DataFrame:
     references = most_draws_by(counts, lambda column: column.setting)
     rows = []
     for setting, reference in references.items():
-        votes = {one.draws: one for one in counts if (one.variant, one.setting) == (reference.variant, setting)}
+        same = (reference.variant, setting)
+        votes = {column.draws: column for column in counts if (column.variant, column.setting) == same}
         rows += [
-            _compare(column, *_held_out(column, reference, votes), setting)
+            _compare(column, *_hold_out(column, reference, votes), setting)
             for column in columns
             if column is not reference and column.setting in (setting, NO_NOISE)
         ]
@@ -61,25 +62,25 @@ def agreement(table: Table) -> pd.DataFrame:
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
 
 
-def _held_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> tuple[pd.Series, int, bool]:
-    """What `column` is compared with: the reference less the draws that `column` shares, how many it has then, and
-    whether some are shared yet. `votes` are the columns that hold the votes of its first draws, by their number."""
+def _hold_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> tuple[pd.Series, int, bool]:
+    """Return the reference without the draws that `column` shares, the number of its draws, and whether it still
+    shares some. `votes` are the columns with the votes of the reference's first draws, by their number."""
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:
         return reference.value, total, False
     shared = max(column.sources[source] for source in common)
-    first, left = votes.get(shared), total - shared
-    if first is None or left < MIN_SHARE_HELD_OUT * total:
+    shared_votes, remaining = votes.get(shared), total - shared
+    if shared_votes is None or remaining < MIN_SHARE_HELD_OUT * total:
         return reference.value, total, True
-    rest = (total * reference.value - shared * first.value) / left
-    return rest.clip(0.0, 1.0), left, False
+    held_out = (total * reference.value - shared * shared_votes.value) / remaining
+    return held_out.clip(0.0, 1.0), remaining, False
 
 
 def _compare(column: Column, flips: pd.Series, draws: int, shares_draws: bool, setting: Setting) -> Row:
     pairs = pd.DataFrame({"estimate": column.value, "truth": flips})
-    both = pairs.dropna()
-    spread = np.sqrt(both["truth"] * (1.0 - both["truth"]) / draws)
+    complete = pairs.dropna()
+    spread = np.sqrt(complete["truth"] * (1.0 - complete["truth"]) / draws)
     return {
         "sigma": setting.sigma,
         "noise": setting.noise,
@@ -87,12 +88,12 @@ def _compare(column: Column, flips: pd.Series, draws: int, shares_draws: bool, s
         "score": column.score,
         "budget": column.draws,
         "cost": column.cost,
-        "points": len(both),
-        "left_out": len(pairs) - len(both),
+        "points": len(complete),
+        "left_out": len(pairs) - len(complete),
         "reference_draws": draws,
-        "mean_p_robust": 1.0 - both["truth"].mean(),
-        "mae": (both["estimate"] - both["truth"]).abs().mean(),
-        "tau": kendall_tau(both["estimate"], both["truth"]),
+        "mean_p_robust": 1.0 - complete["truth"].mean(),
+        "mae": (complete["estimate"] - complete["truth"]).abs().mean(),
+        "tau": kendall_tau(complete["estimate"], complete["truth"]),
         "shares_draws": shares_draws,
         "floor": np.sqrt(2.0 / np.pi) * spread.mean(),
     }

@@ -32,9 +32,10 @@ CHAPTER = Chapter("agreement", "Estimators against Monte Carlo", summarize, "met
 
 def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame) -> dict[str, Any]:
     widest = rows.loc[rows["reference_draws"].idxmax()]
+    names = {column.variant: contents.score_cell(column) for column in contents.columns}
     cells = [
         (
-            show(row["estimator"], 60) + (" *" if row["shares_draws"] else ""),
+            names[row["estimator"]] + (" *" if row["shares_draws"] else ""),
             MISSING if pd.isna(row["budget"]) else f"{row['budget']:,}",
             f"{row['cost']:,.0f}",
             fixed(row["mae"], 4),
@@ -46,7 +47,7 @@ def _comparison(contents: Contents, setting: Setting, rows: pd.DataFrame) -> dic
     ]
     header = ("Estimator", "Draws", "Passes a point", "Mean abs. error", "Of the reference", "Kendall's tau", "Points")
     return {
-        "title": f"{show(str(setting))}: Monte Carlo with {widest['reference_draws']:,} draws, mean p_robust "
+        "title": f"Monte Carlo with {widest['reference_draws']:,} draws at {show(str(setting))}: mean p_robust "
         f"{fixed(widest['mean_p_robust'])}, its own expected error {fixed(widest['floor'], 4)}",
         "grid": Grid(header, cells, colours=[contents.colours[score] for score in rows["score"]]),
         "main": contents.chosen is not None and contents.chosen.setting == setting,

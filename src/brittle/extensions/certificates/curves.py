@@ -16,13 +16,13 @@ from brittle.extensions.certificates.graph import UnsupportedLayer
 Function = Callable[[Tensor], Tensor]
 
 HALVINGS = 40
-"""Of the bracket around the place where a curve has a given slope; a bound holds after any number of them."""
+"""Halvings of the bracket around the place where a curve has a slope; a bound holds after any number of them."""
 
 POINTS = 8
 """Points of an interval, on each side of its middle, from which slopes are chosen."""
 
 NARROW = 1e-9
-"""Width below which an interval is taken as one point: its slope is that of a tangent, and of no chord."""
+"""Width below which an interval counts as one point: its slope is that of a tangent, not of a chord."""
 
 
 @dataclass(frozen=True)
@@ -46,40 +46,39 @@ class Curve:
     rising: bool = False
 
     def slope(self, values: Tensor) -> Tensor:
-        """The derivative; at a kink that of the piece on the left."""
-        found = self.pieces[-1].slope(values)
+        """Return the derivative; at a kink that of the piece on the left."""
+        slopes = self.pieces[-1].slope(values)
         for piece in reversed(self.pieces[:-1]):
-            found = torch.where(values <= piece.end, piece.slope(values), found)
-        return found
+            slopes = torch.where(values <= piece.end, piece.slope(values), slopes)
+        return slopes
 
-    def least(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """A lower bound of the function on `[lower, upper]`, `[B, *shape]`; exact where the function rises."""
+    def lower_bound(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """Return a lower bound of the function on `[lower, upper]`, `[B, *shape]`; exact where the function rises."""
         if self.rising:
             return self.function(lower)
-        return -self.highest(lower, upper, torch.zeros_like(lower), -1)
+        return -self.bound_gap(lower, upper, torch.zeros_like(lower), -1)
 
-    def most(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """An upper bound of it, likewise."""
-        return self.function(upper) if self.rising else self.highest(lower, upper, torch.zeros_like(lower), 1)
+    def upper_bound(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """Return an upper bound of the function on `[lower, upper]`; exact where the function rises."""
+        return self.function(upper) if self.rising else self.bound_gap(lower, upper, torch.zeros_like(lower), 1)
 
-    def curved(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """Where no straight line is the function on `[lower, upper]`."""
-        found = torch.zeros_like(lower, dtype=torch.bool)
+    def is_curved(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """True where no straight line equals the function on `[lower, upper]`."""
+        is_bent = torch.zeros_like(lower, dtype=torch.bool)
         begin = -math.inf
         for piece in self.pieces:
             kink = (lower < piece.end) & (upper > piece.end)
-            found |= kink | ((lower < piece.end) & (upper > begin) & bool(piece.bend))
+            is_bent |= kink | ((lower < piece.end) & (upper > begin) & bool(piece.bend))
             begin = piece.end
-        return found & (upper - lower > NARROW)
+        return is_bent & (upper - lower > NARROW)
 
-    def highest(self, lower: Tensor, upper: Tensor, slopes: Tensor, sign: int) -> Tensor:
-        """An upper bound of `sign (f(y) - s y)` for `y` in `[lower, upper]`, for any `s`; nan outside the domain.
+    def bound_gap(self, lower: Tensor, upper: Tensor, slopes: Tensor, sign: int) -> Tensor:
+        """Return an upper bound of `sign (f(y) - s y)` over `[lower, upper]`, for any `s`; nan outside the domain.
 
         On a convex or straight piece the maximum is at an end. On a concave one it is where the derivative is `s`:
         halvings keep that place in a bracket `[a, b]`, and the tangent at `a` bounds the piece up to `b`.
         """
-
-        lower = lower + 0.0  # no negative zero, of which the reciprocal is negative
+        lower = lower + 0.0  # the reciprocal of a negative zero would be negative
 
         def height(values: Tensor) -> Tensor:
             return sign * (self.function(values) - slopes * values)
@@ -101,32 +100,33 @@ class Curve:
                 best = torch.where(inside, best.maximum(top), best)
         return best if self.start == -math.inf else best.masked_fill(lower < self.start, torch.nan)
 
-    def supporting(self, lower: Tensor, upper: Tensor, sign: int) -> Tensor:
-        """Slopes of lines above (`sign` 1) or below (-1) that leave little area, `[B, *shape]`.
+    def choose_slopes(self, lower: Tensor, upper: Tensor, sign: int) -> Tensor:
+        """Return slopes of lines above (`sign` 1) or below (-1) that leave little area, `[B, *shape]`.
 
-        A line's area is its height in the middle, where the best one touches the concave hull. Tangents and chords
-        where the whole interval bends one way; otherwise the edge of the hull of some points.
+        A line's area is its height in the middle, where the best one touches the concave hull: a tangent or chord
+        where the whole interval bends in one direction; otherwise the edge of the hull of sampled points.
         """
         centre = (lower + upper) / 2
         width = torch.where(upper - lower > NARROW, upper - lower, 1.0)
         tangent = self.slope(centre)
         if len(self.pieces) == 1:
             chord = (self.function(upper) - self.function(lower)) / width
-            found = tangent if self.pieces[0].bend * sign < 0 else chord
+            slopes = tangent if self.pieces[0].bend * sign < 0 else chord
         else:
             shares = torch.arange(1, POINTS + 1, dtype=lower.dtype, device=lower.device) / (2 * POINTS)
             steps = shares * width[..., None]
-            here = self.function(centre)[..., None]
-            falls = sign * (here - self.function(centre[..., None] - steps))
-            rises = sign * (self.function(centre[..., None] + steps) - here)
+            centre_value = self.function(centre)[..., None]
+            falls = sign * (centre_value - self.function(centre[..., None] - steps))
+            rises = sign * (self.function(centre[..., None] + steps) - centre_value)
             # The hull's height in the middle over the function there, for each pair of points.
-            one, other = steps[..., :, None], steps[..., None, :]
-            gain = (rises[..., None, :] * one - falls[..., :, None] * other) / (one + other)
-            most, place = gain.flatten(-2).max(dim=-1, keepdim=True)
-            edge = ((rises[..., None, :] + falls[..., :, None]) / (one + other)).flatten(-2).gather(-1, place)[..., 0]
-            left, right = (falls / steps).min(dim=-1).values, (rises / steps).max(dim=-1).values
-            found = sign * torch.where(most[..., 0] > 0, edge, (left + right) / 2)
-        return torch.where(upper - lower > NARROW, found, tangent)
+            left_steps, right_steps = steps[..., :, None], steps[..., None, :]
+            gain = (rises[..., None, :] * left_steps - falls[..., :, None] * right_steps) / (left_steps + right_steps)
+            largest_gain, place = gain.flatten(-2).max(dim=-1, keepdim=True)
+            edges = (rises[..., None, :] + falls[..., :, None]) / (left_steps + right_steps)
+            edge = edges.flatten(-2).gather(-1, place)[..., 0]
+            left_slope, right_slope = (falls / steps).min(dim=-1).values, (rises / steps).max(dim=-1).values
+            slopes = sign * torch.where(largest_gain[..., 0] > 0, edge, (left_slope + right_slope) / 2)
+        return torch.where(upper - lower > NARROW, slopes, tangent)
 
 
 def _pieces(*parts: tuple[float, int, Function]) -> tuple[Piece, ...]:
@@ -143,8 +143,8 @@ def _gelu_slope(values: Tensor) -> Tensor:
 
 def _gelu_tanh_slope(values: Tensor) -> Tensor:
     scale = math.sqrt(2 / math.pi)
-    bent = torch.tanh(scale * (values + 0.044715 * values**3))
-    return (1 + bent) / 2 + values / 2 * (1 - bent.square()) * scale * (1 + 3 * 0.044715 * values.square())
+    tanh = torch.tanh(scale * (values + 0.044715 * values**3))
+    return (1 + tanh) / 2 + values / 2 * (1 - tanh.square()) * scale * (1 + 3 * 0.044715 * values.square())
 
 
 def _silu_slope(values: Tensor) -> Tensor:
@@ -153,12 +153,12 @@ def _silu_slope(values: Tensor) -> Tensor:
 
 
 def _mish_slope(values: Tensor) -> Tensor:
-    bent = torch.tanh(functional.softplus(values))
-    return bent + values * (1 - bent.square()) * torch.sigmoid(values)
+    tanh = torch.tanh(functional.softplus(values))
+    return tanh + values * (1 - tanh.square()) * torch.sigmoid(values)
 
 
 def _dented(function: Function, slope: Function, low: float, high: float) -> Curve:
-    """Convex between two points of inflection, concave outside them."""
+    """Return a curve that is convex between two points of inflection and concave outside them."""
     return Curve(function, _pieces((low, -1, slope), (high, 1, slope), (math.inf, -1, slope)))
 
 
@@ -187,7 +187,7 @@ def _elu(alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Cu
 
 
 def _softplus(beta: float = 1.0, threshold: float = 20.0) -> Curve:
-    # Above its threshold PyTorch's is the identity, which differs by less than 3e-9 / beta from 20 on.
+    # Above its threshold PyTorch's softplus is the identity, which differs by less than 3e-9 / beta from 20 on.
     if beta <= 0 or threshold < 20:
         raise UnsupportedLayer(f"softplus with beta {beta} and threshold {threshold}")
     return _bent(
@@ -196,35 +196,35 @@ def _softplus(beta: float = 1.0, threshold: float = 20.0) -> Curve:
 
 
 def _clamp(low: Any = None, high: Any = None) -> Curve:
-    if any(isinstance(one, Tensor) and one.numel() != 1 for one in (low, high)):
+    if any(isinstance(end, Tensor) and end.numel() != 1 for end in (low, high)):
         raise UnsupportedLayer("clamp with an end for each number")
-    least, most = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
-    if least > most:
-        raise UnsupportedLayer(f"clamp to [{least}, {most}]")
-    parts = [(most, 0, _straight(1.0))]
-    parts = [(least, 0, _straight(0.0)), *parts] if least > -math.inf else parts
-    parts = [*parts, (math.inf, 0, _straight(0.0))] if most < math.inf else parts
-    return Curve(lambda y: y.clamp(least, most), _pieces(*parts), rising=True)
+    minimum, maximum = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+    if minimum > maximum:
+        raise UnsupportedLayer(f"clamp to [{minimum}, {maximum}]")
+    parts = [(maximum, 0, _straight(1.0))]
+    parts = [(minimum, 0, _straight(0.0)), *parts] if minimum > -math.inf else parts
+    parts = [*parts, (math.inf, 0, _straight(0.0))] if maximum < math.inf else parts
+    return Curve(lambda y: y.clamp(minimum, maximum), _pieces(*parts), rising=True)
 
 
 def _power(exponent: float) -> Curve:
     if isinstance(exponent, Tensor) and exponent.numel() != 1:
         raise UnsupportedLayer("pow with an exponent for each number")
-    special = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}.get(float(exponent))
-    if special is not None:
-        return CURVES[special]()
+    name = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}.get(float(exponent))
+    if name is not None:
+        return CURVES[name]()
     if float(exponent) != int(exponent) or exponent < 1:
         raise UnsupportedLayer(f"pow with exponent {float(exponent):g}")
-    whole = int(exponent)
+    degree = int(exponent)
 
     def slope(values: Tensor) -> Tensor:
-        return whole * values ** (whole - 1)
+        return degree * values ** (degree - 1)
 
     def function(values: Tensor) -> Tensor:
-        return values**whole
+        return values**degree
 
-    if whole % 2 == 0 or whole == 1:
-        return _bent(function, int(whole > 1), slope, rising=whole == 1)
+    if degree % 2 == 0 or degree == 1:
+        return _bent(function, int(degree > 1), slope, rising=degree == 1)
     return Curve(function, _pieces((0.0, -1, slope), (math.inf, 1, slope)), rising=True)
 
 
@@ -235,7 +235,7 @@ def _leaky(slope: float = 0.01, *_: Any) -> Curve:
 
 
 def _odd(function: Function, slope: Function) -> Curve:
-    """Convex below 0, concave above."""
+    """Return a curve that is convex below 0 and concave above."""
     return Curve(function, _pieces((0.0, 1, slope), (math.inf, -1, slope)), rising=True)
 
 

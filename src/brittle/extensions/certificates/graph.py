@@ -11,15 +11,15 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 Value = TypeVar("Value")
-"""What an interpretation of the network sends along its edges: a tensor, an interval, a bounded point."""
+"""Value on the edges of the network in an interpretation: a tensor, an interval, a bounded point."""
 
 
 class UnsupportedLayer(Exception):
-    """A layer that no bounds can be sent through, in words."""
+    """A layer that no bounds can be sent through; its text names the layer."""
 
 
 class UnknownOperator(UnsupportedLayer):
-    """One that is on no list of operators, however the model is traced."""
+    """An operator on none of the lists, however the model is traced."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Edge:
 class Layer:
     """One operator of the network; all its arguments but the edges are constants.
 
-    `name` is what others call its value; the operator is one of `operators`, named without its overload, such as
-    `conv2d`. `args` have an `Edge` wherever the value depends on the input; tensors are in double precision.
+    `name` names its value; the operator is one of `operators`, without its overload, such as `conv2d`. `args` have an
+    `Edge` wherever the value depends on the input; tensors are in double precision.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Layer:
     args: tuple[Any, ...]
 
     @property
-    def words(self) -> str:
-        """What a user would call it."""
+    def label(self) -> str:
+        """Name of the layer in messages."""
         return f"{self.operator} ({self.name})" if self.name != self.operator else self.operator
 
 
-def unchanged(scores: Tensor) -> Tensor:
+def identity(scores: Tensor) -> Tensor:
     return scores
 
 
@@ -57,27 +57,27 @@ class Network:
     """The layers in the order of computation, in double precision.
 
     The input and the class scores are edges. The rows of a batch are the first axis of every value, unless the layers
-    take one row at a time, `alone`. `read` leads from the class scores that are bounded to the numbers that the
+    take one row at a time, `row_by_row`. `read` leads from the class scores that are bounded to the numbers that the
     classifier compares, where these differ.
     """
 
     layers: tuple[Layer, ...]
     inputs: Edge
     output: Edge
-    alone: bool = False
-    read: Callable[[Tensor], Tensor] = unchanged
+    row_by_row: bool = False
+    read: Callable[[Tensor], Tensor] = identity
 
     def interpret(self, inputs: Value, apply: Callable[[Layer, tuple[Any, ...]], Value]) -> Value:
         """Send `inputs` through all layers; `apply` gives the value of one layer from its arguments."""
         values = {self.inputs: inputs}
         for layer in self.layers:
-            args = tree_map(lambda one: values[one] if isinstance(one, Edge) else one, layer.args)
+            args = tree_map(lambda arg: values[arg] if isinstance(arg, Edge) else arg, layer.args)
             values[Edge(layer.name)] = apply(layer, args)
         return values[self.output]
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Class scores `[B, C]` of `inputs`, `[B, *shape]`, double precision."""
-        parts = inputs.double().split(1) if self.alone else (inputs.double(),)
+        parts = inputs.double().split(1) if self.row_by_row else (inputs.double(),)
         return torch.cat([self.interpret(part, run_layer) for part in parts])
 
 
@@ -85,4 +85,4 @@ def run_layer(layer: Layer, args: tuple[Any, ...]) -> Tensor:
     try:
         return layer.function(*args)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise UnsupportedLayer(f"{layer.words}: {str(error).strip().partition(chr(10))[0]}") from error
+        raise UnsupportedLayer(f"{layer.label}: {str(error).strip().partition(chr(10))[0]}") from error

@@ -1,4 +1,4 @@
-"""How far margins are proved positive around some points, and the search for that radius."""
+"""Proofs of positive margins around points, and the search for the largest proved radius."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from brittle.estimate import ORDER
-from brittle.extensions.certificates.branching import Roots, branched
+from brittle.extensions.certificates.branching import Roots, branch_and_bound
 from brittle.extensions.certificates.crown import MarginBounds, margin_bounds
 from brittle.extensions.certificates.graph import Network
 from brittle.extensions.certificates.operators import KINKED, MAXIMA
@@ -22,17 +22,17 @@ from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
 
 FIRST = 1e-4
-"""The first radius tried, as a share of the scale: few neurons are unstable there, and it shows where to look."""
+"""First radius of the search, as a share of the scale: few neurons are unstable there; its proof guides the next."""
 
 FIRST_SHARE = 0.25
-"""The second, as a share of where the proof of the first would end."""
+"""Second radius, as a share of the reach of the first proof."""
 
 FAR = 1e6
-"""Where inputs have no bounds, how many times the scale is tried at most."""
+"""Largest radius of the search in units of the scale, where inputs have no bounds."""
 
 
 Trial = Callable[[Tensor, Tensor, Tensor], MarginBounds]
-"""The proofs for balls around some rows, `[K]`, of a radius each, `[K]`, of the margins that are wanted, `[K, C]`."""
+"""Function of rows, `[K]`, a radius each, `[K]`, and a mask of margins, `[K, C]`, that returns the proofs of these."""
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Brackets:
     A proof for a ball of radius `R` bounds a margin by a linear function. It is positive within `reach`, so that the
     margin is positive within `min(R, reach)`, even where its bound over the whole ball is negative. With `m` the margin
     at the point and `s(R)` the bound, `(m - s(R)) / R` is close to a straight line: the next radius is where `s` would
-    be 0 on the line through the two trials nearest to that. Margins that are proved at a radius already are not asked
-    for there. Each radius was proved, whatever `s` does.
+    be 0 on the line through the two trials nearest to that. Margins already proved at a radius are left out there.
+    Each radius was proved, whatever `s` does.
 
     Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
 
@@ -51,10 +51,10 @@ class Brackets:
         margin: at the points.
         low: the largest radius proved.
         high: the smallest radius that the search need not go beyond; infinite before there is one.
-        radius: of the two trials on whose line the next is found: the latest two on one side, or one on each.
-        fall: `(margin - score) / radius` there.
-        good: whether the score was positive there.
-        reach: what the last trial reached.
+        radius: radii of the two trials whose line gives the next: the latest two on one side, or one on each.
+        fall: `(margin - score) / radius` of these trials.
+        good: True where the score of these trials was positive.
+        reach: reach of the last trial.
     """
 
     margin: Tensor
@@ -67,14 +67,14 @@ class Brackets:
 
     @classmethod
     def around(cls, margin: Tensor, low: Tensor | None = None) -> Brackets:
-        """Nothing known but what is proved already."""
-        nothing, two = torch.zeros_like(margin), margin.new_zeros(2, *margin.shape)
-        low = nothing.clone() if low is None else low.clone()
-        return cls(margin, low, torch.full_like(margin, math.inf), two, two.clone(), two > 1, nothing)
+        """Return brackets without trials, with the proved radii `low`."""
+        zeros, trials = torch.zeros_like(margin), margin.new_zeros(2, *margin.shape)
+        low = zeros.clone() if low is None else low.clone()
+        return cls(margin, low, torch.full_like(margin, math.inf), trials, trials.clone(), trials > 1, zeros)
 
     @property
-    def proved(self) -> Tensor:
-        """The radius up to which all margins of a point are proved, `[K]`."""
+    def proved_radius(self) -> Tensor:
+        """Radius up to which all margins of a point are proved, `[K]`."""
         return self.low.min(dim=1).values
 
     def run(
@@ -84,71 +84,72 @@ class Brackets:
         bounded: bool,
         accuracy: float,
         steps: int,
-        first: Tensor | None = None,
-        among: Tensor | None = None,
+        initial_radii: Tensor | None = None,
+        candidates: Tensor | None = None,
     ) -> Tensor:
-        """The largest radius found within which all margins are proved, `[K]`; 0 where there is none.
+        """Search for the largest radius within which all margins are proved, `[K]`; 0 where there is none.
 
-        A later run goes on where the one before it ended.
+        A later run continues the earlier one.
 
         Where `bounded`, a ball of the radius `scale` holds all inputs. The search ends where the ends of the bracket
-        are this near, relatively, or after so many steps; it begins with the radii `first` where they are positive, and
-        tries the points `among` all.
+        are within `accuracy`, relatively, or after `steps`; it begins with `initial_radii` where they are positive, and
+        includes the points `candidates`, by default all.
         """
         limit = scale if bounded else FAR * scale
-        tried = (self.radius[0] > 0).any(dim=1)
-        begin = self._next(accuracy).where(tried, 0.0 if first is None else first)
-        known = begin > 0
-        radii = begin.where(known, FIRST * scale).minimum(limit)
-        positive = (self.margin > 0).all(dim=1) & (True if among is None else among)
+        has_trials = (self.radius[0] > 0).any(dim=1)
+        begin = self._next(accuracy).where(has_trials, 0.0 if initial_radii is None else initial_radii)
+        has_initial = begin > 0
+        radii = begin.where(has_initial, FIRST * scale).minimum(limit)
+        positive = (self.margin > 0).all(dim=1) & (True if candidates is None else candidates)
         for step in range(steps):
-            proved = self.proved
-            wide = positive & (self.high.min(dim=1).values > proved * (1 + accuracy)) & (proved < limit)
-            rows = wide.nonzero()[:, 0]
+            proved_radius = self.proved_radius
+            is_wide = self.high.min(dim=1).values > proved_radius * (1 + accuracy)
+            rows = (positive & is_wide & (proved_radius < limit)).nonzero()[:, 0]
             if not len(rows):
                 break
-            wanted = self.low[rows] < radii[rows, None]
-            self._narrow(rows, radii[rows], wanted, trial(rows, radii[rows], wanted))
+            margin_mask = self.low[rows] < radii[rows, None]
+            self._narrow(rows, radii[rows], margin_mask, trial(rows, radii[rows], margin_mask))
             radii = self._next(accuracy)
             if not step:
-                begun = ~known & self.high.min(dim=1).values.isinf()
-                further = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved * (1 + accuracy))
-                radii = radii.where(~begun, further)
+                is_unbracketed = ~has_initial & self.high.min(dim=1).values.isinf()
+                second_radii = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved_radius * (1 + accuracy))
+                radii = radii.where(~is_unbracketed, second_radii)
             radii = radii.minimum(limit)
-        return self.proved
+        return self.proved_radius
 
-    def _narrow(self, rows: Tensor, radii: Tensor, wanted: Tensor, found: MarginBounds) -> None:
-        """Note what was found at `radii`."""
-        row, kind = wanted.nonzero(as_tuple=True)
-        score, reach = found.lower[row, kind], found.reach[row, kind]
+    def _narrow(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, bounds: MarginBounds) -> None:
+        """Update the brackets with the `bounds` at `radii`."""
+        row, kind = margin_mask.nonzero(as_tuple=True)
+        score, reach = bounds.lower[row, kind], bounds.reach[row, kind]
         radii, at = radii[row], (rows[row], kind)
-        good = score > 0
-        self.low[at] = self.low[at].maximum(radii.where(good, radii.minimum(reach)))
-        self.high[at] = self.high[at].minimum(radii.where(~good, math.inf)).maximum(self.low[at])
+        is_positive = score > 0
+        self.low[at] = self.low[at].maximum(radii.where(is_positive, radii.minimum(reach)))
+        self.high[at] = self.high[at].minimum(radii.where(~is_positive, math.inf)).maximum(self.low[at])
         # The older of two on the same side goes; where the older is on the other side, it stays.
-        slot = torch.where((self.good[0][at] == good) | (self.radius[0][at] == 0), 0, 1)
-        same = (self.good[0][at] == good) & (self.good[1][at] == good) & (self.radius[0][at] > 0)
+        is_same = self.good[0][at] == is_positive
+        slot = torch.where(is_same | (self.radius[0][at] == 0), 0, 1)
+        replaces_trial = is_same & (self.good[1][at] == is_positive) & (self.radius[0][at] > 0)
         for part in (self.radius, self.fall, self.good):
-            part[1][at] = torch.where(same, part[0][at], part[1][at])
+            part[1][at] = torch.where(replaces_trial, part[0][at], part[1][at])
         self.radius[slot, *at] = radii
         self.fall[slot, *at] = (self.margin[at] - score) / radii
-        self.good[slot, *at] = good
+        self.good[slot, *at] = is_positive
         self.reach[at] = reach
 
     def _next(self, accuracy: float) -> Tensor:
-        """The radii to try next, inside the bracket of each point, `[K]`: where the first margin would end."""
-        low, high = self.proved, self.high.min(dim=1).values
-        near, far = self.radius
-        steeper = ((self.fall[0] - self.fall[1]) / (near - far)).nan_to_num(0.0, 0.0, 0.0).clamp(min=0)
-        flat = self.fall[0] - steeper * near
+        """Return the next radii, inside the bracket of each point, `[K]`: where its smallest margin would become 0."""
+        low, high = self.proved_radius, self.high.min(dim=1).values
+        near_radius, far_radius = self.radius
+        steeper = ((self.fall[0] - self.fall[1]) / (near_radius - far_radius)).nan_to_num(0.0, 0.0, 0.0).clamp(min=0)
+        flat = self.fall[0] - steeper * near_radius
         # R (flat + steeper R) = margin, in the form that loses no digits.
         zeros = 2 * self.margin / (flat + (flat.square() + 4 * steeper * self.margin).sqrt())
-        zeros = zeros.maximum(self.low).where(near > 0, math.inf).nan_to_num(math.inf, math.inf)
+        zeros = zeros.maximum(self.low).where(near_radius > 0, math.inf).nan_to_num(math.inf, math.inf)
         zero = zeros.min(dim=1).values
         edge = (high / low).sqrt().clamp(max=1 + accuracy / 2)
         inside = zero.maximum(low * edge).minimum(high / edge)
-        tried = near.max(dim=1).values
-        ahead = zero.maximum(low * (1 + accuracy)).minimum(3 * low.maximum(tried * 0.1))
+        largest_trial = near_radius.max(dim=1).values
+        ahead = zero.maximum(low * (1 + accuracy)).minimum(3 * low.maximum(largest_trial * 0.1))
         middle = torch.where(high > 3 * low, (low * high).sqrt(), inside)
         middle = torch.where(low > 0, middle, high / 10)
         usable = zero.isfinite() & (low > 0)
@@ -159,13 +160,13 @@ ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
 
 SLACK = 4.0
-"""How many times the largest rounding error found is allowed for anywhere in the ball."""
+"""Allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured."""
 
 SHARES = (0.03, 0.3, 1.0)
-"""Where rounding is looked at besides the point: shares of the way to inputs drawn from the bounds."""
+"""Inputs besides the point at which rounding is measured: shares of the step to inputs drawn from the bounds."""
 
 ACCURACY = 4e-3
-"""Relative distance between the largest radius that was proved and the smallest that was not, where the search ends."""
+"""Relative distance between the largest proved and the smallest unproved radius at which the search ends."""
 
 FAST_STEPS = 12
 """Most radii that are tried with bounds from intervals."""
@@ -174,50 +175,50 @@ FULL_STEPS = 12
 """Most radii that are tried with bounds from linear relaxation."""
 
 COARSE, COARSE_STEPS = 1e-1, 2
-"""The same of both before branch and bound."""
+"""Accuracy and most radii of the search before branch and bound."""
 
 FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}
-"""The same with bounds from intervals, by proof."""
+"""Accuracy of the search with bounds from intervals, by proof."""
 
 AHEAD, FARTHER = 1.3, 2.0
-"""The first radius of the full search, and of the middle one, which has few: in what was proved with intervals."""
+"""First radius of the full search and of the middle one, which has few, in units of the radius proved by intervals."""
 
 
 PASSES = 1950
-"""Passes for a point beyond which no further radius is tried by branch and bound, and no part is split, at least."""
+"""Least budget of passes for a point: beyond it branch and bound tries no further radius and splits no part."""
 
 TRIALS = 8
-"""The same at least, in what one radius takes by linear relaxation."""
+"""Least budget of passes for a point, in units of those of one radius by linear relaxation."""
 
-MOST_TRIAL = 600
-"""Passes of one radius by linear relaxation beyond which nothing is done by branch and bound."""
+MAX_TRIAL_PASSES = 600
+"""Passes of one radius by linear relaxation beyond which a point gets no branch and bound."""
 
 SHARE = 0.4
-"""Of these passes, what may go to the parts of a ball of one radius."""
+"""Share of the budget that the parts of a ball of one radius may take."""
 
 ROUNDS = 8
 """Most radii that are tried by branch and bound."""
 
 STRETCH = 1.13
-"""Each of them, in what was proved before, while that succeeds."""
+"""Next radius of branch and bound, in units of the proved one, while proofs succeed."""
 
 NARROW = 1.02
-"""The same where it ends."""
+"""Ratio of the next radius to the proved one at which branch and bound ends."""
 
 BRANCHED = 16
 """Points that are tried together by branch and bound."""
 
 
 class Proof:
-    """Linear lower bounds of margins in balls around some points, beyond what rounding may take.
+    """Linear lower bounds of margins in balls around points, less an allowance for rounding.
 
     Attributes:
-        bounded: whether no input farther away than the diameter counts.
+        bounded: True where no input farther away than the diameter counts.
         diameter: largest distance of two inputs within the classifier's bounds; without bounds a scale of each point,
             `[K]`.
         margin: each margin at the points, less the allowance for rounding, `[K, C]`.
-        passes: what was spent so far, `[K]`; the classifier counts it, too.
-        trial: what the last radius by linear relaxation took, `[K]`.
+        passes: passes so far, `[K]`; the classifier counts them, too.
+        trial: passes of the last radius by linear relaxation, `[K]`.
     """
 
     def __init__(
@@ -237,124 +238,124 @@ class Proof:
         self.passes = torch.zeros(len(points), dtype=torch.int64, device=points.device)
         exact = network(points)
         if decided is None:
-            self.weights, constants = leads(logits.argmax(dim=1), exact.shape[1])
-            given = torch.einsum("bkl,bl->bk", self.weights, logits)
+            self.weights, constants = class_margins(logits.argmax(dim=1), exact.shape[1])
+            model_margins = torch.einsum("bkl,bl->bk", self.weights, logits)
         else:
             self.weights, constants = classifier.decision.linear_margins(decided, exact.shape[1])
-            given = -logits[:, 1:] - constants
+            model_margins = -logits[:, 1:] - constants
         read = network.read(exact)
-        found = torch.einsum("bkl,bl->bk", self.weights, exact)
+        exact_margins = torch.einsum("bkl,bl->bk", self.weights, exact)
         size = torch.einsum("bkl,bl->bk", self.weights.abs(), exact.abs().maximum(read.abs()))
-        wrong = given - torch.einsum("bkl,bl->bk", self.weights, read)
-        error = wrong.abs().maximum(self._rounding()).max(dim=1, keepdim=True).values
+        difference = model_margins - torch.einsum("bkl,bl->bk", self.weights, read)
+        error = difference.abs().maximum(self._rounding_error()).max(dim=1, keepdim=True).values
         allowance = ROUNDING * size + SLACK * error
         self.constants = constants - allowance
-        self.margin = found + self.constants
+        self.margin = exact_margins + self.constants
         self.trial = torch.zeros_like(self.passes)
 
-    def _rounding(self) -> Tensor:
-        """The largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for each.
-        At the point itself there may be none by chance, as at zeros."""
+    def _rounding_error(self) -> Tensor:
+        """Measure the largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for
+        each. At the point itself there may be none by chance, as at zeros."""
         classifier, points = self.classifier.undecided, self.points
         low, high = self.classifier.bounds.reach(points)
         generator = torch.Generator().manual_seed(0)
-        worst = torch.zeros(self.weights.shape[:2], dtype=torch.float64, device=points.device)
+        largest_error = torch.zeros(self.weights.shape[:2], dtype=torch.float64, device=points.device)
         for share in SHARES:
             uniform = torch.rand(points.shape[1:], generator=generator, dtype=torch.float64).to(points)
-            around = points + share * (low + uniform * (high - low) - points)
-            around = around.to(classifier.dtype or torch.float32)
-            exact = self.network.read(self.network(around))
+            neighbours = points + share * (low + uniform * (high - low) - points)
+            neighbours = neighbours.to(classifier.dtype or torch.float32)
+            exact = self.network.read(self.network(neighbours))
             with torch.no_grad():
-                error = classifier.read(around).double().reshape(exact.shape) - exact
-            worst = worst.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
+                error = classifier.read(neighbours).double().reshape(exact.shape) - exact
+            largest_error = largest_error.maximum(torch.einsum("bkl,bl->bk", self.weights, error.nan_to_num(0.0)).abs())
         if classifier is not self.classifier:
             self.classifier.count(len(SHARES) * len(points))
         self.passes += len(SHARES)
-        return worst
+        return largest_error
 
     def largest(self, proof: str) -> Tensor:
-        """The largest radius proved around each point, `[K]`."""
-        quick = Brackets.around(self.margin)
+        """Return the largest radius proved around each point, `[K]`."""
+        fast_search = Brackets.around(self.margin)
         scale = self.diameter, self.bounded
         by_intervals, by_relaxation = (partial(self._bounds, tighten=tighten) for tighten in (False, True))
-        first = quick.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
+        fast_radii = fast_search.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
-            return first
-        full = Brackets.around(self.margin, quick.low)
+            return fast_radii
+        full_search = Brackets.around(self.margin, fast_search.low)
         if proof == "middle":
-            return full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * first)
+            return full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * fast_radii)
         operators = {layer.operator for layer in self.network.layers}
-        branching = not self.network.alone and bool(operators & KINKED) and not operators & MAXIMA
+        branching = not self.network.row_by_row and bool(operators & KINKED) and not operators & MAXIMA
         if branching:
-            full.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * first)
-        dear = self.trial > (MOST_TRIAL if branching else -1)
-        full.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * first, dear)
+            full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * fast_radii)
+        is_expensive = self.trial > (MAX_TRIAL_PASSES if branching else -1)
+        full_search.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * fast_radii, is_expensive)
         if branching:
-            self._branch(full.low, (TRIALS * self.trial).clamp(min=PASSES).where(~dear, 0))
-        return full.proved
+            self._branch(full_search.low, (TRIALS * self.trial).clamp(min=PASSES).where(~is_expensive, 0))
+        return full_search.proved_radius
 
     def _branch(self, low: Tensor, budget: Tensor) -> None:
-        """Raise the radii that were proved of each margin, `[K, C]`, by branch and bound at one radius after another.
+        """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another.
 
-        The first is `STRETCH` times what was proved, and so is the next where that succeeds; where it fails, the next
-        is half-way between both. It ends within `NARROW`, or where a point has had the passes of its `budget`, `[K]`.
+        The first radius is `STRETCH` times the proved one, and so is the next after a success; after a failure it is
+        half-way between both. The search ends within `NARROW`, or at the `budget` of passes of a point, `[K]`.
         """
         limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
         failed = torch.full_like(limit, math.inf)
         for _ in range(ROUNDS):
-            proved = low.min(dim=1).values
-            radii = (STRETCH * proved).minimum((proved * failed).sqrt()).minimum(limit)
-            rows = ((proved > 0) & (radii > NARROW * proved) & (self.passes < budget)).nonzero()[:, 0]
+            proved_radius = low.min(dim=1).values
+            radii = (STRETCH * proved_radius).minimum((proved_radius * failed).sqrt()).minimum(limit)
+            rows = ((proved_radius > 0) & (radii > NARROW * proved_radius) & (self.passes < budget)).nonzero()[:, 0]
             if not len(rows):
                 break
-            for some in rows.split(BRANCHED):
-                self._branch_at(some, radii[some], low, budget[some])
-            good = low.min(dim=1).values[rows] >= radii[rows]
-            failed[rows] = failed[rows].where(good, radii[rows])
+            for block in rows.split(BRANCHED):
+                self._branch_at(block, radii[block], low, budget[block])
+            is_proved = low.min(dim=1).values[rows] >= radii[rows]
+            failed[rows] = failed[rows].where(is_proved, radii[rows])
 
     def _branch_at(self, rows: Tensor, radii: Tensor, low: Tensor, budget: Tensor) -> None:
-        wanted = low[rows] < radii[:, None]
-        found = self._bounds(rows, radii, wanted, tighten=True)
-        low[rows] = low[rows].maximum(found.reach.minimum(radii[:, None]).where(wanted, 0.0))
+        margin_mask = low[rows] < radii[:, None]
+        bounds = self._bounds(rows, radii, margin_mask, tighten=True)
+        low[rows] = low[rows].maximum(bounds.reach.minimum(radii[:, None]).where(margin_mask, 0.0))
         at, kind = (low[rows] < radii[:, None]).nonzero(as_tuple=True)
         if not len(at):
             return
         region = pick(Region.around(self.points[rows], radii, self.norm, self.bounds), at)
         weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
-        margins = Roots(self.network, region, pick(found.kept, at), weights, constants, at)
+        margins = Roots(self.network, region, pick(bounds.intervals, at), weights, constants, at)
 
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
 
-        better = branched(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
-        low[rows[at], kind] = low[rows[at], kind].maximum(better)
+        reach = branch_and_bound(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
+        low[rows[at], kind] = low[rows[at], kind].maximum(reach)
 
-    def _bounds(self, rows: Tensor, radii: Tensor, wanted: Tensor, tighten: bool) -> MarginBounds:
-        """Proofs for balls of `radii` around `rows`; to `tighten`, linear relaxation bounds what enters each layer."""
+    def _bounds(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, tighten: bool) -> MarginBounds:
+        """Return proofs for balls of `radii` around `rows`; `tighten` bounds layer inputs by linear relaxation, too."""
         region = Region.around(self.points[rows], radii, self.norm, self.bounds)
-        found = margin_bounds(self.network, region, self.weights[rows], self.constants[rows], wanted, tighten)
-        self._count(rows, torch.ones_like(rows), found.functions)
+        bounds = margin_bounds(self.network, region, self.weights[rows], self.constants[rows], margin_mask, tighten)
+        self._count(rows, torch.ones_like(rows), bounds.functions)
         if tighten:
-            self.trial[rows] = found.functions + 1
-        lower = found.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf)
-        return replace(found, lower=lower, reach=found.reach.nan_to_num(0.0, torch.inf))
+            self.trial[rows] = bounds.functions + 1
+        lower = bounds.lower.nan_to_num(-torch.inf, torch.inf, -torch.inf)
+        return replace(bounds, lower=lower, reach=bounds.reach.nan_to_num(0.0, torch.inf))
 
     def _count(self, rows: Tensor, forward: Tensor, backward: Tensor) -> None:
         self.passes.index_add_(0, rows, forward + backward)
         self.classifier.count(int(forward.sum()), int(backward.sum()))
 
 
-def leads(predicted: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """Weights and constants of `z_t - z_j` for each class `j` but `t`, `[B, C - 1, C]` and `[B, C - 1]`."""
+def class_margins(predicted: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """Return weights and constants of `z_t - z_j` for each class `j` but `t`, `[B, C - 1, C]` and `[B, C - 1]`."""
     identity = torch.eye(classes, dtype=torch.float64, device=predicted.device)
-    own = one_hot(predicted, classes).double()
-    others = identity.expand(len(predicted), -1, -1)[(1 - own).bool()].view(len(predicted), classes - 1, classes)
-    weights = own[:, None] - others
+    is_predicted = one_hot(predicted, classes).double()
+    rivals = identity.expand(len(predicted), -1, -1)[(1 - is_predicted).bool()]
+    weights = is_predicted[:, None] - rivals.view(len(predicted), classes - 1, classes)
     return weights, weights.new_zeros(weights.shape[:2])
 
 
 def _diameter(bounds: Bounds, points: Tensor, norm: str) -> Tensor:
-    """Largest distance of two inputs within the bounds; where these are not finite a scale of each point, `[K]`."""
+    """Return the largest distance of two inputs within the bounds; without finite ones a scale of each point, `[K]`."""
     order = ORDER[norm]
     if bounds.pair is not None:
         size = (bounds.pair[1] - bounds.pair[0]) * points[0].numel() ** (1 / order)

@@ -1,4 +1,4 @@
-"""How far from each point a classifier provably keeps its prediction."""
+"""The distance from each point within which a classifier provably keeps its prediction."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from brittle.measure.nearest.nearest import EXACT_SEARCHES
 from brittle.model.classifier import Classifier
 
 RADII = {"full": 8, "middle": 6, "fast": 7}
-"""Radii that are tried for a point on average, by proof."""
+"""Average number of radii tried for a point, by proof."""
 
 AGREEMENT = 1e-3
 """Largest relative distance between the classifier's scores and those of its layers in double precision."""
 
 BLOCK_NUMBERS = 2**16
-"""Input numbers of the points that are searched together."""
+"""Input numbers of the points that are searched together, at most."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class CertifiedRadius:
     Attributes:
         radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
         passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
-            that was tried one forward pass and one backward pass per linear function that was bounded. One of a neuron
-            inside goes back from there only. A gradient step of a choice is one of each.
-        unsupported: what the bounds could not be sent through, such as `softmax`; the radius is 0 everywhere then.
+            that was tried one forward pass and one backward pass per linear function that was bounded. A function of
+            an inner neuron goes back from that neuron only. A gradient step of the optimisation is one of each.
+        unsupported: the layer that bounds cannot be sent through, such as `softmax`; the radius is 0 everywhere then.
     """
 
     radius: Tensor
@@ -51,24 +51,23 @@ class CertifiedRadius:
 class Certified(Measurement):
     """The largest `r` for which `min_{|d| <= r} z_t(x + d) - z_j(x + d) > 0` is proved for all classes `j`.
 
-    `t` is the predicted class. With another decision it is the same for its margins, where these are linear in what the
-    model returns (`Decision.linear`; of `custom` nothing is proved). The minima are bounded from below by linear
-    relaxation (CROWN), so the true margin is at least `radius`; it is equal for a network without nonlinear layers and
-    not `bounded`. First what enters each layer is bounded by intervals (`fast` ends here), then by linear relaxation
-    (`middle` ends here, after two radii);
-    last, in networks with rectifiers and no maxima where a radius takes few passes, the lines below rectifiers are
-    chosen and the ball is proved in parts (`branching`). Each radius tried is a proof of its own, which may end before
-    it, and the largest is kept.
+    `t` is the predicted class. Another decision uses its margins, where these are linear in the model's output
+    (`Decision.linear`; `custom` has no proof). The minima are bounded from below by linear relaxation (CROWN), so the
+    true margin is at least `radius`; it is equal for a network without nonlinear layers and not `bounded`. First the
+    input of each layer is bounded by intervals (`fast` ends here), then by linear relaxation (`middle` ends here, after
+    two radii); last, in networks with rectifiers and no maxima where a radius takes few passes, the lines below
+    rectifiers are optimised and the ball is proved in parts (`branching`). Each radius tried is a separate proof, which
+    may reach less than that radius, and the largest reach is returned.
 
     Bounds are computed in double precision for the layers in exact arithmetic. A margin counts as positive above
     `ROUNDING (|z_t| + |z_j|)` plus `SLACK` times the largest difference between the classifier's scores and the exact
     ones at the point and at three inputs drawn around it. This allows for the rounding of a network that runs in single
     precision as far as these show it; it is no bound on the rounding elsewhere.
 
-    The ball is one in all coordinates, and holds that in those which vary, where some do not.
+    The ball extends over all coordinates, and so contains the ball over those that vary.
 
     Supported are the layers of `operators` and `composites`: affine ones, activations of one number, products of two
-    values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other one.
+    values, softmax, attention, normalisation over each row, and maxima. `unsupported` names the first other layer.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general activation
     functions (NeurIPS 2018), section 3; Wang et al., Beta-CROWN (NeurIPS 2021), section 3, for the parts.
@@ -94,13 +93,13 @@ class Certified(Measurement):
             raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """That of `RADII` radii, whose margins to all classes are bounded one by one."""
+        """Return the cost of `RADII` radii, whose margins to all classes are bounded one by one."""
         radii = RADII[self.proof]
         return Passes(radii, radii * network.classes)
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[CertifiedRadius]:
-        """The radii of `needs`, in blocks of points; of an ensemble of trees as far as its boxes were searched."""
+        """Return the radii of `needs`, in blocks of points; for trees as far as their boxes were searched."""
         for search in EXACT_SEARCHES.values():
             exact = [search(need.norm, need.bounded, need.proof, classifier, clean) for need in needs]
             radii = [CertifiedRadius(numbers["proved"], numbers["passes"]) for numbers in exact if numbers is not None]
@@ -123,14 +122,14 @@ class Certified(Measurement):
 
 
 def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: Decision) -> None:
-    """Refuse layers that do not compute what the classifier does, or whose rows depend on each other."""
+    """Refuse layers that do not reproduce the classifier, or whose rows depend on each other."""
     for rows in (usable[:1], *usable.split(clean.rows)) if len(usable) else ():
-        given, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
+        logits, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
         if exact.dim() != 2:
             raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
         decided = _decided(clean, rows)
         exact = exact if decided is None else decision.as_logits(exact, decided)
-        if given.shape != exact.shape or ((given - exact).abs() > AGREEMENT * (1 + given.abs())).any():
+        if logits.shape != exact.shape or ((logits - exact).abs() > AGREEMENT * (1 + logits.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
 
 
@@ -140,14 +139,14 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
         points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
         proof = Proof(network, classifier, points, logits, _decided(clean, rows), need.norm, need.bounded)
-        # One last unit below, for what the additions of a distance lose.
+        # One last unit below, for the rounding of the additions in a distance.
         radius[rows] = proof.largest(need.proof) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
 
 
 def _decided(clean: Clean, rows: Tensor) -> Tensor | None:
-    """What was decided at some points where it is no class, in double precision where it is numbers."""
+    """Return the decided outputs of `rows`, where a decision is no class; numbers in double precision."""
     decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
     if decided is None:
         return None

@@ -1,4 +1,4 @@
-"""Boxes of values, and the inputs around a point with what a linear function reaches on them."""
+"""Boxes of values, and the inputs around a point with the minima of linear functions over them."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ class Enclosure:
         return (self.upper - self.lower) / 2
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Enclosure:
-        """What an elementwise function that does not decrease makes of it."""
+        """Return the image under an elementwise function that does not decrease."""
         return Enclosure(function(self.lower), function(self.upper))
 
-    def __and__(self, other: Enclosure) -> Enclosure:
-        """What lies in both."""
-        return Enclosure(self.lower.maximum(other.lower), self.upper.minimum(other.upper))
+    def __and__(self, enclosure: Enclosure) -> Enclosure:
+        """Return the intersection."""
+        return Enclosure(self.lower.maximum(enclosure.lower), self.upper.minimum(enclosure.upper))
 
 
 @dataclass(frozen=True)
 class Bounded:
     """A layer's value at the points, with the graph of the relaxed network behind it, and its bounds over the region.
 
-    The value is `[B, *shape]`, float64, as are the bounds. They are `settled` where linear relaxation makes them no
-    smaller: the image of an interval that it cut, or exact. `free` says whether each number is another one of the
-    input's, scaled and shifted, so that all of a box is reached.
+    The value is `[B, *shape]`, float64, as are the bounds. `is_tight` where linear relaxation makes the bounds no
+    smaller: the image of an interval that it cut, or exact. `is_box` where each number is a different one of the
+    input, scaled and shifted, so that the values fill a box.
     """
 
     value: Tensor
     interval: Enclosure
-    settled: bool = False
-    free: bool = False
+    is_tight: bool = False
+    is_box: bool = False
 
 
 NEWTON_STEPS = 16
-"""Towards the distance in which a linear function becomes negative; each ends at or before it."""
+"""Newton's steps to the distance at which a linear function becomes negative; each ends at or before it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Region:
 
     @classmethod
     def around(cls, points: Tensor, radii: Tensor, norm: str, bounds: Bounds) -> Region:
-        """The inputs within `radii` of `points`, and within `bounds`."""
+        """Return the inputs within `radii` of `points`, and within `bounds`."""
         infinite = torch.full_like(points, math.inf)
         room = Enclosure(-infinite, infinite)
         if not bounds.none:
@@ -87,8 +87,8 @@ class Region:
     def rows(self) -> list[Region]:
         return [pick(self, row) for row in torch.arange(len(self.points), device=self.points.device).split(1)]
 
-    def least(self, gradients: Tensor) -> Tensor:
-        """A lower bound of `min_d a . d` over the displacements `d`, `[S, B]`, for `gradients` `a`, `[S, B, *shape]`.
+    def lower_bound(self, gradients: Tensor) -> Tensor:
+        """Return a lower bound of `min_d a . d` over displacements `d`, `[S, B]`; `gradients` `a` are `[S, B, *shape]`.
 
         Exact for `linf`, and without bounds for the others: `-r ||a||_q` with the dual norm. With bounds the larger of
         the minima over the whole ball and over its clipped box.
@@ -101,23 +101,23 @@ class Region:
         return in_box.maximum(-self.radii * torch.linalg.vector_norm(flat, DUAL_ORDER[self.norm], dim=2))
 
     def reach(self, constants: Tensor, gradients: Tensor) -> Tensor:
-        """The largest distance at which each `c + a . d` is positive, `[S, B]`, `a` `[S, B, *shape]`, at any radii.
+        """Return the largest distance, at any radii, at which each `c + a . d` is positive, `[S, B]`.
 
-        In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, `m_i` the room in the direction in
-        which it falls. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go beyond it. In a ball
-        it falls by at most `r ||a||_q`, too, and the farther of both counts.
+        `a` is `[S, B, *shape]`. In the box of radius `r` it falls by at most `g(r) = sum |a_i| min(r, m_i)`, with `m_i`
+        the room in the falling direction. `g` is concave, so that Newton's steps from 0 towards `g(r) = c` never go
+        beyond it. In a ball it falls by at most `r ||a||_q`, too, and the larger distance counts.
         """
         sizes = gradients.flatten(2).abs()
         room = torch.where(gradients > 0, -self.room.lower, self.room.upper).flatten(2)
-        found = torch.zeros_like(constants)
+        distance = torch.zeros_like(constants)
         for _ in range(NEWTON_STEPS):
-            free = torch.einsum("sbn,sbn->sb", sizes, (found[..., None] < room).to(sizes.dtype))
-            left = constants - torch.einsum("sbn,sbn->sb", sizes, room.minimum(found[..., None]))
-            step = torch.where(free > 0, left / free, torch.where(left > 0, math.inf, 0.0)).clamp(min=0)
-            found = found + step
-            if not (step > 1e-12 * found).any():
+            slope = torch.einsum("sbn,sbn->sb", sizes, (distance[..., None] < room).to(sizes.dtype))
+            remaining = constants - torch.einsum("sbn,sbn->sb", sizes, room.minimum(distance[..., None]))
+            step = torch.where(slope > 0, remaining / slope, torch.where(remaining > 0, math.inf, 0.0)).clamp(min=0)
+            distance = distance + step
+            if not (step > 1e-12 * distance).any():
                 break
         if self.norm != "linf":
             dual = torch.linalg.vector_norm(sizes, DUAL_ORDER[self.norm], dim=2)
-            found = found.maximum((constants / dual).nan_to_num(0.0))
-        return torch.where(constants > 0, found, 0.0)
+            distance = distance.maximum((constants / dual).nan_to_num(0.0))
+        return torch.where(constants > 0, distance, 0.0)

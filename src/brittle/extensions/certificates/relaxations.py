@@ -13,7 +13,7 @@ from brittle.extensions.certificates.operators import KINKED
 from brittle.extensions.certificates.region import Enclosure
 
 HALVINGS = 20
-"""Of the interval in which a tangent point is sought; the tangent is a bound after any number of them."""
+"""Halvings of the bracket around a tangent point; the tangent is a bound after any number of them."""
 
 
 @dataclass(frozen=True)
@@ -35,77 +35,78 @@ class Lines:
     upper: Line
 
     def where_finite(self, interval: Enclosure) -> Lines:
-        """The same, with nan for what is said of an interval without finite ends."""
-        known = interval.lower.isfinite() & interval.upper.isfinite()
-        return Lines(*(Line(one.slope, one.offset.where(known, torch.nan)) for one in (self.lower, self.upper)))
+        """Return the same lines, with nan offsets where an end of the interval is infinite."""
+        is_finite = interval.lower.isfinite() & interval.upper.isfinite()
+        return Lines(*(Line(line.slope, line.offset.where(is_finite, torch.nan)) for line in (self.lower, self.upper)))
 
 
 def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lines:
-    """Lines around the function of `operator` with its `constants` on `interval`."""
-    if plain(operator, constants):
-        return _kinked(interval, *constants[:1])
+    """Return lines around the function of `operator` with its `constants` on `interval`."""
+    if is_rectifier(operator, constants):
+        return _rectifier_lines(interval, *constants[:1])
     if operator in S_SHAPED:
-        return _s_shaped(interval, *S_SHAPED[operator])
-    return _around(interval, CURVES[operator](*constants))
+        return _s_shaped_lines(interval, *S_SHAPED[operator])
+    return _curve_lines(interval, CURVES[operator](*constants))
 
 
-def relaxed(operator: str, interval: Enclosure, constants: tuple[Any, ...] = ()) -> Tensor:
-    """Where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
-    if plain(operator, constants):
+def lines_differ(operator: str, interval: Enclosure, constants: tuple[Any, ...] = ()) -> Tensor:
+    """True where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
+    if is_rectifier(operator, constants):
         return (interval.lower < 0) & (interval.upper > 0)
     if operator in S_SHAPED:
         return interval.upper - interval.lower > NARROW
-    return CURVES[operator](*constants).curved(interval.lower, interval.upper)
+    return CURVES[operator](*constants).is_curved(interval.lower, interval.upper)
 
 
-def plain(operator: str, constants: tuple[Any, ...] = ()) -> bool:
-    """Whether it is the larger of the identity and a multiple of it."""
+def is_rectifier(operator: str, constants: tuple[Any, ...] = ()) -> bool:
+    """Return whether the operator is the maximum of `y` and a multiple of it."""
     return operator in KINKED and (not constants or 0 <= constants[0] <= 1)
 
 
-def _around(interval: Enclosure, curve: Curve) -> Lines:
-    """Lines of chosen slopes, as near as the curve lets them be; see `Curve`."""
-    below, above = (curve.supporting(interval.lower, interval.upper, sign) for sign in (-1, 1))
+def _curve_lines(interval: Enclosure, curve: Curve) -> Lines:
+    """Return lines of the slopes that the curve chooses, as near as its bounds allow; see `Curve`."""
+    below, above = (curve.choose_slopes(interval.lower, interval.upper, sign) for sign in (-1, 1))
     return Lines(
-        Line(below, -curve.highest(interval.lower, interval.upper, below, -1)),
-        Line(above, curve.highest(interval.lower, interval.upper, above, 1)),
+        Line(below, -curve.bound_gap(interval.lower, interval.upper, below, -1)),
+        Line(above, curve.bound_gap(interval.lower, interval.upper, above, 1)),
     )
 
 
-def _kinked(interval: Enclosure, slope: float = 0.0) -> Lines:
-    """Around `max(y, slope y)`: the chord above; below, the piece that leaves the smaller area.
+def _rectifier_lines(interval: Enclosure, slope: float = 0.0) -> Lines:
+    """Return lines around `max(y, slope y)`: the chord above; below, the piece that leaves the smaller area.
 
     Source: Zhang et al. (NeurIPS 2018), table 2 and the adaptive choice that follows it.
     """
     lower, upper = interval.lower, interval.upper
     crossing = (lower < 0) & (upper > 0)
-    right, left = torch.ones_like(lower), torch.full_like(lower, slope)
-    one_piece, nearer = torch.where(lower >= 0, right, left), torch.where(upper >= -lower, right, left)
+    rising_piece, falling_piece = torch.ones_like(lower), torch.full_like(lower, slope)
+    one_piece = torch.where(lower >= 0, rising_piece, falling_piece)
+    smaller_area = torch.where(upper >= -lower, rising_piece, falling_piece)
     chord = (upper - slope * lower) / torch.where(crossing, upper - lower, 1.0)
     nothing = torch.zeros_like(lower)
     return Lines(
-        Line(torch.where(crossing, nearer, one_piece), nothing),
+        Line(torch.where(crossing, smaller_area, one_piece), nothing),
         Line(torch.where(crossing, chord, one_piece), torch.where(crossing, (slope - chord) * lower, nothing)),
     )
 
 
-def _s_shaped(interval: Enclosure, function: Function, derivative: Function) -> Lines:
-    """Around a function that is convex below 0 and concave above, with an even derivative.
+def _s_shaped_lines(interval: Enclosure, function: Function, derivative: Function) -> Lines:
+    """Return lines around a function that is convex below 0 and concave above, with an even derivative.
 
     `-f(-y)` is such a function, too; its upper line, mirrored, is the lower line of `f`.
 
     Source: Zhang et al. (NeurIPS 2018), table 2.
     """
-    upper = _above(interval, function, derivative)
-    mirrored = _above(Enclosure(-interval.upper, -interval.lower), lambda y: -function(-y), derivative)
+    upper = _line_above(interval, function, derivative)
+    mirrored = _line_above(Enclosure(-interval.upper, -interval.lower), lambda y: -function(-y), derivative)
     return Lines(Line(mirrored.slope, -mirrored.offset), upper)
 
 
-def _above(interval: Enclosure, function: Function, derivative: Function) -> Line:
-    """A tangent at a point of the concave part that is not below the function at the lower end, or the chord.
+def _line_above(interval: Enclosure, function: Function, derivative: Function) -> Line:
+    """Return a tangent to the concave part that is not below the function at the lower end, or the chord.
 
-    A tangent at `d >= 0` lies above the concave part; it lies above the convex part if it does at both ends. Where no
-    `d` in the interval will do, the chord lies above. Of the tangents the one nearest to the middle is taken.
+    A tangent at `d >= 0` lies above the concave part; it lies above the convex part if it does at both ends. Where
+    this holds for no `d` in the interval, the chord lies above. The tangent nearest to the middle is returned.
     """
     lower, upper = interval.lower, interval.upper
 
@@ -115,12 +116,12 @@ def _above(interval: Enclosure, function: Function, derivative: Function) -> Lin
     low, high = lower.clamp(min=0), upper
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        good = valid(middle)
-        low, high = torch.where(good, low, middle), torch.where(good, middle, high)
+        is_valid = valid(middle)
+        low, high = torch.where(is_valid, low, middle), torch.where(is_valid, middle, high)
     point = torch.where(lower >= 0, interval.centre, high.maximum(interval.centre))
-    narrow = upper - lower <= NARROW
-    chord = narrow.logical_not() & ((upper <= 0) | valid(upper).logical_not() & (lower < 0))
-    point = torch.where(narrow, interval.centre, point)
+    is_narrow = upper - lower <= NARROW
+    chord = is_narrow.logical_not() & ((upper <= 0) | valid(upper).logical_not() & (lower < 0))
+    point = torch.where(is_narrow, interval.centre, point)
     width = torch.where(chord, upper - lower, 1.0)
     slope = torch.where(chord, (function(upper) - function(lower)) / width, derivative(point))
     through = torch.where(chord, lower, point)

@@ -1,4 +1,4 @@
-"""The numbers of windows, and functions between planes: what the walk needs for maxima and shares."""
+"""The numbers of windows for maxima, and functions between planes for softmax."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class BetweenPlanes(torch.autograd.Function):
     """A function of the last axis between two planes, as `crown._Between` between two lines."""
 
     @staticmethod
-    def forward(ctx: Any, entering: Tensor, beside: Tensor, values: Tensor, found: Planes) -> Tensor:
-        """`values`, the function of `entering`; how far each plane lies beside it is kept."""
+    def forward(ctx: Any, entering: Tensor, offsets: Tensor, values: Tensor, planes: Planes) -> Tensor:
+        """Return `values`, the function of `entering`, and save the offset of each plane from it."""
         entering = entering.detach()[..., None]
-        below = (found.lower @ entering)[..., 0] + found.low - values
-        above = (found.upper @ entering)[..., 0] + found.high - values
-        ctx.rows = len(beside)
-        ctx.save_for_backward(found.lower, found.upper, below, above)
+        below = (planes.lower @ entering)[..., 0] + planes.low - values
+        above = (planes.upper @ entering)[..., 0] + planes.high - values
+        ctx.rows = len(offsets)
+        ctx.save_for_backward(planes.lower, planes.upper, below, above)
         return values.clone()
 
     @staticmethod
@@ -35,66 +35,66 @@ class BetweenPlanes(torch.autograd.Function):
 
 
 def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size, fill: Tensor) -> Tensor:
-    """The `k` numbers behind each number of the layer's value, `[B, k, ...]`.
+    """Return the `k` numbers behind each number of the layer's value, `[B, k, ...]`.
 
-    The layer is one of `operators.MAXIMA` but `maximum`, with its other arguments and the shape of its value; `fill`
-    stands in the padding, a number for each row, `[B]`, no larger than any that can enter.
+    The layer is one of `operators.MAXIMA` but `maximum`, with its other arguments and the shape of its value; `fill`,
+    `[B]`, fills the padding of each row and is at most its least number.
     """
     if layer.operator == "amax":
-        return _of_axes(value, constants[0], len(fill))
-    places = _places(layer, value, constants, shape)
-    filled = _filled(value, places, fill)
-    found = [filled]
+        return _numbers_of_axes(value, constants[0], len(fill))
+    places = _find_windows(layer, value, constants, shape)
+    padded = _pad_with(value, places, fill)
+    numbers = [padded]
     for axis, (_, _, starts, stride, count) in places.items():
-        found = [
-            one.narrow(axis, start, (count - 1) * stride + 1)[
-                (slice(None),) * (axis % one.dim()) + (slice(None, None, stride),)
+        numbers = [
+            values.narrow(axis, start, (count - 1) * stride + 1)[
+                (slice(None),) * (axis % values.dim()) + (slice(None, None, stride),)
             ]
-            for one in found
+            for values in numbers
             for start in starts
         ]
-    return torch.stack(found)[None] if len(fill) == 1 else torch.stack(found, dim=1)
+    return torch.stack(numbers)[None] if len(fill) == 1 else torch.stack(numbers, dim=1)
 
 
-def _of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
-    chosen = {axis % value.dim() for axis in ([axes] if isinstance(axes, int) else axes)}
+def _numbers_of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
+    reduced_axes = {axis % value.dim() for axis in ([axes] if isinstance(axes, int) else axes)}
     if rows == 1:
-        value, chosen = value[None], {axis + 1 for axis in chosen}
-    rest = [axis for axis in range(1, value.dim()) if axis not in chosen]
-    moved = value.permute(0, *sorted(chosen), *rest)
-    return moved.flatten(1, len(chosen))
+        value, reduced_axes = value[None], {axis + 1 for axis in reduced_axes}
+    row_axes = [axis for axis in range(1, value.dim()) if axis not in reduced_axes]
+    moved = value.permute(0, *sorted(reduced_axes), *row_axes)
+    return moved.flatten(1, len(reduced_axes))
 
 
-def _places(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
-    """By axis: what is added on its left and right, where the windows' places start, their stride and count."""
+def _find_windows(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
+    """Return by axis: the padding before and after, the starts of the windows' places, their stride and count."""
     axes = 1 if layer.operator.endswith("1d") else 2
-    found = {}
+    windows = {}
     for place, axis in enumerate(range(-axes, 0)):
         size, count = value.shape[axis], shape[axis]
         if layer.operator.startswith("adaptive"):
             if size % count:
-                raise UnsupportedLayer(f"{layer.words} of windows of different sizes ({size} to {count})")
-            kernel, stride, left, step = size // count, size // count, 0, 1
+                raise UnsupportedLayer(f"{layer.label} of windows of different sizes ({size} to {count})")
+            kernel, stride, padding_before, step = size // count, size // count, 0, 1
         else:
-            kernel, stride, left, step = (
-                _of(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
+            kernel, stride, padding_before, step = (
+                _size_of_axis(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
             )
             stride = stride or kernel
-        reached = (count - 1) * stride + step * (kernel - 1) + 1
-        right = max(0, reached - size - left)
-        found[axis] = left, right, [step * number for number in range(kernel)], stride, count
-    return found
+        extent = (count - 1) * stride + step * (kernel - 1) + 1
+        padding_after = max(0, extent - size - padding_before)
+        windows[axis] = padding_before, padding_after, [step * number for number in range(kernel)], stride, count
+    return windows
 
 
-def _of(constants: tuple[Any, ...], number: int, place: int, default: int) -> int:
-    """One size of a pooling layer, which may be given for all axes together or not at all."""
-    given = constants[number] if number < len(constants) else default
-    if isinstance(given, int):
-        return given
-    return default if not given else given[place if len(given) > 1 else 0]
+def _size_of_axis(constants: tuple[Any, ...], number: int, place: int, default: int) -> int:
+    """Return one size of a pooling layer, whose constants may have one for all axes together or none."""
+    sizes = constants[number] if number < len(constants) else default
+    if isinstance(sizes, int):
+        return sizes
+    return default if not sizes else sizes[place if len(sizes) > 1 else 0]
 
 
-def _filled(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
+def _pad_with(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
     pads = [amount for axis in sorted(places, reverse=True) for amount in places[axis][:2]]
     if not any(pads):
         return value

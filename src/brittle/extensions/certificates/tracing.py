@@ -1,4 +1,4 @@
-"""From a classifier's model to its network, or the layer that does not allow it."""
+"""Tracing of a classifier's model to its network, or to the layer that prevents it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from brittle.extensions.certificates.graph import (
     Network,
     UnknownOperator,
     UnsupportedLayer,
+    identity,
     run_layer,
-    unchanged,
 )
 from brittle.extensions.certificates.operators import (
     ALIASES,
     COMPOSITES,
     FUNCTIONS,
-    PAIRS,
-    SAME,
-    SEVERAL,
+    IDENTITIES,
+    MULTIVALUED,
     SUPPORTED,
+    VALUE_OPERATORS,
     VIEWS,
     check,
 )
@@ -40,68 +40,69 @@ from brittle.model.evaluation_mode import traced
 
 
 def build_network(classifier: Classifier, inputs: Tensor) -> Network:
-    """The layers from inputs in the declared units to class scores.
+    """Return the layers from inputs in the declared units to class scores.
 
     A model that keeps the rows of a batch on the first axis of every value is bounded for many rows at once, others
     (attention of `torch.nn` puts them second) for one row at a time.
     """
     try:
-        network = _network(classifier, inputs, alone=False)
+        network = _network(classifier, inputs, row_by_row=False)
     except UnknownOperator:
         raise
     except UnsupportedLayer as error:
         try:
-            return _network(classifier, inputs, alone=True)
+            return _network(classifier, inputs, row_by_row=True)
         except UnsupportedLayer:
             raise error from None
-    return network if not len(inputs) or _rows_first(network, inputs) else _network(classifier, inputs, alone=True)
+    is_batched = not len(inputs) or _has_rows_first(network, inputs)
+    return network if is_batched else _network(classifier, inputs, row_by_row=True)
 
 
-def _network(classifier: Classifier, inputs: Tensor, alone: bool) -> Network:
+def _network(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> Network:
     units = Edge("inputs")
-    layers = [*_normalisation(classifier, inputs, units)]
-    first = Edge(layers[-1].name) if layers else units
-    traced, output = _known_layers(classifier, inputs, first, alone)
-    layers += traced
+    layers = [*_normalisation_layers(classifier, inputs, units)]
+    source = Edge(layers[-1].name) if layers else units
+    model_layers, output = _model_layers(classifier, inputs, source, row_by_row)
+    layers += model_layers
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
-    read = unchanged
+    read = identity
     if classifier.outputs == "probs":
-        output, read = below_probabilities(layers, output, classifier.decision, classifier.dtype or torch.float32)
-    return Network(_needed(layers, output), units, output, alone, read)
+        output, read = probability_scores(layers, output, classifier.decision, classifier.dtype or torch.float32)
+    return Network(_prune_layers(layers, output), units, output, row_by_row, read)
 
 
-def _needed(layers: list[Layer], output: Edge) -> tuple[Layer, ...]:
-    """The layers on which the output depends."""
-    needed, kept = {output}, []
+def _prune_layers(layers: list[Layer], output: Edge) -> tuple[Layer, ...]:
+    """Return the layers on which the output depends."""
+    needed_edges, needed_layers = {output}, []
     for layer in reversed(layers):
-        if Edge(layer.name) in needed:
-            kept.append(layer)
-            needed.update(one for one in tree_leaves(layer.args) if isinstance(one, Edge))
-    return tuple(reversed(kept))
+        if Edge(layer.name) in needed_edges:
+            needed_layers.append(layer)
+            needed_edges.update(arg for arg in tree_leaves(layer.args) if isinstance(arg, Edge))
+    return tuple(reversed(needed_layers))
 
 
-def _rows_first(network: Network, inputs: Tensor) -> bool:
-    """Whether the first axis of every value counts the rows, and nothing else does."""
+def _has_rows_first(network: Network, inputs: Tensor) -> bool:
+    """Return whether the first axis of every value counts the rows, and no other axis does."""
     shapes: dict[int, list[torch.Size]] = {2: [], 3: []}
-    for rows, seen in shapes.items():
+    for rows, row_shapes in shapes.items():
 
-        def noted(layer: Layer, args: tuple[Any, ...], seen: list[torch.Size] = seen) -> Tensor:
+        def record_shape(layer: Layer, args: tuple[Any, ...], row_shapes: list[torch.Size] = row_shapes) -> Tensor:
             value = run_layer(layer, args)
-            seen.append(value.shape)
+            row_shapes.append(value.shape)
             return value
 
         try:
-            network.interpret(inputs[:1].double().expand(rows, *inputs.shape[1:]), noted)
+            network.interpret(inputs[:1].double().expand(rows, *inputs.shape[1:]), record_shape)
         except UnsupportedLayer:
             return False
     pairs = zip(*shapes.values(), strict=True)
     return all(two == (2, *two[1:]) and three == (3, *two[1:]) for two, three in pairs)
 
 
-def _normalisation(classifier: Classifier, inputs: Tensor, edge: Edge) -> Iterator[Layer]:
-    """The classifier's own `(x - mean) / std`."""
+def _normalisation_layers(classifier: Classifier, inputs: Tensor, edge: Edge) -> Iterator[Layer]:
+    """Yield the layers of the classifier's `(x - mean) / std`."""
     shape = (1, -1) + (1,) * (inputs.dim() - 2)
     steps = (("sub", "mean", classifier.mean), ("div", "std", classifier.std))
     for operator, name, numbers in steps:
@@ -111,56 +112,56 @@ def _normalisation(classifier: Classifier, inputs: Tensor, edge: Edge) -> Iterat
             edge = Edge(name)
 
 
-def _known_layers(classifier: Classifier, inputs: Tensor, first: Edge, alone: bool) -> tuple[list[Layer], Edge]:
-    """The layers of the model; what is not known is decomposed by PyTorch, and named if that does not help."""
+def _model_layers(classifier: Classifier, inputs: Tensor, source: Edge, row_by_row: bool) -> tuple[list[Layer], Edge]:
+    """Return the layers of the model; PyTorch decomposes unknown ones, and an error names those that stay unknown."""
     model = classifier.model
     if not isinstance(model, nn.Module):
         raise UnsupportedLayer("a model that is no torch.nn.Module")
     if classifier.dtype in (torch.float16, torch.bfloat16):
-        # Its rounding anywhere else is not bounded by what is seen at the point.
+        # Its rounding at the point bounds none elsewhere.
         raise UnsupportedLayer(f"a model that computes in half precision ({str(classifier.dtype).partition('.')[2]})")
     program: torch.export.ExportedProgram | None = None
-    if not alone and isinstance(model, fx.GraphModule) and _is_exported(model):
+    if not row_by_row and isinstance(model, fx.GraphModule) and _is_exported(model):
         graph = model
     else:
-        program = _exported(classifier, inputs, alone)
+        program = _export(classifier, inputs, row_by_row)
         graph = program.module()
     assert isinstance(graph, fx.GraphModule)
     try:
-        return _layers(graph, first)
+        return _layers(graph, source)
     except UnsupportedLayer as error:
-        program = _exported(classifier, inputs, alone) if program is None else program
+        program = _export(classifier, inputs, row_by_row) if program is None else program
         # Decompositions change nothing in place.
-        called = (node for node in program.graph.nodes if node.op == "call_function")
-        if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _KNOWN for node in called):
+        calls = (node for node in program.graph.nodes if node.op == "call_function")
+        if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _DIRECT for node in calls):
             raise
         try:
             with traced():
                 decomposed = program.run_decompositions(_decompositions()).module()
             assert isinstance(decomposed, fx.GraphModule)
-            return _layers(decomposed, first)
+            return _layers(decomposed, source)
         except UnsupportedLayer:
             raise error from None
 
 
 def _decompositions() -> dict[Any, Any]:
-    """Those of the operators that are not known as they are."""
+    """Return the decompositions of the operators that have no function here."""
     table = dict(torch.export.default_decompositions())
-    return {operator: made for operator, made in table.items() if str(operator).split(".")[1] not in _KNOWN}
+    return {operator: table[operator] for operator in table if str(operator).split(".")[1] not in _DIRECT}
 
 
-def _exported(classifier: Classifier, inputs: Tensor, alone: bool) -> torch.export.ExportedProgram:
-    """The model as a program of ATen operators."""
+def _export(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> torch.export.ExportedProgram:
+    """Export the model as a program of ATen operators."""
     model = classifier.model
     assert isinstance(model, nn.Module)
-    model = getattr(model, "_orig_mod", model)  # what torch.compile was given
-    # Two rows, because a batch of one is taken for a constant.
-    rows = 1 if alone else 2
+    model = getattr(model, "_orig_mod", model)  # the model that torch.compile wraps
+    # Two rows, because the export makes a batch of one a constant.
+    rows = 1 if row_by_row else 2
     example = inputs[:1].to(classifier.dtype or inputs.dtype).expand(rows, *inputs.shape[1:]).clone()
-    dynamic = None if alone else ({0: torch.export.Dim.AUTO},)
+    dynamic = None if row_by_row else ({0: torch.export.Dim.AUTO},)
     logger = logging.getLogger("torch")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what it tells its developers is not for the user
+    logger.setLevel(logging.CRITICAL)  # its notes for developers are not for the user
     try:
         with traced():
             return torch.export.export(model, (example,), dynamic_shapes=dynamic, strict=False)
@@ -178,8 +179,8 @@ def _is_exported(model: fx.GraphModule) -> bool:
 
 
 def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
-    """The layers of an exported graph whose placeholder is `inputs`, and the edge of its output. What does not depend
-    on the input is computed here."""
+    """Return the layers of an exported graph whose placeholder is `inputs`, and the edge of its output. Values that do
+    not depend on the input are computed here."""
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
     _check_writes(module.graph)
@@ -190,10 +191,10 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
         if node.op == "placeholder":
             values[node] = inputs
         elif node.op == "get_attr":
-            found = attrgetter(str(node.target))(module)
-            values[node] = _doubled(found.detach() if isinstance(found, Tensor) else found)
+            constant = attrgetter(str(node.target))(module)
+            values[node] = _to_double(constant.detach() if isinstance(constant, Tensor) else constant)
         elif node.op == "output":
-            outputs = tree_leaves(tree_map(lambda one: values.get(one, one), list(node.args)))
+            outputs = tree_leaves(tree_map(lambda arg: values.get(arg, arg), list(node.args)))
             if len(outputs) != 1 or not isinstance(outputs[0], Edge):
                 kind = f"a model of {len(outputs)} outputs, or one that does not depend on its input"
                 raise UnsupportedLayer(kind)
@@ -204,35 +205,35 @@ def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
 
 
 class ChangedInPlace(UnsupportedLayer):
-    """A tensor that is changed where others may see it."""
+    """A tensor that is changed in place while others may read it."""
 
 
 def _check_writes(graph: fx.Graph) -> None:
-    """Refuse an operator that changes a tensor which another may see: a view, a constant, or one with other users.
-    Values of layers are not changed, so that a later reader would get what stood there before."""
+    """Refuse an operator that changes a tensor which another may read: a view, a constant, or one with other users.
+    Values of layers never change here, so that a later reader would get the values from before."""
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
-        written = [
-            node.args[place] if place < len(node.args) else node.kwargs.get(one.name)
-            for place, one in enumerate(schema.arguments if schema is not None and node.op == "call_function" else ())
-            if one.alias_info is not None and one.alias_info.is_write
+        targets = [
+            node.args[place] if place < len(node.args) else node.kwargs.get(parameter.name)
+            for place, parameter in enumerate(schema.arguments if schema and node.op == "call_function" else ())
+            if parameter.alias_info is not None and parameter.alias_info.is_write
         ]
-        for changed in tree_leaves(written):
-            if not isinstance(changed, fx.Node):
+        for target in tree_leaves(targets):
+            if not isinstance(target, fx.Node):
                 continue
-            view = changed.op == "call_function" and _canonical(changed) in VIEWS | SAME
-            if view or changed.op == "get_attr" or len(changed.users) > 1:
+            view = target.op == "call_function" and _canonical(target) in VIEWS | IDENTITIES
+            if view or target.op == "get_attr" or len(target.users) > 1:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
 
-def _called(target: Any, *args: Any) -> Any:
+def _call(target: Any, *args: Any) -> Any:
     schema = target._schema.arguments
-    named = {one.name: value for one, value in zip(schema, args, strict=True) if one.kwarg_only}
-    return target(*args[: len(args) - len(named)], **named)
+    keywords = {parameter.name: value for parameter, value in zip(schema, args, strict=True) if parameter.kwarg_only}
+    return target(*args[: len(args) - len(keywords)], **keywords)
 
 
 class _Builder:
-    """Adds the layers of one node."""
+    """Builder of the layers of one node."""
 
     def __init__(self, node: fx.Node, layers: list[Layer]) -> None:
         self.node, self.layers = node, layers
@@ -241,61 +242,61 @@ class _Builder:
         return self.add(operator, FUNCTIONS.get(operator) or getattr(torch.ops.aten, operator), args)
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
-        """One more layer whose function is known."""
+        """Append a layer and return its edge."""
         check(operator, args)
-        taken = self.node.name in (layer.name for layer in self.layers)
-        whole = operator == _canonical(self.node) and not taken
-        name = self.node.name if whole else f"{self.node.name}.{len(self.layers)}"
+        is_taken = self.node.name in (layer.name for layer in self.layers)
+        is_node_layer = operator == _canonical(self.node) and not is_taken
+        name = self.node.name if is_node_layer else f"{self.node.name}.{len(self.layers)}"
         self.layers.append(Layer(name, operator, function, args))
         return Edge(name)
 
     def value(self, operator: str, args: tuple[Any, ...]) -> Any:
-        """The edge of the node's value; of several, the function from a part's number to its edge."""
-        if operator in PAIRS:  # of values and their places
+        """Return the edge of the node's value; for several values, the function from a number to its edge."""
+        if operator in VALUE_OPERATORS:  # of values and their places
             return lambda number: self._values_only(number, operator, args)
-        if operator in SEVERAL:
+        if operator in MULTIVALUED:
             target = self.node.target
-            return lambda number: self.add(operator, lambda *given: _called(target, *given)[number], args)
+            return lambda number: self.add(operator, lambda *all_args: _call(target, *all_args)[number], args)
         if operator in COMPOSITES:
             return COMPOSITES[operator](self, *args)
-        return self.add(operator, FUNCTIONS.get(operator) or partial(_called, self.node.target), args)
+        return self.add(operator, FUNCTIONS.get(operator) or partial(_call, self.node.target), args)
 
     def _values_only(self, number: int, operator: str, args: tuple[Any, ...]) -> Any:
         if number:
             raise UnsupportedLayer(f"{operator}, of which the place is used")
-        values = PAIRS[operator]
+        values = VALUE_OPERATORS[operator]
         if values in COMPOSITES:
             return COMPOSITES[values](self, *args)
         return self.add(values, FUNCTIONS[values], args)
 
 
 def _value(node: fx.Node, values: Mapping[fx.Node, Any], layers: list[Layer]) -> Any:
-    """The constant that `node` computes, or the edge of the layer that it adds to `layers`."""
+    """Return the constant that `node` computes, or the edge of the layer that it adds to `layers`."""
     operator = _operator(node)
     if operator == "sym_size":
         return -1  # the number of rows is free
     args = _positional(node, values)
     if operator == "getitem" and callable(args[0]):
         return args[0](args[1])
-    if not any(isinstance(one, Edge) for one in tree_leaves(args)):
-        return _folded(node, operator, values)
+    if not any(isinstance(arg, Edge) for arg in tree_leaves(args)):
+        return _fold(node, operator, values)
     return _Builder(node, layers).value(_canonical(node), args)
 
 
-def _folded(node: fx.Node, operator: str, values: Mapping[fx.Node, Any]) -> Any:
-    """A constant; one row stands for all, wherever it is repeated for each."""
-    filled: Any = map_arg((node.args, node.kwargs), lambda one: values[one])
-    args, keywords = tuple(filled[0]), dict(filled[1])
+def _fold(node: fx.Node, operator: str, values: Mapping[fx.Node, Any]) -> Any:
+    """Compute a constant; where it is repeated for each row, one row stands for all."""
+    resolved: Any = map_arg((node.args, node.kwargs), lambda arg: values[arg])
+    args, keywords = tuple(resolved[0]), dict(resolved[1])
     if operator == "expand" and args[1][0] == -1:
         args = (args[0], [1, *args[1][1:]])
     assert callable(node.target)
     function = partial(node.target, **keywords)
-    found = run_layer(Layer(node.name, operator, function, args), args)
-    return tree_map(_doubled, found)
+    constant = run_layer(Layer(node.name, operator, function, args), args)
+    return tree_map(_to_double, constant)
 
 
-def _doubled(value: Any) -> Any:
-    """Constants are exact in the precision that they were made in, and go on in double precision."""
+def _to_double(value: Any) -> Any:
+    """Return a constant, which is exact in the precision of the model, in double precision."""
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
@@ -306,7 +307,7 @@ def _operator(node: fx.Node) -> str:
 
 
 def _canonical(node: fx.Node) -> str:
-    """The name that the operator has in `operators`."""
+    """Return the operator's name in `operators`."""
     operator = _operator(node).rstrip("_")
     if operator in ("max", "min", "var", "std") and isinstance(node.target, torch._ops.OpOverload):
         operator = f"{operator}.{node.target._overloadname}"
@@ -314,32 +315,32 @@ def _canonical(node: fx.Node) -> str:
 
 
 def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]:
-    """All arguments in the order of the operator's schema."""
+    """Return all arguments in the order of the operator's schema."""
     schema = getattr(node.target, "_schema", None)
-    given = list(node.args)
+    all_args = list(node.args)
     if schema is not None:
-        rest = schema.arguments[len(given) :]
-        given += [node.kwargs.get(one.name, one.default_value) for one in rest]
-    filled: Any = map_arg(tuple(given), lambda one: values[one])
-    args = list(filled)
-    if _operator(node) == "einsum":  # the operands first, as everywhere else
+        missing_parameters = schema.arguments[len(all_args) :]
+        all_args += [node.kwargs.get(parameter.name, parameter.default_value) for parameter in missing_parameters]
+    resolved: Any = map_arg(tuple(all_args), lambda arg: values[arg])
+    args = list(resolved)
+    if _operator(node) == "einsum":  # operands first, as in all others
         args = [*args[1], args[0]]
     return tuple(args)
 
 
-_KNOWN = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(PAIRS) | {"sym_size", "getitem"}
+_DIRECT = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
 """Operators that need no decomposition."""
 
 
-def below_probabilities(
+def probability_scores(
     layers: list[Layer], output: Edge, decision: Decision, dtype: torch.dtype
 ) -> tuple[Edge, Callable[[Tensor], Tensor]]:
-    """What stands for class probabilities in margins, and the function from it to their logarithms.
+    """Return the edge that stands for class probabilities in margins, and the function to their logarithms.
 
-    Classes are in the same order by their probabilities, by the logarithms of these, which the classifier compares, and
-    by what a softmax at the end makes them of. Margins of the last are bounded where there is one, and otherwise those
-    of the probabilities themselves. As these are at most 1, they are wrong by no more than their logarithms are.
-    In their precision `dtype` the smallest normal number stands for 0.
+    Classes have the same order by probability, by its logarithm, which the classifier compares, and by the input of a
+    softmax at the end. The margins of that input are bounded where there is a softmax, and otherwise those of the
+    probabilities themselves, whose errors are at most those of their logarithms, because they are at most 1. The
+    smallest normal number of their precision `dtype` stands for 0.
     """
     if not isinstance(decision, PredictedClass):
         raise UnsupportedLayer(
@@ -347,7 +348,7 @@ def below_probabilities(
             "without outputs=probs"
         )
     tiny = torch.finfo(dtype).tiny
-    last = next((one for one in layers if Edge(one.name) == output), None)
+    last = next((layer for layer in layers if Edge(layer.name) == output), None)
     if last is not None and last.operator == "softmax" and last.args[1:] in ((1,), (-1,)):
         return last.args[0], lambda logits: logits.log_softmax(dim=1).clamp_min(math.log(tiny))
     return output, lambda probabilities: probabilities.clamp_min(tiny).log()

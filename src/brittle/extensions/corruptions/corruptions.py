@@ -17,67 +17,67 @@ from brittle.data.reading import Format, Reading
 from brittle.errors import DataError
 
 SEVERITIES = 5
-"""A file of CIFAR-10-C holds the same images so many times, each time more corrupted."""
+"""Times that a file of CIFAR-10-C holds the same images, each time more corrupted."""
 
 CHANNELS = (1, 3, 4)
-"""Of the last axis; with other numbers images are channels first, or none."""
+"""Allowed sizes of the last axis; other arrays are channels first, or not images."""
 
 LABELS, TEST_IMAGES, TEST_LABELS = "labels.npy", "test_images.npy", "test_labels.npy"
 
 
 def read_corruptions(path: Path, reading: Reading) -> ListedPoints:
-    """Points of the split `KIND:SEVERITY` in `KIND.npy`, `[5 N, H, W, C]`, and `labels.npy`, `[5 N]`; or of the split
-    `KIND` in `KIND/test_images.npy`, `[N, H, W, C]`, and `KIND/test_labels.npy`, `[N]`.
+    """Read points of the split `KIND:SEVERITY` in `KIND.npy`, `[5 N, H, W, C]`, and `labels.npy`, `[5 N]`; or of the
+    split `KIND` in `KIND/test_images.npy`, `[N, H, W, C]`, and `KIND/test_labels.npy`, `[N]`.
 
-    The id of a point is its place among the N images, as that of the clean image is.
+    The id of a point is its place among the N images, like that of the clean image.
 
     Source: the files of CIFAR-10-C (D. Hendrycks and T. Dietterich, Benchmarking neural network robustness to common
     corruptions and perturbations, 2019) and of MNIST-C (N. Mu and J. Gilmer, MNIST-C, 2019).
     """
-    severe = _has_severities(path)
-    times = SEVERITIES if severe else 1
+    has_severities = _has_severities(path)
+    times = SEVERITIES if has_severities else 1
     kinds = _images(path).items()
-    parts = {f"{kind}:{at + 1}" if severe else kind: (file, at) for kind, file in kinds for at in range(times)}
+    parts = {f"{kind}:{at + 1}" if has_severities else kind: (file, at) for kind, file in kinds for at in range(times)}
     split = choose_split(path, list(parts), reading.split)
     file, place = parts[split]
-    files = file, path / LABELS if severe else file.with_name(TEST_LABELS)
-    where, of_labels = map(path_text, files)
+    files = file, path / LABELS if has_severities else file.with_name(TEST_LABELS)
+    image_file, label_file = map(path_text, files)
     images, labels = read_array(file), read_array(files[1])
     count = len(images) // times if images.ndim == 4 and images.shape[3] in CHANNELS else 0
     if not count or len(images) != count * times or labels.shape[:1] != images.shape[:1]:
         raise DataError(
             "shape",
-            f"{where} has shape {images.shape} and {of_labels} {labels.shape}; expected images [N, H, W, C] of 1, 3 "
-            f"or 4 channels and a label for each, N a multiple of {times}",
+            f"{image_file} has shape {images.shape} and {label_file} {labels.shape}; expected images [N, H, W, C] of "
+            f"1, 3 or 4 channels and a label for each, N a multiple of {times}",
         )
     if (labels.reshape(times, -1) != labels[:count].reshape(-1)).any():
         raise DataError(
             "labels",
-            f"{of_labels} does not hold the same {count:,} labels {times} times; bring images and labels into "
+            f"{label_file} does not hold the same {count:,} labels {times} times; bring images and labels into "
             "the order of the severities",
         )
     as_images = Reading(layout="nhwc", scale_uint8=images.dtype == np.uint8)
-    inputs = check_inputs(np.array(images[place * count : (place + 1) * count]), where, as_images)
-    named = [path_text(one.relative_to(path)) for one in files]
+    inputs = check_inputs(np.array(images[place * count : (place + 1) * count]), image_file, as_images)
+    names = [path_text(data_file.relative_to(path)) for data_file in files]
     return reading.points(
-        reading.record(path, files_digest(path, files), split=split, files=named),
+        reading.record(path, files_digest(path, files), split=split, files=names),
         RowIds(count),
         partial(read_arrays, inputs, reading.bounds, None),
-        **answers_of(labels[:count], of_labels, count, reading.targets),
+        **answers_of(labels[:count], label_file, count, reading.targets),
     )
 
 
 def _has_severities(path: Path) -> bool:
-    """Whether labels lie in one file for all kinds; beside images they are of these."""
+    """Return whether one `labels.npy` covers all corruptions; beside images it holds their labels."""
     return (path / LABELS).is_file() and not is_folder_of_classes(path) and not is_flat_folder(path)
 
 
 def _images(path: Path) -> dict[str, Path]:
     if _has_severities(path):
-        named = {one.stem: one for one in sorted(path.glob("*.npy")) if one.name != LABELS}
+        files = {file.stem: file for file in sorted(path.glob("*.npy")) if file.name != LABELS}
     else:
-        named = {one.parent.name: one for one in sorted(path.glob(f"*/{TEST_IMAGES}"))}
-    return {path_text(kind): one for kind, one in named.items() if not kind.startswith(".")}
+        files = {file.parent.name: file for file in sorted(path.glob(f"*/{TEST_IMAGES}"))}
+    return {path_text(kind): file for kind, file in files.items() if not kind.startswith(".")}
 
 
 CORRUPTIONS = Format(

@@ -1,4 +1,4 @@
-"""The demo in a minute: some points of the digits by some scores at one sigma, and what they say on one screen."""
+"""A demo of a minute: some digits, some scores at one sigma, and their findings on one screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brittle.cli.common import AS_TYPED, Quiet, check_own, program, say, show
 from brittle.registry import is_installed, load
 
 POINTS = 200
-"""Digits that are scored."""
+"""Number of digits to score."""
 
 SIGMA = 0.2
 
@@ -19,7 +19,7 @@ SCORES = (
     *("input_margin", "first_order_margin", "logit_margin"),
     *("laplacian", "probability_change", "first_order_change"),
 )
-"""Some of each view: average case, worst case, expected change."""
+"""Scores of each view: average case, worst case, expected change."""
 
 
 def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
@@ -47,8 +47,8 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
         words = [str(model), str(data), "--out", str(run), "--points", str(POINTS), "--scores", *scores]
         words += ["--sigma", str(SIGMA), "--effort", "fast", *["--quiet"] * quiet]
         app = App(default_command=score, default_parameter=AS_TYPED)
-        _, given, _ = app.parse_args(words, exit_on_error=False, print_error=False)
-        code = score(*given.args, **given.kwargs, inside=("score", *words))
+        _, arguments, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+        code = score(*arguments.args, **arguments.kwargs, inside=("score", *words))
     if code:
         return code
     if is_installed("report"):

@@ -1,4 +1,4 @@
-"""A small network trained on real data, to try everything on: scikit-learn's handwritten digits."""
+"""A small network trained on real data for trials: scikit-learn's handwritten digits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from brittle.errors import UsageError
 from brittle.store.writing import check_target, make_folder, replacing
 
 TEST_POINTS = 500
-"""Digits kept from training; these are scored."""
+"""Digits held out from training and scored."""
 
 EPOCHS = 30
 
 
 def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`(x_train, y_train, x_test, y_test)`: 1,797 grey images of 8x8 pixels in [0, 1], `[N, 1, 8, 8]`."""
+    """Return `(x_train, y_train, x_test, y_test)`: 1,797 grey images of 8x8 pixels in [0, 1], `[N, 1, 8, 8]`."""
     try:
         from sklearn import datasets, model_selection
     except ModuleNotFoundError as error:
@@ -33,7 +33,7 @@ def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def train(x: Tensor, y: Tensor, seed: int = 0) -> nn.Module:
-    """A convolutional network of 19,000 weights, trained for a few seconds; leaves the global generator as it was."""
+    """Train a convolutional network of 19,000 weights for a few seconds; the global generator keeps its state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = nn.Sequential(

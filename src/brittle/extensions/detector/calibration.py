@@ -1,4 +1,4 @@
-"""From points that are known to be brittle or robust to a threshold, what it achieves, and a verdict on its score."""
+"""The threshold of a detector from points known to be brittle or robust, its rates, and a verdict on its score."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from numpy.typing import NDArray
 from brittle.analysis.correlation import kendall
 from brittle.analysis.detection import auroc
 from brittle.errors import DataError
-from brittle.extensions.detector.criterion import KnownPoints
+from brittle.extensions.detector.criterion import CalibrationPoints
 from brittle.extensions.detector.results import Counts, Judgement, Rate
 
 STEADY = 13
-"""So many times the brittle points that a rate needs make it steady: see `steady_rate`."""
+"""Multiple of the brittle points needed for a rate that makes the rate steady: see `steady_rate`."""
 
 
 def points_needed(tpr: float) -> int:
-    """Brittle points below which no threshold holds a true positive rate of `tpr`: `tpr / (1 - tpr)`, rounded up."""
+    """Fewest brittle points for a threshold that holds a true positive rate `tpr`: `tpr / (1 - tpr)`, rounded up."""
     return math.ceil(_exact(tpr) / (1 - _exact(tpr)))
 
 
 def steady_rate(tpr: float) -> float:
-    """What the rate of one calibration on `STEADY * points_needed(tpr)` points reaches at least 19 times out of 20.
+    """Rate that one calibration on `STEADY * points_needed(tpr)` points reaches at least 19 times out of 20.
 
-    As many brittle points are missed as `tpr` allows, and half as many again: its law, Beta(k, n + 1 - k), lies below
-    with a probability of at most 0.05 (`threshold_of`).
+    It misses half as many brittle points again as `tpr` allows: the law of the rate of one calibration,
+    Beta(k, n + 1 - k), lies below with a probability of at most 0.05 (`choose_threshold`).
     """
     return tpr - (1.0 - tpr) / 2.0
 
 
-def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
-    r"""The smallest threshold below which a further brittle point scores with probability `tpr` or more.
+def choose_threshold(scores: NDArray[np.float64], tpr: float) -> float:
+    r"""Return the smallest threshold below which a further brittle point scores with probability `tpr` or more.
 
     $$\tau = s_{(k)} + \mathrm{ulp}, \qquad k = \lceil \mathrm{tpr}\,(n + 1) \rceil,$$
 
-    with `s_(1) <= ... <= s_(n)` the scores of the calibration points: the next double above `s_(k)`, because what
-    equals the threshold is not flagged. Ties need no care: `s < tau` is `s <= s_(k)`.
+    with `s_(1) <= ... <= s_(n)` the scores of the calibration points: the next double above `s_(k)`, because a score
+    that equals the threshold is not flagged. Ties need no care: `s < tau` is `s <= s_(k)`.
 
-    A score is minus infinity where the point is flagged at every threshold; where `s_(k)` is, no threshold would do.
+    A score is minus infinity where every threshold flags the point; no threshold suffices where `s_(k)` is.
 
     Validity: for `n` points exchangeable with the further one, `P(s < tau) >= k / (n + 1) >= tpr`, over the draw of all
     `n + 1` points; with continuous scores the rate for one calibration is Beta(k, n + 1 - k).
@@ -67,36 +67,37 @@ def threshold_of(scores: NDArray[np.float64], tpr: float) -> float:
     return float(np.nextafter(decisive, np.inf))
 
 
-def flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
-    """The rule: brittle unless the score is a finite number that reaches the threshold, `[n]`."""
+def is_flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+    """True unless the score is a finite number that reaches the threshold, `[n]`."""
     return ~(np.isfinite(scores) & (scores >= threshold))
 
 
 def calibrate(
-    points: KnownPoints, scores: NDArray[np.float64], tpr: float, confidence: float, seed: int
+    points: CalibrationPoints, scores: NDArray[np.float64], tpr: float, confidence: float, seed: int
 ) -> tuple[float, Counts, Judgement]:
-    """The threshold of half of the brittle points, what it does on the other half and all robust ones, and a verdict.
+    """Choose the threshold on half of the brittle points, count flags on the other half and all robust ones, and judge.
 
-    Undecided points choose nothing: the rates count them either way, that of the true positives the half that lies on
-    the side of the check. Scores are larger where safer; what is not finite counts as minus infinity.
+    The threshold does not depend on undecided points. The rates count these either way: the rate of false positives
+    all of them, the rate of true positives the held-out half. Scores are larger where safer; a score that is not
+    finite counts as minus infinity.
     """
     values, rng = np.where(np.isfinite(scores), scores, -np.inf), np.random.default_rng(seed)
-    (ours, held_out), (_, undecided) = (
+    (calibration, held_out), (_, undecided) = (
         np.array_split(rng.permutation(np.flatnonzero(kind)), 2) for kind in (points.brittle, points.undecided)
     )
-    needed, left = 2 * points_needed(tpr), ours.size + held_out.size
-    if left < needed:
+    needed, brittle_count = 2 * points_needed(tpr), calibration.size + held_out.size
+    if brittle_count < needed:
         raise DataError(
             "too_few_points",
             f"a true positive rate of {tpr} needs {needed} brittle points, half of them to calibrate on and half to "
-            f"check; found {left}{left_out_text(points.left_out)}; score more points, or choose more noise "
+            f"check; found {brittle_count}{left_out_text(points.left_out)}; score more points, or choose more noise "
             f"or a larger epsilon, a higher limit or a smaller rate",
         )
-    threshold = threshold_of(values[ours], tpr)
-    flags = flagged(values, threshold)
+    threshold = choose_threshold(values[calibration], tpr)
+    flags = is_flagged(values, threshold)
     counts = Counts(
         **points.left_out,
-        brittle=left,
+        brittle=brittle_count,
         robust=int(points.robust.sum()),
         undecided=int(points.undecided.sum()),
         without_score=int(np.isinf(values).sum()),
@@ -115,35 +116,37 @@ def judge(
     robust: NDArray[np.bool_],
     confidence: float,
 ) -> Judgement:
-    """Whether `scores` `[n]`, larger where safer, order points as `truth` `[n]`, and tell brittle from robust ones."""
+    """Compare the order of `scores` `[n]`, larger where safer, with `truth` `[n]` and with brittle against robust."""
     order = kendall(truth, scores, confidence)
-    value, low, high = auroc(scores[brittle], scores[robust], confidence)
-    tau, apart = (None if math.isnan(number) else number for number in (order.value, value))
-    return Judgement(tau, order.low, order.high, apart, low, high)
+    area, low, high = auroc(scores[brittle], scores[robust], confidence)
+    tau, area = (None if math.isnan(number) else number for number in (order.value, area))
+    return Judgement(tau, order.low, order.high, area, low, high)
 
 
-def threshold_verdict(rate: Rate, points: int, tpr: float) -> str:
-    """Whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`. The
-    rate is that of the decided points alone, which are what the threshold was chosen on."""
+def judge_threshold(rate: Rate, points: int, tpr: float) -> str:
+    """Say whether the held-out `rate` of a threshold, chosen with half of `points` brittle points, agrees with `tpr`.
+
+    The rate counts decided points alone, because the threshold was chosen on these.
+    """
     steady = 2 * STEADY * points_needed(tpr)
     enough = f"{steady} make the rate steady, at least {steady_rate(tpr):.4g} in 95% of calibrations"
     if rate.high < tpr:
         end = math.floor(1e4 * rate.high) / 1e4
         return (
-            f"misses the rate of {tpr} asked for: the interval of the held-out rate ends at {end:.4f}, because it is "
-            f"kept on average over calibrations and this one is unlucky; calibrate on more brittle points (here "
-            f"{points}; {enough}), or once more with another seed, but not until one agrees"
+            f"misses the rate of {tpr} asked for: the interval of the held-out rate ends at {end:.4f}, because the "
+            f"rate holds on average over calibrations and this calibration is unlucky; calibrate on more brittle "
+            f"points (here {points}; {enough}), or once more with another seed, but not until a calibration agrees"
         )
-    varies = f"; with {points} brittle points the rate of one varies, {enough}" if points < steady else ""
+    varies = f"; with {points} brittle points the rate of a calibration varies, {enough}" if points < steady else ""
     return f"agrees with the rate of {tpr} asked for, which is an average over calibrations{varies}"
 
 
 def left_out_text(counts: Mapping[str, int]) -> str:
-    """How many points were left out and why, as the end of a sentence; empty where there are none."""
+    """Return the numbers of points left out and the reasons, as the end of a sentence; empty if there are none."""
     parts = [f"{count} {reason.replace('_', ' ')}" for reason, count in counts.items() if count]
     return f" (left out: {', '.join(parts)})" if parts else ""
 
 
 def _exact(rate: float) -> Fraction:
-    """A rate as it was written, so that 0.9 is nine tenths."""
+    """Return the decimal fraction that the shortest form of `rate` writes, so that 0.9 is nine tenths."""
     return Fraction(str(rate))

@@ -54,7 +54,7 @@ def fit(
     from brittle.store.reading import read_table
 
     check_new(out, overwrite)
-    found = Detector.fit(
+    rule = Detector.fit(
         read_table(run_folder, images=False),
         epsilon,
         norm,
@@ -64,8 +64,8 @@ def fit(
         column=column,
         pseudo_margin=None if pseudo_margin is None else PseudoMargin.load(pseudo_margin),
     )
-    show(str(found))
-    print(found.save(out))
+    show(str(rule))
+    print(rule.save(out))
     return 0
 
 
@@ -84,10 +84,10 @@ def apply(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
-    """Flag every point of DATA whose prediction by MODEL is brittle, as the detector FILE says, and write a table.
+    """Flag every point of DATA whose prediction by MODEL is brittle by the detector FILE, and write a table.
 
     The bounds and the preprocessing are those that the detector was fitted with. Points that cannot be scored are
-    flagged too, however many; they are counted, and the exit code is then 4.
+    flagged too, however many they are; the command counts them and ends with exit code 4.
 
     Args:
         file: A detector that `brittle detector fit` wrote.
@@ -105,10 +105,10 @@ def apply(
     check_new(out, overwrite)
     _check_no_texts(model)
     rule = Detector.load(file)
-    known = rule.model
-    points = reading.open(data, known.bounds, model=model)
-    declared = {"outputs": known.outputs, "device": device}
-    classifier = declare(load_network(model, weights), model, known.bounds, known.mean, known.std, **declared)
+    identity = rule.model
+    points = reading.open(data, identity.bounds, model=model)
+    declared = {"outputs": identity.outputs, "device": device}
+    classifier = declare(load_network(model, weights), model, identity.bounds, identity.mean, identity.std, **declared)
     learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
     with progress(not quiet) as advance:
         flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
@@ -131,7 +131,7 @@ def fit_pseudo_margin(
     out: Path = Path("pseudo-margin.safetensors"),
     overwrite: Overwrite = False,
 ) -> int:
-    """Learn the input margins of RUN from the features of MODEL on the same DATA, and write what was learned.
+    """Learn the input margins of RUN from the features of MODEL on the same DATA, and write the pseudo-margin.
 
     Calibrate a detector with it on points that it was not trained on.
 
@@ -153,8 +153,8 @@ def fit_pseudo_margin(
     declared = table.record.model
     bounds = Bounds.from_record(asdict(declared))
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
-    known = {"outputs": declared.outputs, "head": declared.head, "device": device}
-    classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **known)
+    options = {"outputs": declared.outputs, "head": declared.head, "device": device}
+    classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **options)
     learned = PseudoMargin.fit_run(table, classifier, points, norm, form=form)
     print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
     print(learned.save(out))
@@ -169,12 +169,12 @@ def _check_no_texts(model: str) -> None:
 
 
 def _conclude(flags: pd.DataFrame) -> int:
-    """Say which points got no score; the exit code."""
+    """Print the first points without a score, and return the exit code."""
     from brittle.estimate import Status
 
     failed = flags.loc[flags["score"].isna()]
     if not len(failed):
         return 0
-    first = failed[["point", "status"]].head(3).itertuples(index=False)
+    rows = failed[["point", "status"]].head(3).itertuples(index=False)
     head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
-    return say_failures(head, [f"point {one}: {status}: {Status[status.upper()].sentence}" for one, status in first])
+    return say_failures(head, [f"point {point}: {status}: {Status[status.upper()].sentence}" for point, status in rows])

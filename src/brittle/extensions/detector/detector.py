@@ -19,11 +19,11 @@ from torch import Tensor
 from brittle.data import Points
 from brittle.errors import DataError, DetectorFormatError, ModelError, ParameterError, StorageError
 from brittle.estimate import CONFIDENCE, Parameter, Status, check_norm
-from brittle.extensions.detector.calibration import calibrate, flagged, left_out_text, points_needed, threshold_verdict
-from brittle.extensions.detector.criterion import LEFT_OUT, Criterion, check_table, known_points
+from brittle.extensions.detector.calibration import calibrate, is_flagged, judge_threshold, left_out_text, points_needed
+from brittle.extensions.detector.criterion import LEFT_OUT, Criterion, check_table, select_points
 from brittle.extensions.detector.flags import flag_frame
 from brittle.extensions.detector.identity import Identity, Source
-from brittle.extensions.detector.network import PSEUDO_MARGIN, DetectorNetwork, kind_of, oriented, score_of
+from brittle.extensions.detector.network import PSEUDO_MARGIN, DetectorNetwork, kind_of, orient, score_of
 from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.extensions.detector.results import Counts, Judgement, Rate
 from brittle.intervals import check_confidence, check_share
@@ -43,17 +43,17 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Detector:
-    """Says that a prediction is brittle unless its score is a finite number that reaches a threshold.
+    """A rule that flags a prediction as brittle unless its score is a finite number that reaches a threshold.
 
     In the worst case a point is *brittle* when its input margin, as the attacks of the run found it, is at most
-    `epsilon`; in the average case when its prediction is kept with a probability below `limit` under noise, as the flip
-    probability of the run says for sure (`brittle.analysis.decide`). For a further brittle point, exchangeable with
-    those of the calibration,
+    `epsilon`; in the average case when its prediction is kept with a probability below `limit` under noise, by the
+    interval of the flip probability of the run (`brittle.analysis.decide`). For a further brittle point, exchangeable
+    with those of the calibration,
 
         P(score < threshold) >= tpr
 
-    over the draw of the calibration points and of that point (`calibration.threshold_of`). What the threshold found
-    achieves is measured on points that it was not chosen on: `true_positives`.
+    over the draw of the calibration points and of that point (`calibration.choose_threshold`). `true_positives` is
+    the rate of the chosen threshold on points that it was not chosen on.
 
     Validity: for points drawn as those of the run were, on the model whose identity is `model`. A brittle point whose
     margin the attacks overlooked counts as robust; a point that is undecided belongs to neither, and the rates count it
@@ -68,13 +68,13 @@ class Detector:
         model: the model it belongs to.
         criterion: what makes a point brittle.
         score: name of the score, one of `READINGS`; larger is safer.
-        parameters: of the score.
-        head: name of the last linear layer that its features are of, or None where that is found or not needed.
+        parameters: parameters of the score.
+        head: name of the last linear layer whose features the score reads, or None to search for it or without need.
         threshold: a score below it is brittle.
         tpr: true positive rate that the threshold was chosen for.
-        confidence: of every interval.
-        seed: of the split into calibration and held-out points.
-        counts: what became of the points of the run.
+        confidence: confidence of every interval.
+        seed: seed of the split into calibration and held-out points.
+        counts: points of the run by their part in the calibration.
         verdict: whether the score may be trusted for this model.
 
     Raises:
@@ -99,16 +99,16 @@ class Detector:
         if self.format != FORMAT:
             raise ParameterError(f"expected format {FORMAT}, found {self.format}; fit the detector again")
         kind = kind_of(self.score)
-        least, most = sorted(oriented(kind, end) for end in (kind.least, kind.most))
-        if not least < self.threshold <= math.nextafter(most, math.inf):
+        lowest, highest = sorted(orient(kind, end) for end in (kind.minimum, kind.maximum))
+        if not lowest < self.threshold <= math.nextafter(highest, math.inf):
             raise ParameterError(
-                f"{self._score} lies in [{least:.6g}, {most:g}]; found the threshold {self.threshold!r}"
+                f"{self._score} lies in [{lowest:.6g}, {highest:g}]; found the threshold {self.threshold!r}"
             )
         if self.score == PSEUDO_MARGIN:
-            known = isinstance(self.parameters.get("sha256"), str)
+            is_valid = isinstance(self.parameters.get("sha256"), str)
         else:
-            known = self.parameters == score_of(self.score, self.parameters.get("norm")).parameters
-        if not known:
+            is_valid = self.parameters == score_of(self.score, self.parameters.get("norm")).parameters
+        if not is_valid:
             raise ParameterError(f"{self.score} has no such parameters; found {self.parameters!r:.80}")
         if self.counts.calibration < (needed := points_needed(self.tpr)):
             raise ParameterError(
@@ -132,26 +132,25 @@ class Detector:
     ) -> Detector:
         """Calibrate on the points of a run, for the worst case or the average case; labels are not needed.
 
-        With `epsilon` a point is brittle whose input margin is at most that; points whose margin is `masked` are left
-        out, an infinite margin is robust. With `limit` a point is brittle whose prediction breaks under the noise of
-        the run: it is kept with a probability below `limit`, as `brittle.analysis.decide` says; where that leaves it
-        undecided, the point is neither. Half of the brittle points give the threshold, the other half and all robust
-        points say what it achieves.
+        With `epsilon` a point is brittle if its input margin is at most that; points whose margin is `masked` are left
+        out, an infinite margin is robust. With `limit` a point is brittle if its prediction breaks under the noise of
+        the run: `brittle.analysis.decide` finds it kept with a probability below `limit`; an undecided point is
+        neither brittle nor robust. Half of the brittle points give the threshold, the other half and all robust
+        points give its rates.
 
         Args:
             table: a run with `input_margin` or a flip probability, and with the score; `brittle join` puts together two
                 runs over the same points.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
-            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in. With `limit`,
-                of the score where it has one.
+            norm: norm of the margins, `l2`, `linf` or `l1`; by default that of the run. With `limit`, the norm of the
+                score where it has one.
             tpr: true positive rate to hold, between 0 and 1.
             score: name of the score, one of `READINGS`.
-            confidence: of every interval.
-            seed: of the split.
+            confidence: confidence of every interval.
+            seed: seed of the split.
             limit: probability with which a prediction has to be kept, between 0 and 1.
-            column: label of the margins, where the run holds several in this norm; with `limit` of the flip
-                probability, by default the one that was drawn for `limit`, and where there is none the one that speaks
-                for the run.
+            column: label of the margins, where the run holds several in this norm; with `limit` the label of the flip
+                probability, by default the one that was drawn for `limit`, or else the representative of the run.
             pseudo_margin: the one that computed the score `pseudo_margin`; the points it was trained on are left out,
                 as far as `table` is of the data that it was trained on (`Source.may_share`).
 
@@ -162,7 +161,7 @@ class Detector:
             ParameterError: `table` is no table, both or neither of `epsilon` and `limit` are given, a parameter is
                 outside its range, or a pseudo-margin is given that the score does not read.
         """
-        tpr, confidence, seed = _goal(tpr, confidence, seed)
+        tpr, confidence, seed = _check_goal(tpr, confidence, seed)
         check_table(table)
         score_of(score, None, pseudo_margin)
         check_share("limit", limit)
@@ -173,10 +172,10 @@ class Detector:
             pseudo_margin.check_model(identity.state_sha256)
         learned_from = () if pseudo_margin is None else pseudo_margin.learned_from(source)
         size = None if epsilon is None else parse_epsilon(epsilon)
-        criterion, points = known_points(table, size, limit, norm, column, learned_from)
+        criterion, points = select_points(table, size, limit, norm, column, learned_from)
         norm = criterion.norm or norm
         decisive = _column(table, score, norm, pseudo_margin)
-        values = oriented(kind_of(score), decisive.value.reindex(points.ids).to_numpy(np.float64))
+        values = orient(kind_of(score), decisive.value.reindex(points.ids).to_numpy(np.float64))
         threshold, counts, verdict = calibrate(points, values, tpr, confidence, seed)
         return cls(
             format=FORMAT,
@@ -209,11 +208,11 @@ class Detector:
 
     @property
     def holds(self) -> bool:
-        """Whether the interval of the rate on held-out points, without undecided ones, reaches the rate asked for."""
+        """True where the interval of the rate on held-out points, without undecided ones, reaches `tpr`."""
         return self.true_positives.without_undecided.high >= self.tpr
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the detector to the JSON file `path`, and give that path.
+        """Write the detector to the JSON file `path`, and return that path.
 
         Raises:
             StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
@@ -239,10 +238,10 @@ class Detector:
             raise StorageError("unreadable", f"{path} cannot be read: {error.strerror or error}") from error
 
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
-        """Which of `scores` `[B]` are brittle, `[B]`: all but finite numbers that reach the threshold.
+        """Flag `scores` `[B]` as brittle, `[B]`: all but finite numbers that reach the threshold.
 
-        A score cannot say whether two logits tie: `apply` and `wrap`, which know the logits, call ties brittle at
-        every threshold.
+        A score does not show whether two logits tie: `apply` and `wrap`, which see the logits, flag ties at every
+        threshold.
 
         Args:
             scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
@@ -255,19 +254,19 @@ class Detector:
             numbers = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ParameterError(f"expected numbers [B], found {scores!r:.80}") from error
-        return flagged(numbers, self.threshold)
+        return is_flagged(numbers, self.threshold)
 
     def wrap(self, network: Any, *, pseudo_margin: PseudoMargin | None = None) -> DetectorNetwork:
-        """The network with this detector built in: inputs to `(logits, score, brittle)` in one forward pass.
+        """Build this detector into `network`: inputs to `(logits, score, brittle)` in one forward pass.
 
-        Preprocessing is built in too, so that it takes inputs in the declared units; that of a bare network is the
-        one that the detector was fitted with.
+        Preprocessing is built in too, so that the result takes inputs in the declared units; a bare network gets the
+        preprocessing that the detector was fitted with.
 
         Args:
             network: a classifier or its network, which is put into evaluation mode and shares its weights. Features
-                are those of the layer that the detector was fitted with. Or a fitted classifier of scikit-learn, which
-                takes NumPy arrays too, or a frame where it was fitted on one, and gives arrays.
-            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+                come from the layer that the detector was fitted with. Or a fitted classifier of scikit-learn, which
+                takes NumPy arrays too, or a frame if it was fitted on a frame, and gives arrays.
+            pseudo_margin: the pseudo-margin of the fit, if the score is `pseudo_margin`.
 
         Raises:
             ModelError: the model, its last linear layer or the pseudo-margin is another one, or the score needs such a
@@ -275,8 +274,8 @@ class Detector:
             ParameterError: a pseudo-margin is given that the score does not read.
         """
         if not isinstance(network, Classifier):
-            known = self.model
-            network = Classifier(network, known.bounds, known.mean, known.std, outputs=known.outputs)
+            identity = self.model
+            network = Classifier(network, identity.bounds, identity.mean, identity.std, outputs=identity.outputs)
         return DetectorNetwork(*self._prepare(network, pseudo_margin), self.threshold)
 
     def apply(
@@ -288,22 +287,22 @@ class Detector:
         batch_size: int | None = None,
         progress: Callable[[int, int, int], None] | bool | None = None,
     ) -> pd.DataFrame:
-        """Flag every point of `points`: a frame with a row for each, and the columns of `FLAGS`.
+        """Flag every point of `points`, and return a frame with a row per point and the columns of `FLAGS`.
 
         A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
         many there are.
 
         Args:
-            classifier: the model that it was fitted for.
+            classifier: the model that the detector was fitted for.
             points: as `brittle.score` takes them.
-            pseudo_margin: the one that it was fitted with, where its score is `pseudo_margin`.
+            pseudo_margin: the pseudo-margin of the fit, if the score is `pseudo_margin`.
             batch_size: most rows in one pass through the network.
             progress: as `brittle.score` takes it.
 
         Raises:
             ModelError: the model, its last linear layer or the pseudo-margin is another one, or it cannot be scored.
             ParameterError: `classifier` is none, or a pseudo-margin is given that the score does not read.
-            DataError: the data do not fit the declaration, or none of the first points can be read.
+            DataError: the data do not fit the declaration, or no point at the start can be read.
         """
         from brittle.run import score
 
@@ -317,7 +316,7 @@ class Detector:
             progress=progress,
             most_failures=None,
         )
-        values = oriented(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
+        values = orient(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool))
 
@@ -336,7 +335,7 @@ class Detector:
         ]
         if counts.undecided:
             lines.append(f"{counts.undecided} of {counts.used} points are undecided; {criterion.remedy}")
-        agrees = threshold_verdict(self.true_positives.without_undecided, counts.brittle, self.tpr)
+        agrees = judge_threshold(self.true_positives.without_undecided, counts.brittle, self.tpr)
         lines += [
             f"verdict on the score: {self.verdict}",
             f"verdict on the threshold: {'without the undecided points it ' if counts.undecided else ''}{agrees}",
@@ -346,17 +345,18 @@ class Detector:
 
     @property
     def _score(self) -> str:
-        """The score as it is compared with the threshold, such as `-entropy`."""
+        """The score in comparison with the threshold, such as `-entropy`."""
         return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
 
     def _prepare(self, classifier: Classifier, pseudo_margin: PseudoMargin | None) -> tuple[Classifier, OnePassScore]:
-        """The classifier with the last linear layer of the fit, and the score."""
+        """Check that classifier and pseudo-margin are those of the fit; return the classifier with the head, and the
+        score."""
         score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
         if score.parameters != self.parameters:
             raise ModelError(
                 "other_model",
-                f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file that "
-                f"it was fitted with: --pseudo-margin FILE (pseudo_margin=)",
+                f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file of "
+                f"the fit: --pseudo-margin FILE (pseudo_margin=)",
             )
         differing = self.model.differences(Identity.of_classifier(classifier))
         if differing:
@@ -366,40 +366,41 @@ class Detector:
             )
         if not score.uses_features:
             return classifier, score
-        wanted, named = find_head(classifier.model, self.head).name, classifier.head_name
-        if named not in (None, wanted):
+        head_name, declared_name = find_head(classifier.model, self.head).name, classifier.head_name
+        if declared_name not in (None, head_name):
             raise ModelError(
                 "no_head",
-                f"the detector reads the features of the layer {wanted!r}; the classifier names {named!r}; leave the "
-                f"name out (head=)",
+                f"the detector reads the features of the layer {head_name!r}; the classifier names {declared_name!r}; "
+                f"leave the name out (head=)",
             )
-        return classifier if named == self.head else classifier.with_head(self.head), score
+        return classifier if declared_name == self.head else classifier.with_head(self.head), score
 
 
-def _goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
+def _check_goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
     check_confidence(confidence)
     if tpr is None:
         raise ParameterError("tpr must be a number between 0 and 1; found None")
     check_share("tpr", tpr)
     if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_WHOLE:
-        raise ParameterError(f"the seed must be at least 0, a whole number; found {seed!r:.60}")
+        raise ParameterError(f"the seed must be a whole number, at least 0; found {seed!r:.60}")
     return float(tpr), float(confidence), int(seed)
 
 
 def _column(table: Table, score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Column:
-    """The column of the score in a run that the detector can read."""
-    found = [
+    """Return the only column of the score in a run that the detector can read."""
+    columns = [
         column
         for column in table.columns
         if column.score == score
         and (norm is None or column.parameters.get("norm", norm) == norm)
         and dict(column.parameters) == score_of(score, column.parameters.get("norm"), pseudo_margin).parameters
     ]
-    if len(found) != 1:
-        there = ", ".join(column.label for column in table.columns) or "none"
+    if len(columns) != 1:
+        labels = ", ".join(column.label for column in table.columns) or "none"
         raise DataError(
             "no_such_score",
-            f"the run holds {len(found)} columns of {score} that the detector can read, and one is needed"
-            f"{'' if norm is None else f', in {norm}'}; its scores: {there}; score by it, or say its norm",
+            f"the run holds {len(columns)} columns of {score} that the detector can read, and it needs exactly one"
+            f"{'' if norm is None else f', in {norm}'}; scores of the run: {labels}; score the points by {score}, or "
+            f"name the norm",
         )
-    return found[0]
+    return columns[0]

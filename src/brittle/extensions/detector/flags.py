@@ -1,4 +1,4 @@
-"""One row per point: is its prediction brittle?"""
+"""The table of flags: one row per point."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from brittle.store.schemas import POINTS
 from brittle.store.table import Table
 from brittle.store.writing import check_writable_file, replacing
 
-OF_POINTS = ("point", "row", "name", "label", "predicted")
+POINT_FIELDS = ("point", "row", "name", "label", "predicted")
 
 FLAGS = pa.schema(
     [
-        *(POINTS.field(name) for name in OF_POINTS),
+        *(POINTS.field(name) for name in POINT_FIELDS),
         pa.field("score", pa.float64()),
         pa.field("brittle", pa.bool_(), nullable=False),
         pa.field("status", pa.string(), nullable=False),
     ]
 )
-"""A point's id, position and name in the data, label, predicted class, score (larger is safer; null where it has none,
-and then the point is brittle), the flag, and the status of the score."""
+"""Id, position and name in the data, label and predicted class of a point, its score (larger is safer; null where
+missing, and then the point is brittle), the flag, and the status of the score."""
 
 
 def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool_]) -> pd.DataFrame:
-    """The flags of the points of a run that holds the score of the detector alone, with the columns of `FLAGS`."""
+    """Return a frame of the columns of `FLAGS`, for a run that holds the score of the detector alone."""
     columns = {
-        **{name: run.points[name] for name in OF_POINTS},
+        **{name: run.points[name] for name in POINT_FIELDS},
         "score": pa.array(values, from_pandas=True),
         "brittle": pa.array(brittle),
         "status": run.scores["status"],
@@ -42,7 +42,7 @@ def flag_frame(run: Table, values: NDArray[np.float64], brittle: NDArray[np.bool
 
 
 def check_out(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that `write_flags` can write.
+    """Return `path` if `write_flags` can write it.
 
     Raises:
         ParameterError: the file name ends in none of `brittle.store.export.FORMS`.
@@ -56,16 +56,16 @@ def check_out(path: str | os.PathLike[str]) -> Path:
 
 
 def write_flags(flags: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
-    """Write `flags`, with the columns of `FLAGS`, in the form that the end of the file's name says.
+    """Write `flags`, with the columns of `FLAGS`, in the form of the suffix of `path`.
 
-    In a CSV file texts are written as `brittle.store.export.cell` says, so that neither a terminal nor a spreadsheet
-    runs any; `brittle.store.export.text_of` is the way back.
+    `brittle.store.export.cell` escapes the texts of a CSV file, so that neither a terminal nor a spreadsheet runs
+    them; `brittle.store.export.text_of` reads them back.
 
     Returns:
         the path.
 
     Raises:
-        ParameterError: the file name ends otherwise.
+        ParameterError: the file name ends in none of `brittle.store.export.FORMS`.
         StorageError: it cannot be written, or is a link, a pipe, a device or a folder.
     """
     path = check_out(path)

@@ -1,4 +1,4 @@
-"""What numbers belong to: a model, by its weights and what is done to its inputs and outputs, and a source of data."""
+"""The identity of a model (its weights and the treatment of its inputs and outputs), and of a source of data."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST_FLOAT)]
 """A positive number of single precision."""
 
 PER_FEATURE = (
-    "detectors know one range for all features, or none, and these bounds are per feature; score the run with bounds "
+    "detectors allow one range for all features, or none, and these bounds are per feature; score the run with bounds "
     "that hold all features (--bounds LOW HIGH, bounds=(LOW, HIGH)) or with none (--bounds none, bounds='none')"
 )
-"""Why a model gets no detector."""
+"""The error text for a model with bounds per feature."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A model as a detector knows it. Two models of one identity give the same logits for the same inputs.
+    """The identity of a model: two models with the same identity give the same logits for the same inputs.
 
-    The digest is over names, types, shapes and bytes of all weights, or of all that an estimator has learned, not over
-    the code of the network.
+    The digest covers names, types, shapes and bytes of all weights, or the fitted state of an estimator, not the code
+    of the network.
 
     Attributes:
-        state_sha256: digest of all parameters and buffers, or of an estimator, 64 hexadecimal digits.
+        state_sha256: digest of all parameters and buffers, or of the estimator, 64 hexadecimal digits.
         bounds: smallest and largest value of an input, or None for inputs without bounds.
         mean: subtracted from the input, one number or one per channel, or None.
-        std: what the difference is divided by, likewise.
-        outputs: what the network returns, one of `brittle.model.outputs.OUTPUTS`.
+        std: divisor of the difference, likewise.
+        outputs: form of the output of the network, one of `brittle.model.outputs.OUTPUTS`.
     """
 
     state_sha256: Digest
@@ -59,7 +59,7 @@ class Identity:
 
     @classmethod
     def of_run(cls, model: ModelRecord) -> Identity:
-        """The model that the record of a run describes."""
+        """Return the identity of the model that the record of a run describes."""
         _check_decision("of a random model" if model.random else model.decision)
         if model.state_sha256 is None:
             raise _without_weights(model.spec)
@@ -69,11 +69,11 @@ class Identity:
 
     @classmethod
     def of_classifier(cls, classifier: Classifier) -> Identity:
-        """The model of `classifier`."""
+        """Return the identity of the model of `classifier`."""
         if not isinstance(classifier, Classifier):
             raise ParameterError(
-                f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with what was "
-                f"declared for the run: brittle.Classifier(model, bounds, mean, std)",
+                f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with the bounds and "
+                f"the preprocessing of the run: brittle.Classifier(model, bounds, mean, std)",
             )
         decision = None if classifier.decision.of_classes else classifier.decision.label
         _check_decision("of a random model" if classifier.random else decision)
@@ -85,11 +85,11 @@ class Identity:
             raise _without_weights(type(model).__name__)
         return cls(digest, bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
-    def differences(self, found: Identity) -> str:
-        """What of `found` is another, with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
-        ours, theirs = asdict(self), asdict(found)
+    def differences(self, actual: Identity) -> str:
+        """List the fields that differ with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
+        pairs = {name: (value, getattr(actual, name)) for name, value in asdict(self).items()}
         return "; ".join(
-            f"{name} {ours[name]!s:.60} here {theirs[name]!s:.60}" for name in ours if ours[name] != theirs[name]
+            f"{name} {before!s:.60} here {after!s:.60}" for name, (before, after) in pairs.items() if before != after
         )
 
 
@@ -97,25 +97,25 @@ def _check_decision(decision: str | None) -> None:
     if decision is not None:
         raise ModelError(
             "other_model",
-            f"a detector and a pseudo-margin know the predicted class alone; found the decision {decision}; for one "
-            f"label wrap the model in one that returns its logit, with --outputs binary-logit (outputs='binary-logit')",
+            f"a detector and a pseudo-margin support the predicted class alone; found the decision {decision}; for one "
+            f"label wrap the model so that it returns its logit, with --outputs binary-logit (outputs='binary-logit')",
         )
 
 
 def _without_weights(model: str) -> ModelError:
     return ModelError(
         "other_model",
-        f"a detector is tied to the digest of a model's weights; {model} has none: score a torch.nn.Module, or a "
+        f"a detector belongs to the digest of a model's weights; {model} has no digest: score a torch.nn.Module, or a "
         f"fitted scikit-learn classifier that pickle takes, without lambdas, functions in functions, locks or files",
     )
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where points come from, so that an id, which may be no more than a row number, says which point it is.
+    """The source of points, so that an id, which may be a mere row number, identifies a point.
 
     Attributes:
-        sha256: digest of the data, or None where it is not known.
+        sha256: digest of the data, or None if unknown.
         split: part of the data, or None.
         path: file or folder, or None.
     """
@@ -126,20 +126,20 @@ class Source:
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any]) -> Source:
-        """The source that the provenance of points describes."""
+        """Return the source that the provenance of points describes."""
         return cls(*(provenance.get(name) or None for name in ("sha256", "split", "path")))
 
-    def same(self, other: Source) -> bool:
-        """Whether an id in one is the same point in the other, by the digest."""
-        return self.sha256 is not None and (self.sha256, self.split) == (other.sha256, other.split)
+    def is_same(self, source: Source) -> bool:
+        """Return whether an id stands for the same point in both sources, by the digest."""
+        return self.sha256 is not None and (self.sha256, self.split) == (source.sha256, source.split)
 
-    def may_share(self, other: Source) -> bool:
-        """Whether an id in one may be the same point in the other: the same digest, or the same place.
+    def may_share(self, source: Source) -> bool:
+        """Return whether an id may stand for the same point in both sources: the same digest, or the same place.
 
-        The digest of a folder of images depends on how many of them were read.
+        The digest of a folder of images depends on the number of images read.
         """
-        return self.same(other) or (self.path is not None and (self.path, self.split) == (other.path, other.split))
+        return self.is_same(source) or (self.path == source.path is not None and self.split == source.split)
 
     def __str__(self) -> str:
-        named = [self.path or "data in memory", self.split, self.sha256 and f"sha256 {self.sha256}"]
-        return ", ".join(part for part in named if part)
+        parts = [self.path or "data in memory", self.split, self.sha256 and f"sha256 {self.sha256}"]
+        return ", ".join(part for part in parts if part)

@@ -25,25 +25,25 @@ from brittle.scores import CATALOGUE, Score
 from brittle.scores.one_pass import LARGEST_FLOAT, OnePass, OnePassScore
 
 PSEUDO_MARGIN = PseudoMarginScore.name
-"""The score that is learned rather than computed."""
+"""Name of the learned score."""
 
 Numbers = TypeVar("Numbers", bound=Any)
 
 
 def _readable(kind: type[Score]) -> TypeGuard[type[OnePassScore]]:
-    """Whether a score has a formula of one pass, and says which way is safer."""
+    """Return whether a score has a formula of one pass, and a safer direction."""
     return issubclass(kind, OnePassScore) and kind.safer in ("higher", "lower")
 
 
 READINGS = {kind.name: kind for kind in (*CATALOGUE.values(), PseudoMarginScore) if _readable(kind)}
-"""What a detector may read of brittle's own scores."""
+"""The scores of brittle that a detector can read, by name."""
 
 
 def kind_of(score: str) -> type[OnePassScore]:
-    """The score of this name that a detector can read, one of `READINGS`.
+    """Return the class of a score that a detector can read, one of `READINGS`.
 
     Raises:
-        UnknownNameError: there is none.
+        UnknownNameError: no such score has this name.
     """
     kind = READINGS.get(str(score))
     if kind is not None:
@@ -51,45 +51,43 @@ def kind_of(score: str) -> type[OnePassScore]:
     near = get_close_matches(str(score), READINGS, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise UnknownNameError(
-        f"a detector reads a score of one pass that says which way is safer, one of {', '.join(READINGS)}; found "
+        f"a detector reads a score of one pass with a safer direction, one of {', '.join(READINGS)}; found "
         f"{score!r:.60}{hint}"
     )
 
 
-def oriented(kind: type[OnePassScore], values: Numbers) -> Numbers:
-    """`values` of a score, larger where safer."""
+def orient(kind: type[OnePassScore], values: Numbers) -> Numbers:
+    """Return `values` of a score with the sign that makes larger safer."""
     return -values if kind.safer == "lower" else values
 
 
 def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
-    """What `brittle.score` computes the score by, and a network with the detector built in. A norm of None is the
+    """Return the score for `brittle.score` and for a network with the detector built in; a norm of None is the
     default of the score."""
     if not isinstance(pseudo_margin, PseudoMargin | None):
         kind = type(pseudo_margin).__name__
-        raise ParameterError(
-            f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads one from its file"
-        )
+        raise ParameterError(f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads it from its file")
     if (score == PSEUDO_MARGIN) != (pseudo_margin is not None):
-        said = "needs the file of the one that computed it" if pseudo_margin is None else "reads no pseudo-margin"
-        raise ParameterError(f"a detector of the score {score} {said}: --pseudo-margin FILE (pseudo_margin=)")
+        reason = "needs the file of the one that computed it" if pseudo_margin is None else "reads no pseudo-margin"
+        raise ParameterError(f"a detector of the score {score} {reason}: --pseudo-margin FILE (pseudo_margin=)")
     if pseudo_margin is not None:
         return pseudo_margin.score
     kind = kind_of(score)
-    normed = norm is not None and "norm" in {field.name for field in fields(kind)}
-    return kind(**({"norm": norm} if normed else {}))
+    has_norm = norm is not None and "norm" in {field.name for field in fields(kind)}
+    return kind(**({"norm": norm} if has_norm else {}))
 
 
 class DetectorNetwork(nn.Module):
-    """From inputs `[B, *shape]`, in the declared units, to `(logits, score, brittle)`, `[B, C]`, `[B]` and `[B]`.
+    """Map inputs `[B, *shape]`, in the declared units, to `(logits, score, brittle)`, `[B, C]`, `[B]` and `[B]`.
 
     `score` is in double precision, `brittle` holds booleans: True unless the input lies in the declared bounds, all
-    logits are finite, one of them alone is the largest, and the score is a finite number that reaches the threshold.
-    The network runs once; it is the classifier's own, and is put into evaluation mode. A pass raises a `ModelError`
-    where somebody has put it back into training mode. Without preprocessing it gets the caller's own inputs: a network
-    that works in place on its input does so here too.
+    logits are finite, a single logit is the largest, and the score is a finite number that reaches the threshold.
+    The network runs once; it is the network of the classifier, in evaluation mode. A pass raises a `ModelError` if
+    somebody has put it back into training mode. Without preprocessing the network gets the inputs of the caller: a
+    network that works in place on its input does so here too.
 
-    Where the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
-    `ModelError` where it does not. Such a network must have run once before it is exported or compiled.
+    If the score reads features, the first pass checks that the last linear layer gives the logits, and raises a
+    `ModelError` if it does not. Such a network must have run once before it is exported or compiled.
 
     It can be exported with a free batch dimension (`torch.export.export(wrapped, (x,), dynamic_shapes=...,
     strict=False)`), and the exported program flags the same points.
@@ -121,19 +119,19 @@ class DetectorNetwork(nn.Module):
             values = torch.tensor(numbers or (neutral,), dtype=dtype, device=classifier.device)
             self.register_buffer(name, values, persistent=False)
         self.eval()
-        self._modes = [one for one in self.modules() if not getattr(one, "training", True)]  # some have none
+        self._modes = [module for module in self.modules() if not getattr(module, "training", True)]  # some have none
 
     mean: Tensor
     std: Tensor
 
     def train(self, mode: bool = True) -> DetectorNetwork:
-        """Evaluation mode is the only one.
+        """Enter evaluation mode, the only mode.
 
         Raises:
             ModelError: `mode` asks for training.
         """
         if mode:
-            raise ModelError("train_mode", "a detector was fitted in evaluation mode, the only one that it has")
+            raise ModelError("train_mode", "a detector was fitted in evaluation mode, the only mode that it has")
         self.training = False
         for part in self.children():
             if not isinstance(part, fx.GraphModule):  # an exported program refuses to change its mode
@@ -141,32 +139,33 @@ class DetectorNetwork(nn.Module):
         return self
 
     def forward(self, inputs: Any) -> tuple[Any, Any, Any]:
-        """Logits, score and flag of each of `inputs`, `[B, *shape]`: tensors.
+        """Return logits, score and flag per input of `[B, *shape]`: tensors.
 
-        An estimator takes NumPy arrays, too, or, where it was fitted on a frame, frames alone, read as `brittle.score`
-        does, and gives arrays for both. A row of it that is not finite in single precision is flagged without logits.
+        An estimator takes NumPy arrays, too, or, if it was fitted on a frame, frames alone, read as `brittle.score`
+        reads them, and gives arrays for both. A row that is not finite in single precision is flagged without logits.
 
         Raises:
-            ModelError: its result is not one row of logits each, it is in training mode, or an estimator fails on them.
+            ModelError: the output is not one row of logits per input, the network is in training mode, or an estimator
+                fails on the inputs.
             DataError: an estimator is given no numbers, or other columns than it was fitted on.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
         if not isinstance(self.network, Estimator):
-            return self._of_rows(inputs, self.network)
-        logits, score, brittle = self._of_estimator(*self._read(inputs))
+            return self._run(inputs, self.network)
+        logits, score, brittle = self._run_estimator(*self._read(inputs))
         return (
             (logits, score, brittle) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), brittle.numpy())
         )
 
     def _read(self, inputs: Any) -> tuple[Tensor, Any]:
-        """The inputs of an estimator, `[B, *shape]`, in double precision, and the estimator that reads their codes."""
+        """Return the inputs of an estimator, `[B, *shape]`, in double precision, and the estimator for their codes."""
         subject, framed = self._classifier, hasattr(inputs, "columns")
         if subject.reads_frames and not framed:
             name, columns = self.network.__name__, listed(self.network.feature_names, COLUMNS_SHOWN)
             raise DataError(
                 "columns",
-                f"{name} was fitted on a frame, and an array does not say what its numbers stand for; give a frame "
-                f"with the columns {columns}",
+                f"{name} was fitted on a frame, and an array does not name its columns; give a frame with the columns "
+                f"{columns}",
             )
         if not framed:
             return as_tensor(inputs, "the input").double(), self.network
@@ -175,29 +174,31 @@ class DetectorNetwork(nn.Module):
         points = read_frame(inputs, None, Reading(levels=subject.reads_frames))
         return points.read(0, len(points)).inputs.double(), subject.reading(points.source).model
 
-    def _of_estimator(self, rows: Tensor, model: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """What `forward` gives, of rows that are finite; NaN and the flag of others, which estimators refuse."""
+    def _run_estimator(self, rows: Tensor, model: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Run finite rows; rows that are not finite, which estimators refuse, get NaN and the flag."""
         self._check_shape(rows)
-        sound = rows.flatten(1).float().isfinite().all(dim=1)
+        finite = rows.flatten(1).float().isfinite().all(dim=1)
         logits = rows.new_full((len(rows), len(model.class_names)), torch.nan)
         score, brittle = rows.new_full((len(rows),), torch.nan), torch.ones(len(rows), dtype=torch.bool)
-        if bool(sound.any()):
+        if bool(finite.any()):
             try:
-                logits[sound], score[sound], brittle[sound] = self._of_rows(rows[sound], model)
+                logits[finite], score[finite], brittle[finite] = self._run(rows[finite], model)
             except FAILURES as error:
-                said = f"{model.__name__} cannot be run on inputs of shape {list(rows.shape)}: {first_line(error)}"
-                raise ModelError("model_failed", f"{said}; give rows as it was fitted on") from error
+                problem = f"{model.__name__} cannot be run on inputs of shape {list(rows.shape)}: {first_line(error)}"
+                raise ModelError("model_failed", f"{problem}; give rows as it was fitted on") from error
         return logits, score, brittle
 
     def _check_shape(self, inputs: Any) -> None:
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
-            found = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
-            raise ParameterError(f"a tensor {expected} is needed; found {found}; give one input alone as inputs[None]")
+            received = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ParameterError(
+                f"a tensor {expected} is needed; found {received}; give one input alone as inputs[None]"
+            )
 
-    def _of_rows(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _run(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
         self._check_shape(inputs)
-        if any(one.training for one in self._modes):
+        if any(module.training for module in self._modes):
             raise ModelError(
                 "train_mode",
                 "the network was put into training mode, in which it gives other scores; call its eval(), or wrap a "
@@ -214,17 +215,17 @@ class DetectorNetwork(nn.Module):
             self._check_head(head, features, logits)
         reads_probability = isinstance(network, Estimator) and self._score.serves == "probability"
         logs = network.log_probabilities(values) if reads_probability else None
-        one = OnePass(logits, features, None if head is None else head.weight, logs)
-        score = oriented(type(self._score), self._score.value(one))
-        first, second = one.top
-        # NaN where an input, a logit or the score is NaN or infinite, and nothing reaches NaN: few kernels, which small
-        # networks notice. The sum of single precision logits does not overflow in double precision.
+        one_pass = OnePass(logits, features, None if head is None else head.weight, logs)
+        score = orient(type(self._score), self._score.value(one_pass))
+        largest, second_largest = one_pass.top
+        # NaN where an input, a logit or the score is NaN or infinite, and no score reaches NaN. A sum takes few
+        # kernels, which small networks notice, and no sum of single precision logits overflows in double precision.
         total = total + logits.sum(dim=1, dtype=torch.float64) + score
-        reaches, tied = score >= total - total + self._threshold, first <= second
+        reaches, tied = score >= total - total + self._threshold, largest <= second_largest
         return logits, score, ~(reaches & inside) | tied
 
     def _observe(self, network: Any, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
-        """What the network returns, and where they are needed the features and the last layer."""
+        """Return the output of the network, and the features and the last layer if the score reads them."""
         if self._head is None:
             return network(values), None, None
         if self._weight is not None:
@@ -237,18 +238,18 @@ class DetectorNetwork(nn.Module):
         return output, features, head.for_two_classes() if one_logit else head
 
     def _check_head(self, head: Head, features: Tensor, logits: Tensor) -> None:
-        """Raise unless the logits are what the last linear layer gives; once, on the first finite ones."""
+        """Raise unless the last linear layer gives the logits; repeated until a batch has finite logits."""
         if torch.compiler.is_compiling():
             raise ModelError(
                 "no_head",
-                f"whether the layer {head.name!r} gives the logits is checked in a first pass; run the network once "
-                f"before it is exported or compiled",
+                f"the first pass checks that the layer {head.name!r} gives the logits; run the network once before it "
+                f"is exported or compiled",
             )
         check_head(head, features, logits)
         self._head_agrees = bool(logits.isfinite().all())
 
     def _logits(self, output: Any, rows: int) -> Tensor:
-        """Logits `[B, C]`, as `Classifier` makes them; NaN for what is no probability where these are declared."""
+        """Return logits `[B, C]`, as `Classifier` does; NaN where a declared probability is no probability."""
         scores = class_scores(scores_of(output)[0], rows, self._outputs)
         if self._outputs != "probs":
             return scores

@@ -40,16 +40,16 @@ LAYERS, WIDTH = 5, 512
 """Hidden layers and their width, as in the paper."""
 
 EPOCHS = 200
-"""Most passes over the points."""
+"""Maximum number of passes over the points."""
 
 MOST_BYTES = 2**28
 """Size of the largest file that is read."""
 
 Form = Literal["head", "paper"]
-"""What it reads: the features and the margins of the head, or the features alone."""
+"""The inputs of a pseudo-margin: the features and the margins of the head, or the features alone."""
 
 SUFFIX = ".safetensors"
-"""What the name of a file must end in."""
+"""Suffix of the file."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,19 +64,19 @@ class PseudoMargin:
     the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
     `regressor.HELD_OUT` are kept.
 
-    The paper's has these layers and this loss, reads features alone, and is told without `c`, `mu`, `s`.
+    The pseudo-margin of the paper has these layers and this loss, reads features alone, and has no `c`, `mu`, `s`.
 
-    Validity: for points like those it was trained on, of the network whose features they are. It ranks points; its
-    value is no bound on their margin. It may only be calibrated on points that it was not trained on.
+    Validity: for points like the training points, and features of the same network. It ranks points; its value does
+    not bound their margin. A detector may be calibrated only on points outside the training points.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
         al., 2024, section 3.3 and appendix B.4, https://arxiv.org/abs/2406.18451
 
     Attributes:
-        recipe: how it came about.
+        recipe: inputs, sizes and training.
         regressor: the network, in evaluation mode.
-        points: ids of the points it was trained on, where they were given; `recipe.data` says of which data.
+        points: ids of the training points, if given; they belong to the data `recipe.data`.
     """
 
     recipe: Recipe
@@ -108,13 +108,13 @@ class PseudoMargin:
         Args:
             features: `[n, d]`.
             margins: `[n]`, in pixel units; infinite ones count as the scale, a point with NaN or None is dropped.
-            seed: of the split, the first weights and the order of the points.
-            head: the last linear layer of the network: its margins to every class are read as well, in the dual of
-                `norm` (L2 where that is not said).
-            norm: of the margins.
-            layers: hidden layers.
-            width: of each.
-            epochs: most passes over the points.
+            seed: seed of the split, the initial weights and the order of the points.
+            head: the last linear layer of the network: the regressor then also reads its margins to every class, in
+                the dual of `norm` (L2 without a norm).
+            norm: norm of the margins.
+            layers: number of hidden layers.
+            width: width of a hidden layer.
+            epochs: maximum number of passes over the points.
 
         Raises:
             DataError: fewer than `regressor.FEWEST` points can be used, or no margin is finite and positive.
@@ -125,8 +125,8 @@ class PseudoMargin:
             for part in (features, margins)
         )
         if rows.ndim != 2 or distances.shape != rows.shape[:1]:
-            found = f"{list(rows.shape)} and {list(distances.shape)}"
-            raise ParameterError(f"expected features [n, d] and margins [n]; found {found}")
+            shapes = f"{list(rows.shape)} and {list(distances.shape)}"
+            raise ParameterError(f"expected features [n, d] and margins [n]; found {shapes}")
         if head is not None and head.weight.shape[1] != rows.shape[1]:
             raise ParameterError(
                 f"the head must take features of size {rows.shape[1]}; it takes {head.weight.shape[1]}"
@@ -162,9 +162,9 @@ class PseudoMargin:
             table: a run with one `input_margin` in `norm`.
             classifier: the model of the run.
             points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
-            norm: of the margins, `l2`, `linf` or `l1`; by default the one that the run holds them in.
+            norm: norm of the margins, `l2`, `linf` or `l1`; by default that of the run.
             seed: as `fit`.
-            form: `paper` reads the features alone, as the paper does, `head` the head's margins, too.
+            form: `paper` reads the features alone, as in the paper, `head` also the margins of the head.
             settings: `layers`, `width` and `epochs`, as `fit`.
 
         Raises:
@@ -180,28 +180,30 @@ class PseudoMargin:
         if differing:
             raise ModelError("other_model", f"the run is of another model or preprocessing: {differing}")
         points = as_points(points, classifier.bounds)
-        ours, theirs = Source.of(vars(table.record.data)), Source.of(points.provenance)
-        if not ours.same(theirs):
-            raise DataError("runs_differ", f"the run is of the data {ours}; found {theirs}; give those of the run")
+        run_source, data_source = Source.of(vars(table.record.data)), Source.of(points.provenance)
+        if not run_source.is_same(data_source):
+            reason = f"the run is of the data {run_source}; found {data_source}; give those of the run"
+            raise DataError("runs_differ", reason)
         rows = column.rows[column.value.notna() & (column.status != Status.MASKED.slug)]
-        known = dict(zip(rows.index, rows["value"], strict=True))
-        ids, features = _observe(classifier, points, known)
+        margins_by_id = dict(zip(rows.index, rows["value"], strict=True))
+        ids, features = _observe(classifier, points, margins_by_id)
         settings |= {"norm": column.parameters["norm"], "head": classifier.head if form == "head" else None}
-        found = cls.fit(features, [known[point] for point in ids], seed, **settings)
-        return replace(found, points=tuple(ids), recipe=replace(found.recipe, model=model.state_sha256, data=theirs))
+        pseudo_margin = cls.fit(features, [margins_by_id[point] for point in ids], seed, **settings)
+        recipe = replace(pseudo_margin.recipe, model=model.state_sha256, data=data_source)
+        return replace(pseudo_margin, points=tuple(ids), recipe=recipe)
 
     @property
     def score(self) -> PseudoMarginScore:
-        """The pseudo-margin as a score that `brittle.score` computes."""
+        """Score for `brittle.score`."""
         return PseudoMarginScore(self)
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of its weights."""
+        """sha256 of the weights."""
         return state_digest(self.regressor)
 
     def predict(self, features: Tensor | ArrayLike) -> Tensor:
-        """The pseudo-margins of `features` `[B, d]`: `[B]`, double precision, NaN where a feature is not finite."""
+        """Return the pseudo-margins of `features` `[B, d]`: `[B]`, double precision, NaN if a feature is not finite."""
         rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
         if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
             raise ParameterError(f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
@@ -209,31 +211,31 @@ class PseudoMargin:
             return self.regressor(rows.to(self.regressor.mean.device))
 
     def learned_from(self, source: Source) -> tuple[str, ...]:
-        """Ids that it was trained on, as far as they are of `source`."""
-        own = self.recipe.data
-        return self.points if own is not None and own.may_share(source) else ()
+        """Return the ids of the training points, as far as they may belong to `source`."""
+        data = self.recipe.data
+        return self.points if data is not None and data.may_share(source) else ()
 
     def check_model(self, model: str | None) -> None:
-        """Raise where it is known to be learned from the features of another model than that of these weights."""
-        own = self.recipe.model
-        if None not in (own, model) and own != model:
+        """Raise if the digest of the weights of `model` is known and differs from the digest of the recipe."""
+        expected = self.recipe.model
+        if None not in (expected, model) and expected != model:
             raise ModelError(
                 "other_model",
-                f"the pseudo-margin was learned from the model {own}; found {model}; learn another one for this model",
+                f"the pseudo-margin was learned from the model {expected}; found {model}; learn one for this model",
             )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write weights, recipe and points to the `.safetensors` file `path`, and give that path.
+        """Write weights, recipe and points to the `.safetensors` file `path`, and return that path.
 
         Raises:
-            ParameterError: the file name does not end so.
+            ParameterError: the file name ends otherwise.
             StorageError: it cannot be written.
         """
         path = Path(path)
         if path.suffix != SUFFIX:
             raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
         weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
-        write(path, safetensors.torch.save(weights, {"learned": dump(_Learned(self.recipe, self.points))}))
+        write(path, safetensors.torch.save(weights, {"learned": dump(_Metadata(self.recipe, self.points))}))
         return path
 
     @classmethod
@@ -260,8 +262,8 @@ class PseudoMargin:
 
 
 @dataclass(frozen=True)
-class _Learned:
-    """What a file says beside the weights."""
+class _Metadata:
+    """The metadata of a file, beside the weights."""
 
     recipe: Recipe
     points: tuple[str, ...]
@@ -270,24 +272,24 @@ class _Learned:
 REFUSED = (
     safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
 )  # fmt: skip
-"""What reading a file that is no pseudo-margin ends in; the last five of types or shapes that PyTorch does not know."""
+"""Errors from reading a file that is no pseudo-margin; the last five from types or shapes unknown to PyTorch."""
 
 
 def _decode(content: bytes) -> PseudoMargin:
     if len(content) > MOST_BYTES:
         raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
     weights = safetensors.torch.load(content)
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # which safetensors found sound
-    learned = convert(_Learned, parse_json((header.get("__metadata__") or {}).get("learned", "")))
-    recipe, points = learned.recipe, learned.points
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # safetensors has validated it
+    metadata = convert(_Metadata, parse_json((header.get("__metadata__") or {}).get("learned", "")))
+    recipe, points = metadata.recipe, metadata.points
     if (len(points) == 0) != (recipe.data is None):
         raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
     regressor = MarginRegressor.blank(recipe)
-    expected, found = (
-        {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in one.items()}
-        for one in (regressor.state_dict(), weights)
+    expected, actual = (
+        {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in state.items()}
+        for state in (regressor.state_dict(), weights)
     )
-    if differing := sorted({name for name, _ in found.items() ^ expected.items()}):
+    if differing := sorted({name for name, _ in actual.items() ^ expected.items()}):
         raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
     for name, tensor in weights.items():
         if not bool(tensor.isfinite().all() and (name not in ("std", "scale") or (tensor > 0).all())):
@@ -297,16 +299,16 @@ def _decode(content: bytes) -> PseudoMargin:
 
 
 def _observe(
-    classifier: Classifier, points: Points, known: Mapping[Any, float], rows: int = 64
+    classifier: Classifier, points: Points, margins_by_id: Mapping[Any, float], rows: int = 64
 ) -> tuple[list[str], Tensor]:
-    """Ids and features `[n, d]` of those points that `known` names."""
+    """Return ids and features `[n, d]` of the points in `margins_by_id`."""
     ids, features = [], []
     with classifier.evaluating(), torch.no_grad():
         for batch in points.batches(rows):
-            wanted = [position for position, point in enumerate(batch.ids) if point in known]
-            if wanted:
-                ids += [batch.ids[position] for position in wanted]
-                features.append(classifier.observe(batch.inputs[wanted])[1].double().cpu())
+            positions = [position for position, point in enumerate(batch.ids) if point in margins_by_id]
+            if positions:
+                ids += [batch.ids[position] for position in positions]
+                features.append(classifier.observe(batch.inputs[positions])[1].double().cpu())
     if not ids:
         raise DataError("runs_differ", "none of the points has a margin in the run; give the data of the run")
     return ids, torch.cat(features)
@@ -332,17 +334,17 @@ class PseudoMarginScore(OnePassScore):
 
     @property
     def parameters(self) -> Parameters:
-        """The digest of the weights and, where it is known, the norm of the margins learned."""
+        """The digest of the weights and, if known, the norm of the learned margins."""
         norm = self.learned.recipe.norm
         digest: Parameters = {"sha256": self.learned.digest}
         return digest if norm is None else digest | {"norm": norm}
 
-    def value(self, found: OnePass) -> Tensor:
-        return self.learned.regressor(found.features_and_weight[0])
+    def value(self, one_pass: OnePass) -> Tensor:
+        return self.learned.regressor(one_pass.features_and_weight[0])
 
-    def checked_value(self, found: OnePass) -> Tensor:
-        """The same on the device of the weights, for features of the size that it was learned from."""
-        return self.learned.predict(found.features_and_weight[0])
+    def checked_value(self, one_pass: OnePass) -> Tensor:
+        """The same on the device of the weights, after a check of the number of features."""
+        return self.learned.predict(one_pass.features_and_weight[0])
 
     @property
     def network(self) -> nn.Module:

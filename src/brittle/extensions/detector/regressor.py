@@ -1,4 +1,4 @@
-"""The network of a pseudo-margin, its recipe, and the way from points to the same weights every time."""
+"""The network of a pseudo-margin, its recipe, and its reproducible training."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from brittle.scores.one_pass import row_distances
 from brittle.store.strict_json import Count, Digest
 
 FEWEST = 20
-"""Points that it takes."""
+"""Minimum number of points."""
 
 BATCH, RATE = 128, 1e-3
 """Points in a step, and Adam's step size."""
 
 SCALE_QUANTILE, FENCE = 0.99, 3.0
-"""The margin scale is this quantile of the finite margins, at most so many widths of their middle half above that half
-(Tukey's far fence): where some searches end far off, the others must not vanish beside them."""
+"""The margin scale is a quantile of the finite margins, at most `FENCE` interquartile ranges above the upper quartile
+(Tukey's far fence): if some searches end far off, the other margins must not vanish beside them."""
 
 HELD_OUT = 0.2
-"""Share of the points that decides when to stop."""
+"""Share of the points that validates, and so decides when training stops."""
 
 PATIENCE = 20
-"""Passes without improvement before it stops."""
+"""Passes without improvement before training stops."""
 
 TINY = 1e-12
 """Distance between the rows of two classes below which they count as equal."""
@@ -43,11 +43,11 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a pseudo-margin reads, and how it came about.
+    """The inputs of a pseudo-margin, its sizes and its training.
 
-    A feature vector has `features` numbers; `classes` is 0 where no margins of a head are read. `validation_loss` is
-    the mean of `((prediction - margin) / scale)^2` over the held-out points, which `points` count, too. `model` is the
-    sha256 of the weights of the network; it, the norm and the data are None where they are not known.
+    A feature vector has `features` numbers; `classes` is 0 for a pseudo-margin that reads no margins of a head.
+    `validation_loss` is the mean of `((prediction - margin) / scale)^2` over the held-out points; `points` includes
+    these. `model` is the sha256 of the weights of the network; model, norm and data are None if unknown.
     """
 
     features: Annotated[int, Meta(ge=1, le=2**31)]
@@ -69,12 +69,12 @@ class Recipe:
 
 
 class MarginRegressor(nn.Module):
-    """Features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
+    """Map features `[B, d]` to margins `[B]`, double precision; NaN for features that are not finite.
 
-    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, biases left out of the formula; `scale` is the
-    margin at which the output saturates. `u` are the features `h` and, where the head of the network was given, beside
-    them its margins in feature space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`:
-    functions of `h` that few points do not suffice to learn.
+    `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, without the biases; `scale` is the margin at which
+    the output saturates. `u` holds the features `h` and, if the head of the network is given, its margins in feature
+    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: functions of `h` that take
+    many points to learn.
     """
 
     head_weight: Tensor
@@ -86,53 +86,53 @@ class MarginRegressor(nn.Module):
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
         features, classes, width = recipe.features, recipe.classes, recipe.width
-        read = features + max(0, classes - 1)
-        sizes = [read] + [width] * recipe.layers
+        inputs = features + max(0, classes - 1)
+        sizes = [inputs] + [width] * recipe.layers
         hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair, dtype=torch.float32), nn.ReLU())]
         self.body = nn.Sequential(*hidden, nn.Linear(width, 1, dtype=torch.float32))
         self._order = float(DUAL_ORDER[recipe.norm or "l2"])
         self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
         self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
-        self.register_buffer("mean", torch.zeros(read, dtype=torch.float32))
-        self.register_buffer("std", torch.ones(read, dtype=torch.float32))
+        self.register_buffer("mean", torch.zeros(inputs, dtype=torch.float32))
+        self.register_buffer("std", torch.ones(inputs, dtype=torch.float32))
 
     @classmethod
     def blank(cls, recipe: Recipe) -> MarginRegressor:
-        """One without numbers or memory for them; none are drawn from the program's own random stream."""
+        """Return a regressor on the meta device, which draws nothing from the global random stream."""
         with torch.device("meta"):
             return cls(recipe)
 
     def read(self, features: Tensor) -> Tensor:
-        """What the perceptron reads, `[B, d]` or `[B, d + C - 1]`, single precision."""
+        """Return the inputs of the perceptron, `[B, d]` or `[B, d + C - 1]`, single precision."""
         weight = self.head_weight
         if not len(weight):
             return features.float()
         logits = features.double() @ weight.mT + self.head_bias
-        own = logits.argmax(dim=1, keepdim=True)
-        gaps = logits.gather(1, own) - logits
+        predicted = logits.argmax(dim=1, keepdim=True)
+        gaps = logits.gather(1, predicted) - logits
         lengths = row_distances(weight, self._order)
-        margins = gaps / lengths[own[:, 0]].clamp_min(TINY)
-        ordered = margins.scatter(1, own, torch.inf).sort(dim=1).values[:, :-1]
+        margins = gaps / lengths[predicted[:, 0]].clamp_min(TINY)
+        ordered = margins.scatter(1, predicted, torch.inf).sort(dim=1).values[:, :-1]
         return torch.cat((features.float(), ordered.float()), dim=1)
 
-    def share(self, read: Tensor) -> Tensor:
-        """The prediction as a share of the scale, `[B]`, for what was `read`."""
-        return self.body((read - self.mean) / self.std).squeeze(1).sigmoid()
+    def share(self, inputs: Tensor) -> Tensor:
+        """Return the prediction as a share of the scale, `[B]`, for the inputs of the perceptron."""
+        return self.body((inputs - self.mean) / self.std).squeeze(1).sigmoid()
 
     def forward(self, features: Tensor) -> Tensor:
-        """The margins `[B]` of features `[B, d]`."""
+        """Return the margins `[B]` of features `[B, d]`."""
         margins = self.scale * self.share(self.read(features)).double()
         return torch.where(features.isfinite().all(dim=1), margins, torch.nan)
 
 
-def scale_of(margins: np.ndarray) -> float:
-    """The margin at which the output saturates, for `margins` `[n]` without NaN."""
+def choose_scale(margins: np.ndarray) -> float:
+    """Return the margin at which the output saturates, for `margins` `[n]` without NaN."""
     finite = margins[np.isfinite(margins)]
     scale = 0.0
     if finite.size:
-        first, third, most = np.quantile(finite, (0.25, 0.75, SCALE_QUANTILE))
-        scale = float(min(most, third + FENCE * (third - first)) or most)
+        lower_quartile, upper_quartile, high = np.quantile(finite, (0.25, 0.75, SCALE_QUANTILE))
+        scale = float(min(high, upper_quartile + FENCE * (upper_quartile - lower_quartile)) or high)
     if scale <= 0.0:
         raise DataError("no_such_score", f"none of {finite.size} finite margins is positive; nothing can be learned")
     return scale
@@ -141,12 +141,12 @@ def scale_of(margins: np.ndarray) -> float:
 def train(
     recipe: Recipe, head: Head | None, features: Tensor, margins: np.ndarray, epochs: int
 ) -> tuple[Recipe, MarginRegressor]:
-    """The regressor with the smallest held-out error, in evaluation mode, and its recipe with that error.
+    """Train a regressor, and return the recipe with its held-out error and the regressor with the smallest such error.
 
-    The number of threads makes no difference: one is used. Features, `[n, d]`, are finite and of double precision;
-    margins beyond the scale count as the scale.
+    Training takes a single thread, so that the weights do not depend on the number of threads. Features, `[n, d]`, are
+    finite and of double precision; margins beyond the scale count as the scale.
     """
-    scale = scale_of(margins)
+    scale = choose_scale(margins)
     with standard_modes(torch.device("cpu")), one_thread():
         generator = torch.Generator().manual_seed(recipe.seed)
         regressor = MarginRegressor.blank(recipe).to_empty(device="cpu")
@@ -157,7 +157,7 @@ def train(
         order = torch.randperm(len(x), generator=generator)
         held_out, training = order.tensor_split([max(1, round(HELD_OUT * len(x)))])
         _initialise(regressor, x[training], scale, generator)
-        best, best_loss, kept = 0, math.inf, copy.deepcopy(regressor.state_dict())
+        best_epoch, best_loss, best_state = 0, math.inf, copy.deepcopy(regressor.state_dict())
         optimiser = torch.optim.Adam(regressor.parameters(), lr=RATE)
         for epoch in range(1, epochs + 1):
             for rows in training[torch.randperm(len(training), generator=generator)].split(BATCH):
@@ -167,17 +167,17 @@ def train(
             with torch.no_grad():
                 loss = float((regressor.share(x[held_out]) - y[held_out]).double().square().mean())
             if loss < best_loss:
-                best, best_loss, kept = epoch, loss, copy.deepcopy(regressor.state_dict())
-            if epoch - best >= PATIENCE:
+                best_epoch, best_loss, best_state = epoch, loss, copy.deepcopy(regressor.state_dict())
+            if epoch - best_epoch >= PATIENCE:
                 break
     if not math.isfinite(best_loss):
         raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
-    regressor.load_state_dict(kept)
+    regressor.load_state_dict(best_state)
     return replace(recipe, validation_loss=best_loss), regressor.requires_grad_(False).eval()
 
 
 def _initialise(regressor: MarginRegressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
-    """He's uniform weights (He et al. 2015), no biases, the scale, and the standardisation of `features`."""
+    """Set uniform weights (He et al. 2015), zero biases, the scale, and the standardisation of `features`."""
     with torch.no_grad():
         for layer in regressor.body:
             if isinstance(layer, nn.Linear):

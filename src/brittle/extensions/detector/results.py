@@ -1,4 +1,4 @@
-"""What a calibration came to: counts of points, the rates that follow from them, and a verdict on the score."""
+"""The results of a calibration: counts of points, the rates that follow from them, and a verdict on the score."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count
 
 CHANCE = 0.5
-"""AUROC of a score that tells nothing."""
+"""AUROC of a score without information."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of points that were flagged, with its exact interval (Clopper-Pearson).
+    """A share of flagged points among points of a class, with its exact interval (Clopper-Pearson).
 
-    Points that may or may not belong to the kind that is counted are *undecided*. The share without them is `value`.
-    It is lowest where of the undecided those belong that are not flagged, and highest where those do that are. The
-    interval reaches from the lower end of the interval of the lowest share to the upper end of that of the highest: it
-    holds that of every way in which the undecided may belong.
+    *Undecided* points may or may not belong to the class; `value` is the share without them. The share is lowest if
+    the undecided points without a flag belong to the class, and highest if those with a flag do. The interval reaches
+    from the lower end of the interval of the lowest share to the upper end of that of the highest share: it contains
+    the interval for every assignment of the undecided points.
 
     Attributes:
-        flagged: points flagged.
-        points: points looked at.
-        confidence: of the interval.
-        undecided: points beside these that may or may not belong to them.
-        undecided_flagged: how many of those are flagged.
+        flagged: number of flagged points.
+        points: number of points.
+        confidence: confidence of the interval.
+        undecided: number of further points that may or may not belong to the class.
+        undecided_flagged: number of flagged points among the undecided.
     """
 
     flagged: int
@@ -38,7 +38,7 @@ class Rate:
 
     @property
     def value(self) -> float | None:
-        """The share of the decided points, or None where there are none."""
+        """The share among the decided points, or None without points."""
         return self.flagged / self.points if self.points else None
 
     @property
@@ -60,28 +60,28 @@ class Rate:
 
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.1%}"
-        shown = f"{value} [{self.low:.1%}, {self.high:.1%}], {self.flagged} of {self.points} points"
+        text = f"{value} [{self.low:.1%}, {self.high:.1%}], {self.flagged} of {self.points} points"
         if not self.undecided:
-            return shown
-        return f"{shown}; {self.undecided} undecided ones, {self.undecided_flagged} of them flagged, counted either way"
+            return text
+        return f"{text}; {self.undecided} undecided ones, {self.undecided_flagged} of them flagged, counted either way"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many points of the run were used for what, how many were flagged, and how many were left out and why.
+    """Numbers of points of the run by class, by flag, and by the reason to leave them out.
 
     Attributes:
-        brittle: the positive class: with a margin of at most epsilon, or a prediction that breaks under the noise.
-        robust: with a larger or infinite margin, or a prediction that holds.
-        undecided: neither: the interval of their flip probability reaches over the limit.
-        masked: left out, because vanishing or misleading gradients make their margin doubtful.
-        without_number: left out, because they have no margin, or no flip probability.
-        learned_from: left out, because a pseudo-margin was trained on them.
-        without_score: among those used, the ones without a number in the score; they are always flagged.
-        flagged_brittle: flagged of the brittle points that are held out.
-        flagged_robust: flagged of the robust points.
-        flagged_undecided: flagged of the undecided points.
-        flagged_undecided_held_out: flagged of that half of these on which the true positives are counted.
+        brittle: points of the positive class: a margin of at most epsilon, or a prediction that breaks under the noise.
+        robust: points with a larger or infinite margin, or a prediction that holds.
+        undecided: points of neither class: the interval of their flip probability contains the limit.
+        masked: points left out because vanishing or misleading gradients make their margin doubtful.
+        without_number: points left out because they have no margin, or no flip probability.
+        learned_from: points left out because a pseudo-margin was trained on them.
+        without_score: points of the three classes without a finite score; they are always flagged.
+        flagged_brittle: flagged points among the held-out brittle points.
+        flagged_robust: flagged points among the robust points.
+        flagged_undecided: flagged points among the undecided points.
+        flagged_undecided_held_out: flagged points in the half of the undecided that the true positives count.
     """
 
     brittle: Count
@@ -97,19 +97,19 @@ class Counts:
     flagged_undecided_held_out: Count
 
     def __post_init__(self) -> None:
-        for part, whole in (
+        for part, total in (
             ("without_score", self.used),
             ("flagged_brittle", self.held_out),
             ("flagged_robust", self.robust),
             ("flagged_undecided", self.undecided),
             ("flagged_undecided_held_out", min(self.flagged_undecided, self.undecided // 2)),
         ):
-            if getattr(self, part) > whole:
-                raise ParameterError(f"{part} is more than there are: {getattr(self, part)} of {whole}")
+            if getattr(self, part) > total:
+                raise ParameterError(f"{part} is more than there are: {getattr(self, part)} of {total}")
 
     @property
     def used(self) -> int:
-        """Points that were calibrated on: those of the three kinds."""
+        """Points of the three classes."""
         return self.brittle + self.robust + self.undecided
 
     @property
@@ -119,20 +119,20 @@ class Counts:
 
     @property
     def held_out(self) -> int:
-        """Brittle points that it was checked on."""
+        """Brittle points that the threshold was checked on."""
         return self.brittle // 2
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether a score tells brittle points of this model at all.
+    """A verdict on a score: how well it separates brittle from robust points of this model.
 
     Attributes:
         tau: Kendall's tau-b between the score and the margin, or the probability that the prediction is kept; None
-            where either is constant.
+            if either is constant.
         tau_low: lower end of its interval.
         tau_high: upper end.
-        auroc: probability that a brittle point scores lower than a robust one, or None where a class is empty.
+        auroc: probability that a brittle point scores lower than a robust one, or None if a class is empty.
         auroc_low: lower end of its interval.
         auroc_high: upper end.
     """
@@ -145,15 +145,15 @@ class Judgement:
     auroc_high: float
 
     def __post_init__(self) -> None:
-        for name, least in (("tau", -1.0), ("auroc", 0.0)):
+        for name, minimum in (("tau", -1.0), ("auroc", 0.0)):
             value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
-            if not least <= low <= (low if value is None else value) <= high <= 1.0:
-                raise ParameterError(f"{name} must lie in its interval, within [{least:g}, 1]; found {value!r} in "
+            if not minimum <= low <= (low if value is None else value) <= high <= 1.0:
+                raise ParameterError(f"{name} must lie in its interval, within [{minimum:g}, 1]; found {value!r} in "
                                      f"[{low!r}, {high!r}]")  # fmt: skip
 
     @property
     def trusted(self) -> bool:
-        """Whether the AUROC is surely at least `GOOD_AUROC`."""
+        """True where the interval of the AUROC lies at or above `GOOD_AUROC`."""
         return self.auroc is not None and self.auroc_low >= GOOD_AUROC
 
     def __str__(self) -> str:
@@ -167,10 +167,10 @@ class Judgement:
         better = "calibrate on more points or, of a network, learn a pseudo-margin (brittle.PseudoMargin)"
         if self.auroc is None or self.auroc_low <= CHANCE:
             return (
-                f"useless: {measured}; an AUROC of {CHANCE} tells nothing, so do not deploy this flag: choose another "
+                f"useless: {measured}; an AUROC of {CHANCE} is chance, so do not deploy this flag: choose another "
                 f"score, {better}"
             )
         return (
             f"weak: {measured}; the AUROC may be below {GOOD_AUROC}, so look at how many robust points are flagged; "
-            f"where these are too many, {better}"
+            f"if too many, {better}"
         )

@@ -1,1 +1,1 @@
-"""How noise changes the predicted probability: `laplacian`, `probability_change` and its first order, a bound."""
+"""The change of the predicted probability under noise: `laplacian`, `probability_change`, its first order, a bound."""

@@ -130,7 +130,7 @@ def _prediction(contents: Contents) -> dict[str, Any]:
             "grid": None,
         }
     spoken = contents.change_setting or next(iter(rows))
-    conclusion = f"At {contents.noise_text(spoken)}: {_reading(rows[spoken])}"
+    conclusion = f"Under noise of {contents.noise_text(spoken)}, {_reading(rows[spoken])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
     words = f"Sampled mean change against the change that the Laplacian predicts, at one noise level. {conclusion}"
     return {
@@ -244,14 +244,14 @@ def _flips(contents: Contents) -> dict[str, Any]:
     frame = label_flips(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if not rows:
-        conclusion = "This run lacks a Laplacian or flips (monte_carlo) to compare."
+        conclusion = "This run lacks a Laplacian or a p_robust by as many copies of each point (monte_carlo)."
         return {"conclusion": conclusion, "grid": None}
     chosen = contents.change_setting
     # The chosen setting speaks if either group flips there, else the noisiest.
     setting = next(reversed(rows))
     if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
         setting = chosen
-    name, row = contents.noise_text(setting), rows[setting]
+    name, row = contents.noise_text(setting), _kept(rows[setting])
     return {
         "conclusion": _flips_conclusion(name, row),
         "grid": _by_laplacian(contents, rows),
@@ -262,16 +262,22 @@ def _flips(contents: Contents) -> dict[str, Any]:
 def _flips_conclusion(name: str, row: Row) -> str:
     if isinstance(row["reason"], str):
         return row["reason"]
-    if row["lowest"] == row["highest"] == 0.0:
-        verdict = "confident predictions of either kind do not flip there, so no difference can be found"
+    if row["lowest"] == row["highest"] == 1.0:
+        verdict = "all copies of either kind keep it there, so no difference can be found"
     else:
         open_ = "" if row["p_flips"] < SURE else "these points do not show that "
         verdict = f"{open_}a low Laplacian tells which confident predictions noise unsettles"
     return (
-        f"At {name}, the {row['group']:,} confident predictions with the lowest Laplacian flip in "
-        f"{small_percent(row['lowest'])} of their noisy copies, the {row['group']:,} with the highest in "
-        f"{small_percent(row['highest'])}: {verdict}."
+        f"Under noise of {name}, the mean p_robust of the {row['group']:,} confident predictions with the lowest "
+        f"Laplacian is {fixed(row['lowest'])}, that of the {row['group']:,} with the highest {fixed(row['highest'])}: "
+        f"{verdict}."
     )
+
+
+def _kept(row: Row) -> Row:
+    """A row of `label_flips` with the shares of noisy copies that keep the prediction in place of those that flip."""
+    ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
+    return row | {f"{group}{end}": 1.0 - row[f"{group}{other}"] for group in GROUPS for end, other in ends}
 
 
 def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
@@ -280,13 +286,11 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
             contents.noise_text(setting),
             f"{row['points']:,}",
             f"{row['group']:,}",
-            *(
-                f"{small_percent(row[group])}\n{percent_interval(row[f'{group}_low'], row[f'{group}_high'])}"
-                for group in GROUPS
-            ),
+            *(f"{fixed(row[group])}\n{interval(row[f'{group}_low'], row[f'{group}_high'])}" for group in GROUPS),
             p_value(row["p_flips"]),
         )
-        for setting, row in rows.items()
+        for setting, row in ((setting, _kept(one)) for setting, one in rows.items())
         if row["group"]
     ]
-    return Grid(("Noise", "Confident points", "In either group", "Lowest Laplacian flips", "Highest flips", "p"), cells)
+    header = ("Noise", "Confident points", "In either group", "p_robust, lowest Laplacian", "p_robust, highest", "p")
+    return Grid(header, cells)

@@ -1,4 +1,4 @@
-"""The Laplacian of the predicted probability: which way it moves under a little noise, and how fast."""
+"""The Laplacian of the predicted probability: the direction and rate of its change under a little noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from brittle.estimate import Direction, Estimate, Status
-from brittle.extensions.expected_change.curvature import PROBES, Curvature, Curved, derivatives
+from brittle.extensions.expected_change.curvature import PROBES, Curvature, LogitCurvature, derivatives
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_enough, check_rank
 from brittle.measure.forward import class_of_rank
@@ -20,37 +20,37 @@ from brittle.scores.linear import margins
 from brittle.scores.options import option
 
 METHODS = ("auto", "gram", "exact", "probes")
-"""How the Laplacian is found: `gram` is its first term alone."""
+"""Methods to compute the Laplacian: `gram` is its first term alone."""
 
 
 @dataclass(frozen=True)
 class Laplacian(Score):
-    """`L = sum_i d^2 p_c / dx_i^2`, `p_c` the softmax probability of the predicted class, per squared pixel unit; or of
-    the class of another rank, such as the most likely competitor.
+    """`L = sum_i d^2 p_c / dx_i^2`, `p_c` the softmax probability of the predicted class, or of the class of another
+    rank, such as the most likely competitor; per squared pixel unit.
 
     Noise of covariance `s^2 I` moves the probability by `E[dp] = s^2 L / 2 + O(s^4)` on average; noise on the sphere of
     radius `r` in `n` dimensions by `r^2 L / (2n)`. The chain rule splits it:
     `L = p_c (2 ||m||^2 - sum_k p_k ||grad g_k||^2) + p_c (1 - p_c) sum_k w_k lap z_k`, with the margins
     `g_k = z_c - z_k`, `m = sum_k p_k grad g_k`, and `w` the gradient of the log-odds of `c` with respect to the logits.
-    The first term needs the Jacobian of the logits only, which `Taylor` and `FirstOrderMargin` share; the second is 0
+    The first term needs only the Jacobian of the logits, which `Taylor` and `FirstOrderMargin` share; the second is 0
     wherever the network is piecewise linear.
 
     Validity: `gram` is exact for piecewise linear networks; `exact` sums all `n` second derivatives, `probes` takes
-    random directions, `auto` looks whether the network bends at the point and takes `probes` where it does (`exact` for
-    inputs of few coordinates); the detail of each row says which it was. The interval covers the probes (Student, over
+    random directions, `auto` tests whether the network bends at the point and takes `probes` if it does (`exact` for
+    inputs of few coordinates); the detail of each row names the method. The interval covers the probes (Student, over
     the directions) and the classes left out. A point where the gradient jumps has status `kink`. Piecewise linear
-    networks have kinks around every point that no derivative at the point sees: what noise of a size does there is
-    `ProbabilityChange`. The Laplacians of all ranks add up to 0: where that of the predicted class is far below 0 and
-    that of a competitor far above it, noise moves the prediction to this one.
+    networks have kinks around every point that no derivative at the point shows: `ProbabilityChange` measures the
+    effect of noise there. The Laplacians of all ranks add up to 0: if that of the predicted class is far below 0 and
+    that of a competitor far above 0, noise moves the prediction to the competitor.
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
     label (TMLR 2023), theorem 1 and section 3.1.1; the decomposition is this library's.
 
     Attributes:
-        method: how the Laplacian is found: `auto`, `gram`, `exact` or `probes`.
+        method: method to compute the Laplacian: `auto`, `gram`, `exact` or `probes`.
         probes: random directions per point, where the network bends.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
-        rank: whose probability: 1 the predicted class, 2 the most likely competitor, and so on.
+        rank: rank of the class: 1 the predicted class, 2 the most likely competitor, and so on.
 
     Raises:
         ParameterError: a parameter is out of range, or fewer classes are kept than the rank.
@@ -76,7 +76,7 @@ class Laplacian(Score):
 
     @property
     def safer(self) -> Direction:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """A point is safer where the predicted class rises, and less so where a competitor does."""
+        """A point is safer where the predicted class rises, and less safe where a competitor rises."""
         return "higher" if self.rank == 1 else "lower"
 
     def __post_init__(self) -> None:
@@ -87,20 +87,20 @@ class Laplacian(Score):
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
-        first = Linearize(classes=self.classes)
-        return (first,) if self.method == "gram" else (first, Curvature(self.method, self.probes, self.rank))
+        linearize = Linearize(classes=self.classes)
+        return (linearize,) if self.method == "gram" else (linearize, Curvature(self.method, self.probes, self.rank))
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        linear = of_rank(measured[self.needs[0]], self.rank)
-        found = margins(linear)
-        first = derivatives(linear, found)
-        curvatures = (first.curvature, first.curvature_low, first.curvature_high)
-        value, low, high = (first.probability * curvature for curvature in curvatures)
-        status, detail = found.status, found.detail
+        linear = select_rank(measured[self.needs[0]], self.rank)
+        normal_margins = margins(linear)
+        gram_terms = derivatives(linear, normal_margins)
+        curvatures = (gram_terms.curvature, gram_terms.curvature_low, gram_terms.curvature_high)
+        value, low, high = (gram_terms.probability * curvature for curvature in curvatures)
+        status, detail = normal_margins.status, normal_margins.detail
         if self.method == "gram":
             return finish(value, low, high, status, linear.passes, detail)
-        second: Curved = measured[self.needs[1]]
-        weight = first.probability * first.doubt
+        second: LogitCurvature = measured[self.needs[1]]
+        weight = gram_terms.probability * gram_terms.doubt
         degrees = (second.probes - 1).clamp_min(1).double().cpu().numpy()
         quantile = torch.from_numpy(special.stdtrit(degrees, (1.0 + confidence) / 2.0)).to(second.value)
         half = weight * torch.where(second.probes > 0, quantile * second.deviation, 0.0)
@@ -116,15 +116,15 @@ class Laplacian(Score):
         return finish(value + bend, low + bend - half, high + bend + half, status, passes, detail)
 
 
-def of_rank(linear: Linearization, rank: int) -> Linearization:
-    """The same with the class of a rank, among those that are kept, in the place of the predicted one."""
+def select_rank(linear: Linearization, rank: int) -> Linearization:
+    """Return `linear` with the class of a rank, among its classes, in the place of the predicted class."""
     top = (linear.classes == linear.predicted[:, None]).long().argmax(dim=1)
     place = class_of_rank(linear.logits.gather(1, linear.classes), top, rank)
     return replace(linear, predicted=linear.classes.gather(1, place[:, None])[:, 0])
 
 
-def _describe_method(second: Curved, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
-    """What `auto` did at each point that got a number, `[B]`."""
+def _describe_method(second: LogitCurvature, status: Tensor, detail: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Describe the method that `auto` chose at each point with a number, `[B]`."""
     return tuple(
         text if text or not Status(code).has_value
         else "exact: the network is piecewise linear here" if flat

@@ -1,4 +1,4 @@
-"""Does the Laplacian say how the predicted probability changes under noise, and which labels flip?"""
+"""Tests of the Laplacian against sampling: the change of the predicted probability, and the flips of labels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from brittle.store.settings import Setting
 from brittle.store.table import Table
 from brittle.text import named_interval
 
-LEAST_REST = 1e-9
-"""Sum of squares without one point, relative to the largest, below which that point alone makes the slope."""
+MIN_SQUARES = 1e-9
+"""Sum of squares without a point, relative to the largest, below which that point alone determines the slope."""
 
 NOT_ISOTROPIC = "This noise is not alike in all directions, so its expected change does not follow from the Laplacian."
 NO_POINTS = "No point has both a Laplacian and a sampled change."
@@ -37,7 +37,7 @@ _FIELDS = (
 )  # fmt: skip
 
 FLIPS, MAX_PROBABILITY = MONTE_CARLO, "max_probability"
-"""The scores that say how often the label flipped, and how sure the model is."""
+"""Scores for the share of flips, and for the confidence of the model."""
 
 NO_MAX_PROBABILITY = "This run has no max_probability, so its confident points are not known."
 TOO_FEW_CONFIDENT = "Fewer than two points are that confident, so there are no two groups."
@@ -49,15 +49,15 @@ _FLIPS = (
 
 
 def expected_change_points(table: Table, setting: Setting | None = None) -> pd.DataFrame:
-    r"""The change that the Laplacian predicts and the one that was sampled, point by point, at one noise setting.
+    r"""Return the change that the Laplacian predicts and the sampled change, point by point, at one noise setting.
 
     $$E[p_c(x + e) - p_c(x)] = \frac{\sigma^2}{2} L + O(\sigma^4).$$
 
-    Of several sampled changes the one without clipping and with the most draws is taken; of several Laplacians the
-    first of `METHODS`.
+    If the run has several sampled changes, the one without clipping and with the most draws counts; if it has several
+    Laplacians, the first of `METHODS`.
 
-    Validity: of noise alike in all directions (covariance `sigma^2 I`); the predicted change is NaN for any other. The
-    Laplacian of a point at a kink, or of a piecewise linear network, sees nothing of the kinks within the noise.
+    Validity: for noise alike in all directions (covariance `sigma^2 I`); the predicted change is NaN for any other. The
+    Laplacian of a point at a kink, or of a piecewise linear network, ignores the kinks within the noise.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
@@ -65,7 +65,7 @@ def expected_change_points(table: Table, setting: Setting | None = None) -> pd.D
 
     Args:
         table: a run.
-        setting: the noise; by default the one with the smallest sigma, where the prediction holds best.
+        setting: the noise; by default the one with the smallest sigma, where the expansion is most accurate.
 
     Returns:
         One row per point, in the order of the data: `point`, `row`, `sigma`, `noise`; `laplacian`; `predicted_change`;
@@ -75,23 +75,23 @@ def expected_change_points(table: Table, setting: Setting | None = None) -> pd.D
     Raises:
         ParameterError: nothing was sampled at `setting`.
     """
-    found = table.columns
-    laplacian, changes = laplacian_column(found), sampled_columns(found, CHANGE)
+    columns = table.columns
+    laplacian, changes = laplacian_column(columns), sampled_columns(columns, CHANGE)
     if laplacian is None or not changes:
         return pd.DataFrame(columns=_POINTS)
     setting = next(iter(changes)) if setting is None else setting
     if setting not in changes:
-        known = "; ".join(str(one) for one in changes)
-        raise ParameterError(f"no mean change was sampled at {setting}; there is {known}")
+        settings = "; ".join(map(str, changes))
+        raise ParameterError(f"no mean change was sampled at {setting}; there is {settings}")
     return _points(table, laplacian, changes[setting])
 
 
 def expected_change_table(table: Table) -> pd.DataFrame:
-    r"""How well `sigma^2 / 2 L` predicts the sampled mean change of the predicted probability, by noise setting.
+    r"""Compare `sigma^2 / 2 L` with the sampled mean change of the predicted probability, by noise setting.
 
-    With predicted changes `p_i` and sampled ones `s_i`, the slope is that of least squares through the origin,
-    `sum p_i s_i / sum p_i^2`, which the largest changes decide; the ratio is the median of `s_i / p_i` over the points
-    with `p_i != 0`, which no single point does. Both are 1 where the prediction is right.
+    With predicted changes `p_i` and sampled changes `s_i`, the slope is that of least squares through the origin,
+    `sum p_i s_i / sum p_i^2`, which the largest changes dominate; the ratio is the median of `s_i / p_i` over the
+    points with `p_i != 0`, which no single point dominates. Both are 1 where the prediction is right.
 
     Intervals, at the confidence of the run: the share of equal signs, Clopper-Pearson; Spearman's correlation and the
     slope, Student's from the jackknife over points; the ratio, order statistics. They cover the sampling of points.
@@ -106,18 +106,18 @@ def expected_change_table(table: Table) -> pd.DataFrame:
 
     Returns:
         One row per noise setting, by sigma: `sigma`, `noise`; `laplacian` (its label), `draws` and `clipped` (of the
-        sampled change); `points` with both numbers, `dropped`, `kinks` (of the points); `decided` (points whose sampled
-        interval excludes 0), `agreement` (share of these whose Laplacian has the same sign; one of 0 has not);
-        `spearman`, `slope`, `ratio`, each with its interval; `reason`
-        why there is nothing to compare. Empty without a Laplacian or a sampled change.
+        sampled change); `points` with both numbers, `dropped` points, `kinks` among the points; `decided` (points whose
+        sampled interval excludes 0), `agreement` (share of these whose Laplacian has the same sign; a Laplacian of 0
+        has not); `spearman`, `slope`, `ratio`, each with its interval; `reason` why there is nothing to compare. Empty
+        without a Laplacian or a sampled change.
     """
-    found = table.columns
-    laplacian, confidence = laplacian_column(found), table.record.confidence
+    columns = table.columns
+    laplacian, confidence = laplacian_column(columns), table.record.confidence
     if laplacian is None:
         return pd.DataFrame(columns=_FIELDS)
     rows = [
         _row(_points(table, laplacian, change), laplacian, change, confidence)
-        for change in sampled_columns(found, CHANGE).values()
+        for change in sampled_columns(columns, CHANGE).values()
     ]
     return pd.DataFrame(rows, columns=_FIELDS).astype({"draws": "Int64"})
 
@@ -136,8 +136,8 @@ def _points(table: Table, laplacian: Column, change: Column) -> pd.DataFrame:
 def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
     names = ["predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink"]
     numbers = points[names].to_numpy(dtype=np.float64)
-    both = np.isfinite(numbers[:, :2]).all(axis=1)
-    predicted, sampled, below, above, kinks = numbers[both].T
+    complete = np.isfinite(numbers[:, :2]).all(axis=1)
+    predicted, sampled, below, above, kinks = numbers[complete].T
     decided = (below > 0.0) | (above < 0.0)
     agree, count = int((np.sign(predicted) == np.sign(sampled))[decided].sum()), int(decided.sum())
     ends = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)
@@ -163,35 +163,36 @@ def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: fl
 
 
 def _is_isotropic(change: Column) -> bool:
-    """Whether the covariance of its noise is `sigma^2 I`, of which alone `sigma^2 / 2 L` is the expected change."""
+    """Return whether the covariance of the noise is `sigma^2 I`: only then is `sigma^2 / 2 L` the expected change."""
     return change.noise is not None and change.noise.isotropic is True
 
 
 def _slope(predicted: NDArray[np.float64], sampled: NDArray[np.float64], confidence: float) -> MeanInterval:
-    """Least squares through the origin, and its jackknife over points in closed form."""
+    """Fit least squares through the origin, with a jackknife over points in closed form."""
     scale = float(np.abs(predicted).max(initial=0.0))
     if scale == 0.0:
         return MeanInterval(math.nan, -math.inf, math.inf)
     shares = predicted / scale  # so that the squares of small changes do not vanish
     products, squares = shares * sampled, shares**2
     value = float(products.sum() / squares.sum())
-    rest = squares.sum() - squares
-    if rest.min() < LEAST_REST:
+    squares_without = squares.sum() - squares
+    if squares_without.min() < MIN_SQUARES:
         return MeanInterval(value / scale, -math.inf, math.inf)
-    half = float(jackknife(((products.sum() - products) / rest)[None, :], np.array([shares.size]), confidence)[0])
+    slopes_without = (products.sum() - products) / squares_without
+    half = float(jackknife(slopes_without[None, :], np.array([shares.size]), confidence)[0])
     return MeanInterval(value / scale, (value - half) / scale, (value + half) / scale)
 
 
 def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.DataFrame:
-    """Do the predictions with the lowest Laplacian flip most, however confident they are?
+    """Test whether confident predictions with the lowest Laplacian flip most.
 
-    Of the points with a predicted probability of at least `confident`, the `group` with the lowest and the `group` with
-    the highest Laplacian (at most half of the points each; equal Laplacians in the order of the points' ids) are
-    compared by the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
+    Among the points with a predicted probability of at least `confident`, compare the `group` with the lowest and the
+    `group` with the highest Laplacian (at most half of the points each; equal Laplacians in the order of the ids) by
+    the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
 
-    `p_flips` is the one-sided test of Mann and Whitney, with its correction for ties, that the lowest group does not
-    flip more; the intervals of the shares are those of `mean_interval`. Each p-value stands alone: none is corrected
-    for the number of noise settings.
+    `p_flips` is the p-value of the one-sided test of Mann and Whitney, with its correction for ties, that the lowest
+    group does not flip more; the intervals of the shares are those of `mean_interval`. No p-value is corrected for the
+    number of noise settings.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
@@ -215,14 +216,14 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
         raise ParameterError(f"confident must be a probability between 0 and 1; found {confident}")
     if group < 1:
         raise ParameterError(f"a group must have at least 1 point; found {group}")
-    found = table.columns
-    laplacian = laplacian_column(found)
+    columns = table.columns
+    laplacian = laplacian_column(columns)
     if laplacian is None:
         return pd.DataFrame(columns=_FLIPS)
-    sure = next((one for one in found if one.score == MAX_PROBABILITY and one.value.notna().any()), None)
+    sure = next((column for column in columns if column.score == MAX_PROBABILITY and column.value.notna().any()), None)
     rows = [
         _flip_row(laplacian, flips, sure, confident, group, table.record.confidence)
-        for flips in sampled_columns(found, FLIPS).values()
+        for flips in sampled_columns(columns, FLIPS).values()
     ]
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 
@@ -232,8 +233,8 @@ def _flip_row(
 ) -> Row:
     numbers = pd.DataFrame({"laplacian": laplacian.value, "flips": flips.value})
     numbers["sure"] = math.nan if sure is None else sure.value
-    known = numbers.loc[np.isfinite(numbers[["laplacian", "flips"]]).all(axis=1)]
-    chosen = known.loc[known["sure"] >= confident]
+    complete = numbers.loc[np.isfinite(numbers[["laplacian", "flips"]]).all(axis=1)]
+    chosen = complete.loc[complete["sure"] >= confident]
     size = min(group, len(chosen) // 2)
     ordered = chosen.sort_index().sort_values("laplacian", kind="stable")["flips"].to_numpy()
     lowest, highest = ordered[:size], ordered[len(ordered) - size :]
@@ -244,7 +245,7 @@ def _flip_row(
         "draws": flips.draws,
         "confident": float(confident),
         "points": len(chosen),
-        "dropped": len(numbers) - known["sure"].count(),
+        "dropped": len(numbers) - complete["sure"].count(),
         "group": size,
         **named_interval("lowest", *mean_interval(lowest, confidence)),
         **named_interval("highest", *mean_interval(highest, confidence)),
@@ -254,7 +255,7 @@ def _flip_row(
 
 
 def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> float:
-    """One-sided p-value; NaN without points, 1 where all are alike."""
+    """Return the one-sided p-value; NaN without points, 1 if all are equal."""
     if not larger.size or not smaller.size:
         return math.nan
     if np.unique(np.concatenate([larger, smaller])).size < 2:
@@ -263,9 +264,9 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
 
 
 def mean_absolute(table: Table, column: Column | None = None) -> MeanInterval:
-    """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: how rough a model is.
+    """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: the roughness of a model.
 
-    The interval is that of `skewed_mean` (Hall's, with the skewness of such heavy tails taken out), cut at 0. Points
+    The interval is that of `skewed_mean` (Hall's, corrected for the skewness of such heavy tails), cut at 0. Points
     without a value are left out.
 
     References:
@@ -274,16 +275,16 @@ def mean_absolute(table: Table, column: Column | None = None) -> MeanInterval:
 
     Args:
         table: a run.
-        column: by default the Laplacian that speaks for the run.
+        column: by default the representative Laplacian of the run.
 
     Raises:
-        ParameterError: the run has no Laplacian, or a value is infinite, which leaves no mean.
+        ParameterError: the run has no Laplacian, or a value is infinite, so that no mean exists.
     """
-    chosen = column if column is not None else laplacian_column(table.columns)
-    if chosen is None:
+    column = column if column is not None else laplacian_column(table.columns)
+    if column is None:
         raise ParameterError("this run has no laplacian; score the points by it first")
-    values = chosen.value.abs()
+    values = column.value.abs()
     if infinite := int(np.isinf(values).sum()):
-        raise ParameterError(f"{chosen.label} is infinite at {infinite} points, so it has no mean")
+        raise ParameterError(f"{column.label} is infinite at {infinite} points, so it has no mean")
     mean, low, high = skewed_mean(values, table.record.confidence)
     return MeanInterval(mean, max(low, 0.0), high)

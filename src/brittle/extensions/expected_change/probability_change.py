@@ -18,28 +18,28 @@ from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
 
 STATISTICS = ("mean", "variance", "absolute")
-"""What is said of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
+"""Statistics of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
 
 PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
 
 LARGEST_VARIANCE = 0.25
-"""Of a number that lies in an interval of length 1."""
+"""Largest variance of a number in an interval of length 1."""
 
 
 @dataclass(frozen=True)
 class ProbabilityChange(SampledScore):
     """`E[dp]`, `Var[dp]` or `E|dp|` of `dp = p_c(x + e) - p_c(x)`, `p_c` the probability of the predicted class.
 
-    The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the gradient's part of the mean
-    cancels exactly within each pair. Of noise that is not symmetric (`brittle.noise.Noise`) they are single copies. The
-    change is taken from `1 - p_c`, so that it is right where `p_c` is near 1. The flip rate under the same noise is
-    `MonteCarlo`. The probability is the softmax of the logits, or what `predict_proba` of an estimator gives, which is
-    then asked twice at each copy.
+    The draws are antithetic pairs `(e, -e)`, shared with `MonteCarlo` and `Moments`; the part of the gradient in the
+    mean cancels exactly within each pair. Noise that is not symmetric (`brittle.noise.Noise`) is drawn in single
+    copies. The change is computed from `1 - p_c`, so that it keeps its digits where `p_c` is near 1. The flip rate
+    under the same noise is `MonteCarlo`. The probability is the softmax of the logits, or `predict_proba` of an
+    estimator, which then runs twice at each copy.
 
     Validity: unbiased for every model and noise, with or without gradients. The interval holds for every model at any
-    number of draws, as the change is bounded (`change_interval`). So it reaches as far as noise that no draw met could
-    move the mean: after `n` pairs about `6 / n` of the probability. With few draws it is `vacuous`.
+    number of draws, as the change is bounded (`change_interval`). It therefore allows for noise outside all draws:
+    after `n` pairs about `6 / n` of the probability. With few draws it is `vacuous`.
 
     Source: Yang, Liu, Bilgic, The analysis of the expected change in the classification probability of the predicted
     label (TMLR 2023), equation 1; the variance, which the paper leaves open, is this library's.
@@ -51,7 +51,7 @@ class ProbabilityChange(SampledScore):
         clip: clip noisy copies to the bounds.
     """
 
-    statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, every=STATISTICS))
+    statistic: str = field(default="mean", kw_only=True, metadata=option(choices=STATISTICS, variants=STATISTICS))
 
     name: ClassVar[str] = "probability_change"
     title = "Probability change"
@@ -81,11 +81,11 @@ class ProbabilityChange(SampledScore):
 
 
 def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A moment of `dp` over the noise, its interval, and whether that is too wide to say anything, `[B]` each.
+    """Return a moment of `dp` over the noise, its interval, and where the interval is vacuous, `[B]` each.
 
-    Each is the mean of independent numbers whose bounds are known (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
+    Each moment is the mean of independent numbers with known bounds (`bounded_mean`). With `d = 1 - p_c`, `E[dp]` is
     `d(x) - E[d(x + e)]`; `|dp|` is at most the larger of `d(x)` and `1 - d(x)`; and `Var[dp]` is half the mean of
-    `(d(x + e) - d(x + e'))^2`, `e` and `e'` of two units, so that half as many numbers speak for it.
+    `(d(x + e) - d(x + e'))^2`, `e` and `e'` from two units, so that it averages half as many numbers.
     """
     change = sampled.change
     assert change is not None
@@ -95,12 +95,12 @@ def change_interval(sampled: Sampled, statistic: str, confidence: float) -> tupl
         low, high = bounded_mean(doubts.mean(dim=2), confidence)
         return mean, doubt - high, doubt - low, high - low >= VACUOUS_FROM
     if statistic == "absolute":
-        most = torch.maximum(doubt, 1.0 - doubt)
-        sizes = (doubt[:, None, None] - doubts).abs().mean(dim=2) / most[:, None]
+        largest = torch.maximum(doubt, 1.0 - doubt)
+        sizes = (doubt[:, None, None] - doubts).abs().mean(dim=2) / largest[:, None]
         low, high = bounded_mean(sizes, confidence)
-        return absolute, low * most, high * most, high - low >= VACUOUS_FROM
+        return absolute, low * largest, high * largest, high - low >= VACUOUS_FROM
     value = (square - mean.square() + change.between / sampled.votes.units).clamp_min(0.0)
     half = doubts.shape[1] // 2
-    one, other = doubts[:, :half, :, None], doubts[:, half : 2 * half, None]
-    low, high = (end / 2.0 for end in bounded_mean((one - other).square().mean(dim=(2, 3)), confidence))
+    first_half, second_half = doubts[:, :half, :, None], doubts[:, half : 2 * half, None]
+    low, high = (end / 2.0 for end in bounded_mean((first_half - second_half).square().mean(dim=(2, 3)), confidence))
     return value, low, high.clamp_max(LARGEST_VARIANCE), high - low >= VACUOUS_FROM * LARGEST_VARIANCE

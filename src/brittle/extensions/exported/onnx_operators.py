@@ -1,6 +1,6 @@
-"""The operators of ONNX as operations of PyTorch, in one table, as https://onnx.ai/onnx/operators has them at `OPSET`.
+"""The operators of ONNX at `OPSET` as operations of PyTorch, in one table; see https://onnx.ai/onnx/operators.
 
-Each is a function of the inputs of a node, None where one is left out, and of its attributes by their names.
+Each is a function of the inputs of a node, None for an absent one, and of its attributes by name.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from torch import Tensor
 from torch.nn import functional
 
 OPSET = 21
-"""The version of the operators; older graphs are brought to it."""
+"""The version of the operators; older graphs are converted to it."""
 
 Operator = Callable[..., Any]
 
 
 def compute(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], device: torch.device) -> tuple[Any, ...]:
-    """The outputs of one node: tensors on `device`, or NumPy arrays where they are computed from sizes alone. Arrays of
-    sizes hold objects while a network is traced, because its number of rows is no plain number then."""
-    as_arrays = name in ON_ARRAYS and not any(isinstance(one, Tensor) for one in inputs)
-    given: list[Any] = []
-    for at, one in enumerate(inputs):
-        if one is not None and at and name in TAKES_NUMBERS:
-            given.append(one.reshape(-1).tolist())
+    """Return the outputs of one node: tensors on `device`, or NumPy arrays where they are computed from sizes alone.
+    Arrays of sizes hold objects while a network is traced, because its number of rows is symbolic then."""
+    as_arrays = name in ON_ARRAYS and not any(isinstance(value, Tensor) for value in inputs)
+    arguments: list[Any] = []
+    for at, value in enumerate(inputs):
+        if value is not None and at and name in TAKES_NUMBERS:
+            arguments.append(value.reshape(-1).tolist())
         else:
-            given.append(one if one is None or as_arrays else as_tensor(one, device))
-    found = OPERATORS[name](*given, **attributes)
-    if isinstance(found, tuple | list):
-        return tuple(found)
-    if isinstance(found, Tensor | np.ndarray):
-        return (found,)
-    return (np.array(found, None if isinstance(found, int | float | np.generic) else object),)
+            arguments.append(value if value is None or as_arrays else as_tensor(value, device))
+    outputs = OPERATORS[name](*arguments, **attributes)
+    if isinstance(outputs, tuple | list):
+        return tuple(outputs)
+    if isinstance(outputs, Tensor | np.ndarray):
+        return (outputs,)
+    return (np.array(outputs, None if isinstance(outputs, int | float | np.generic) else object),)
 
 
 def as_tensor(value: Any, device: torch.device) -> Tensor:
     if isinstance(value, Tensor):
         return value if value.device == device else value.to(device)
     if value.dtype == object:
-        return torch.stack([torch.as_tensor(one, device=device) for one in value.reshape(-1)]).reshape(value.shape)
+        return torch.stack([torch.as_tensor(size, device=device) for size in value.reshape(-1)]).reshape(value.shape)
     return torch.from_numpy(np.array(value)).to(device)
 
 
@@ -79,7 +79,7 @@ def _average_pool(
     x: Tensor, kernel_shape: list[int], strides: Any = (), dilations: Any = (), ceil_mode: int = 0,
     count_include_pad: int = 0, **padding: Any,
 ) -> Tensor:  # fmt: skip
-    if any(one != 1 for one in dilations):
+    if any(dilation != 1 for dilation in dilations):
         raise ValueError("AveragePool has dilations")
     padded, steps, before, _ = _windows(x, kernel_shape, strides, (), 0.0, **padding)
     options = (kernel_shape, steps, before, bool(ceil_mode), bool(count_include_pad))
@@ -92,18 +92,18 @@ def _windows(
     x: Tensor, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], fill: float,
     pads: Sequence[int] = (), auto_pad: str = "NOTSET",
 ) -> tuple[Tensor, Sequence[int], list[int], Sequence[int]]:  # fmt: skip
-    """`x`, steps, padding and dilations as PyTorch takes them; padding that it has not is put around `x`."""
+    """Return `x`, steps, padding and dilations for PyTorch; padding that it does not support is added to `x`."""
     axes = len(kernel)
     strides, dilations = strides or [1] * axes, dilations or [1] * axes
     if auto_pad in ("NOTSET", "VALID"):
         pads = pads if pads and auto_pad == "NOTSET" else [0] * 2 * axes
         before, after = list(pads[:axes]), list(pads[axes:])
     else:
-        wide = [
+        total_pads = [
             max(0, (-(-size // stride) - 1) * stride + (width - 1) * dilation + 1 - size)
             for size, width, stride, dilation in zip(x.shape[2:], kernel, strides, dilations, strict=True)
         ]
-        before, after = [one // 2 for one in wide], [one - one // 2 for one in wide]
+        before, after = [pad // 2 for pad in total_pads], [pad - pad // 2 for pad in total_pads]
         before, after = (before, after) if auto_pad == "SAME_UPPER" else (after, before)
     if before != after or any(2 * pad > size for pad, size in zip(before, kernel, strict=True)):
         x, before = functional.pad(x, _ends(before, after), value=fill), [0] * axes
@@ -111,7 +111,7 @@ def _windows(
 
 
 def _ends(before: Sequence[int], after: Sequence[int]) -> list[int]:
-    """Padding in the order of PyTorch, the last axis first."""
+    """Return padding in the order of PyTorch, the last axis first."""
     return [pad for pair in reversed(list(zip(before, after, strict=True))) for pad in pair]
 
 
@@ -127,15 +127,15 @@ def _batch_normalization(
 def _layer_normalization(
     x: Tensor, scale: Tensor, bias: Tensor | None = None, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    normal = functional.layer_norm(x, x.shape[axis % x.dim() :], None, None, epsilon) * scale
-    return normal if bias is None else normal + bias
+    normed = functional.layer_norm(x, x.shape[axis % x.dim() :], None, None, epsilon) * scale
+    return normed if bias is None else normed + bias
 
 
 # Arithmetic and types
 
 
-def _reduced(function: Operator) -> Operator:
-    """A function of a tensor, axes and whether these are kept."""
+def _reduce_with(function: Operator) -> Operator:
+    """Return the ONNX operator of a function of a tensor, axes and whether to keep these."""
 
     def compute(x: Tensor, axes: list[int] | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         return x if not axes and noop_with_empty_axes else function(x, tuple(axes or range(x.dim())), bool(keepdims))
@@ -145,8 +145,8 @@ def _reduced(function: Operator) -> Operator:
 
 def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, Tensor):
-        whole = not (a.is_floating_point() or b.is_floating_point())
-        return torch.div(a, b, rounding_mode="trunc" if whole else None)
+        is_integer = not (a.is_floating_point() or b.is_floating_point())
+        return torch.div(a, b, rounding_mode="trunc" if is_integer else None)
     return a // b if a.dtype.kind in "iuO" and b.dtype.kind in "iuO" else a / b
 
 
@@ -180,9 +180,9 @@ def _squeeze(x: Any, axes: list[int] | None = None) -> Any:
 
 
 def _unsqueeze(x: Any, axes: list[int]) -> Any:
-    whole = x.ndim + len(axes)
-    added, sizes = {at % whole for at in axes}, iter(x.shape)
-    return x.reshape([1 if at in added else next(sizes) for at in range(whole)])
+    rank = x.ndim + len(axes)
+    new_axes, sizes = {at % rank for at in axes}, iter(x.shape)
+    return x.reshape([1 if at in new_axes else next(sizes) for at in range(rank)])
 
 
 def _slice(x: Any, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Any:
@@ -203,8 +203,8 @@ def _gather(x: Any, places: Any, axis: int = 0) -> Any:
         return np.take(x, places, axis=axis)
     axis %= x.dim()
     places = torch.where(places < 0, places + x.shape[axis], places)
-    taken = x.index_select(axis, places.reshape(-1))
-    return taken.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
+    values = x.index_select(axis, places.reshape(-1))
+    return values.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
 
 
 def _shape(x: Any, start: int = 0, end: int | None = None) -> np.ndarray:
@@ -213,14 +213,14 @@ def _shape(x: Any, start: int = 0, end: int | None = None) -> np.ndarray:
 
 
 def _constant_of_shape(shape: np.ndarray, value: np.ndarray | None = None) -> Tensor:
-    own = np.zeros(1, np.float32) if value is None else np.array(value).reshape(-1)
-    return torch.from_numpy(own)[:1].expand(prod(shape.tolist())).reshape(shape.tolist()).clone()
+    fill = np.zeros(1, np.float32) if value is None else np.array(value).reshape(-1)
+    return torch.from_numpy(fill)[:1].expand(prod(shape.tolist())).reshape(shape.tolist()).clone()
 
 
 def _expand(x: Tensor, shape: list[int]) -> Tensor:
-    own = [1] * (len(shape) - x.dim()) + list(x.shape)
-    wanted = [1] * (x.dim() - len(shape)) + list(shape)
-    return x.expand([size if new == 1 else new for size, new in zip(own, wanted, strict=True)])
+    sizes = [1] * (len(shape) - x.dim()) + list(x.shape)
+    target_sizes = [1] * (x.dim() - len(shape)) + list(shape)
+    return x.expand([size if new == 1 else new for size, new in zip(sizes, target_sizes, strict=True)])
 
 
 def _pad(x: Tensor, pads: list[int], value: Any = None, axes: Any = None, mode: str = "constant") -> Tensor:
@@ -232,15 +232,15 @@ def _pad(x: Tensor, pads: list[int], value: Any = None, axes: Any = None, mode: 
         return functional.pad(x, _ends(before, after), value=float(value[0]) if value else 0.0)
     if any(before[:2] + after[:2]):
         raise ValueError(f"Pad repeats rows or channels ({mode})")
-    known = {"edge": "replicate", "wrap": "circular"}
-    return functional.pad(x, _ends(before[2:], after[2:]), mode=known.get(mode, mode))
+    torch_modes = {"edge": "replicate", "wrap": "circular"}
+    return functional.pad(x, _ends(before[2:], after[2:]), mode=torch_modes.get(mode, mode))
 
 
 def _module_of(value: Any) -> Any:
     return torch if isinstance(value, Tensor) else np
 
 
-_OF_TORCH = (
+_TORCH_FUNCTIONS = (
     "Relu", "Sigmoid", "Tanh", "Erf", "Sqrt", "Exp", "Log", "Abs", "Reciprocal", "Round", "Sign", "Sin", "Cos", "Floor",
     "Ceil", "MatMul",
 )  # fmt: skip
@@ -262,7 +262,7 @@ OPERATORS: dict[str, Operator] = {
     "Softmax": lambda x, axis=-1: torch.softmax(x, axis),
     "LogSoftmax": lambda x, axis=-1: torch.log_softmax(x, axis),
     # Activations and functions of one number
-    **{name: getattr(torch, name.lower()) for name in _OF_TORCH},
+    **{name: getattr(torch, name.lower()) for name in _TORCH_FUNCTIONS},
     **{name: getattr(functional, name.lower()) for name in ("HardSwish", "Mish", "Softplus", "Softsign")},
     "LeakyRelu": lambda x, alpha=0.01: functional.leaky_relu(x, alpha),
     "PRelu": lambda x, slope: torch.where(x < 0, slope * x, x),
@@ -295,14 +295,14 @@ OPERATORS: dict[str, Operator] = {
     "Not": torch.logical_not,
     "Where": lambda condition, a, b: _module_of(condition).where(condition, a, b),
     # Means and sums over axes
-    "ReduceMean": _reduced(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
-    "ReduceSum": _reduced(lambda x, axes, keep: x.sum(axes, keepdim=keep)),
-    "ReduceMax": _reduced(lambda x, axes, keep: x.amax(axes, keepdim=keep)),
-    "ReduceMin": _reduced(lambda x, axes, keep: x.amin(axes, keepdim=keep)),
-    "ReduceL1": _reduced(lambda x, axes, keep: x.abs().sum(axes, keepdim=keep)),
-    "ReduceL2": _reduced(lambda x, axes, keep: torch.linalg.vector_norm(x, dim=axes, keepdim=keep)),
-    "ReduceSumSquare": _reduced(lambda x, axes, keep: x.square().sum(axes, keepdim=keep)),
-    "ReduceLogSumExp": _reduced(lambda x, axes, keep: x.logsumexp(axes, keepdim=keep)),
+    "ReduceMean": _reduce_with(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
+    "ReduceSum": _reduce_with(lambda x, axes, keep: x.sum(axes, keepdim=keep)),
+    "ReduceMax": _reduce_with(lambda x, axes, keep: x.amax(axes, keepdim=keep)),
+    "ReduceMin": _reduce_with(lambda x, axes, keep: x.amin(axes, keepdim=keep)),
+    "ReduceL1": _reduce_with(lambda x, axes, keep: x.abs().sum(axes, keepdim=keep)),
+    "ReduceL2": _reduce_with(lambda x, axes, keep: torch.linalg.vector_norm(x, dim=axes, keepdim=keep)),
+    "ReduceSumSquare": _reduce_with(lambda x, axes, keep: x.square().sum(axes, keepdim=keep)),
+    "ReduceLogSumExp": _reduce_with(lambda x, axes, keep: x.logsumexp(axes, keepdim=keep)),
     # Shapes
     "Reshape": _reshape,
     "Flatten": _flatten,
@@ -320,13 +320,13 @@ OPERATORS: dict[str, Operator] = {
     "Pad": _pad,
     "Split": lambda x, sizes=None, axis=0, num_outputs=0: x.split(sizes or -(-x.shape[axis] // num_outputs), dim=axis),
     "Range": lambda *ends: np.arange(*(end.item() for end in ends)),
-    # What changes nothing
+    # Identities and types
     "Identity": lambda x: x,
     "Dropout": lambda x, *_, seed=0: x,
     "Cast": _cast,
     "CastLike": lambda x, like, saturate=1: x.to(like.dtype),
 }
-"""What computes each kind of node."""
+"""Function of each kind of node."""
 
 TAKES_NUMBERS = {"Clip", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Expand", "Tile", "Pad", "Split"} | {
     name for name in OPERATORS if name.startswith("Reduce")
@@ -338,4 +338,4 @@ ON_ARRAYS = {
     "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather", "Shape", "Size", "ConstantOfShape", "Range", "Identity",
     "Cast",
 }  # fmt: skip
-"""Operators that take NumPy arrays, too, for what is computed from sizes alone."""
+"""Operators that take NumPy arrays, too, for values computed from sizes alone."""

@@ -1,4 +1,4 @@
-"""Models of images and of texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
+"""Models of images and texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
 from __future__ import annotations
 
@@ -26,79 +26,79 @@ PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 HUB = "hf:"
-"""What a model of the Hub is named by: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
+"""Prefix of a model of the Hub: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
 
 FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
-"""What is fetched of it: descriptions, files of tokenizers and weights; no code, no pickle and no folder within."""
+"""Files fetched from the Hub: descriptions, files of tokenizers and weights; no code, no pickle and no subfolder."""
 
 IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
-KINDS = {one: f"AutoModel{one}" for one in (IMAGES, TEXTS, "ForSemanticSegmentation", "ForObjectDetection")}
-"""How the names of models end, and the class of transformers that reads each kind."""
+KINDS = {ending: f"AutoModel{ending}" for ending in (IMAGES, TEXTS, "ForSemanticSegmentation", "ForObjectDetection")}
+"""The class of transformers that reads a model, by the ending of the model's class name."""
 
 LEVELS = 255
-"""Largest number of a pixel before it is scaled."""
+"""Largest value of a pixel before scaling."""
 
 COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64
-"""Colours of images that prove how a processor treats pixels, and the side of these images."""
+"""Colours and side of the images that test a processor's normalisation."""
 
 STAND_INS = ("eos_token", "unk_token", "bos_token")
-"""Tokens that pad texts where a tokenizer has none for that."""
+"""Tokens that pad texts where a tokenizer has no padding token."""
 
 UNLIMITED = 1 << 20
-"""A tokenizer that declares more tokens than this declares no length."""
+"""Largest declared length of a text in tokens that counts as one."""
 
 
-def placed(spec: str) -> tuple[str, Path]:
-    """A model as it is recorded, and where it lies: one of the Hub with the commit that was found, in the Hub's cache.
-    What the cache holds of a commit is not fetched again; without a network the cache is all there is."""
+def locate(spec: str) -> tuple[str, Path]:
+    """Return a model's name in the record and its folder; for a model of the Hub, its commit and the Hub's cache. Files
+    in the cache are not fetched again; without a network only the cache is read."""
     return _snapshot(spec) if spec.startswith(HUB) else (spec, Path(spec))
 
 
 @cache
 def _snapshot(spec: str) -> tuple[str, Path]:
-    named = re.fullmatch(rf"{HUB}([\w.-]+/[\w.-]+)(?:@([\w.-]+(?:/[\w.-]+)*))?", spec)
-    if named is None or ".." in spec:
-        raise UsageError(f"{spec!r:.80} names no model of the Hub; write {HUB}OWNER/NAME or {HUB}OWNER/NAME@REVISION")
+    match = re.fullmatch(rf"{HUB}([\w.-]+/[\w.-]+)(?:@([\w.-]+(?:/[\w.-]+)*))?", spec)
+    if match is None or ".." in spec:
+        raise UsageError(f"{spec!r:.80} is not a model of the Hub; write {HUB}OWNER/NAME or {HUB}OWNER/NAME@REVISION")
     hub = import_package("huggingface_hub", spec, "pip install 'brittle[hf]'")
     try:
-        found = hub.snapshot_download(named[1], revision=named[2], allow_patterns=FETCHED, ignore_patterns="*/*")
+        location = hub.snapshot_download(match[1], revision=match[2], allow_patterns=FETCHED, ignore_patterns="*/*")
     except Exception as error:
         raise ModelError(
-            "unreadable", f"{spec} is neither in the cache of the Hugging Face Hub nor to be had: {first_line(error)}"
+            "unreadable", f"{spec} is neither in the cache of the Hugging Face Hub nor reachable: {first_line(error)}"
         ) from error
-    folder = Path(found)
+    folder = Path(location)
     if not is_hugging_face(folder):
-        raise ModelError("model_file", f"{spec} holds no {CONFIG}, which models of transformers and timm have")
-    return f"{HUB}{named[1]}@{folder.name}", folder
+        raise ModelError("model_file", f"{spec} holds no {CONFIG}; models of transformers and timm have one")
+    return f"{HUB}{match[1]}@{folder.name}", folder
 
 
 def is_hugging_face(folder: Path) -> bool:
-    """Whether a folder holds the description of a model as Hugging Face and timm write it."""
+    """Return whether a folder holds the description of a model, as Hugging Face and timm write it."""
     return (folder / CONFIG).is_file()
 
 
 def reads_texts(spec: str) -> bool:
-    """Whether a model is a folder of a Hugging Face classifier of texts, by its `config.json` alone."""
-    folder = placed(spec)[1]
+    """Return whether a folder holds a Hugging Face classifier of texts, by its `config.json` alone."""
+    folder = locate(spec)[1]
     return is_hugging_face(folder) and _is_kind(read_description(folder / CONFIG), TEXTS)
 
 
 def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
-    """The model of images or of texts in a folder with what its files declare and their digest.
+    """Load the model of images or texts in a folder; return it with the declarations of its files and their digest.
 
-    Nothing is downloaded, no code of the folder is run, and weights are read from `.safetensors` files alone. Attention
-    is computed by elementary operations, which have second derivatives.
+    Nothing is downloaded, no code of the folder runs, and weights come from `.safetensors` files alone. Attention is
+    computed by elementary operations, which have second derivatives.
     """
     config = read_description(folder / CONFIG)
-    of_texts, known = _is_kind(config, TEXTS), next((one for one in KINDS if _is_kind(config, one)), None)
-    if known is None:
+    ending = next((name for name in KINDS if _is_kind(config, name)), None)
+    if ending is None:
         raise ModelError(
             "model_file",
-            f"{folder} holds no model that is read ({config.get('architectures')!r:.80}); expected one whose name ends "
-            f"in {', '.join(KINDS)}",
+            f"{folder} holds no supported model ({config.get('architectures')!r:.80}); expected a class name that "
+            f"ends in {', '.join(KINDS)}",
         )
     transformers = _transformers(folder)
-    kind = getattr(transformers, KINDS[known])
+    kind = getattr(transformers, KINDS[ending])
     options = {"use_safetensors": True, "attn_implementation": "eager", "output_loading_info": True}
     module, info = _from_folder(transformers, kind, folder, **options)
     keys = [str(key) for problem in ("missing_keys", "mismatched_keys") for key in info.get(problem) or ()]
@@ -107,9 +107,9 @@ def load_hugging_face(folder: Path) -> tuple[nn.Module, Declared, str]:
             "weights", f"the weights of {folder} do not fit the network: {listed(sorted(keys))} are missing"
         )
     module.config.return_dict = True
-    described = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
-    digest = digest_of([*described, *folder.glob("model*.safetensors*")])
-    if of_texts:
+    descriptions = [path for name in (CONFIG, PREPROCESSOR) if (path := folder / name).is_file()]
+    digest = digest_of([*descriptions, *folder.glob("model*.safetensors*")])
+    if _is_kind(config, TEXTS):
         form = _text_form(folder, module, config, transformers)
         return module, Declared(class_names=_class_names(config), texts=form), digest
     processor = image_processor(folder)
@@ -123,17 +123,17 @@ def _is_kind(config: Mapping[str, Any], ending: str) -> bool:
 
 
 def _transformers(folder: Path) -> Any:
-    """The package transformers, kept from asking any server and from drawing bars."""
+    """Import transformers without servers and progress bars."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     transformers = import_package("transformers", str(folder), "pip install 'brittle[hf]'")
     logging = import_package("transformers.utils.logging", str(folder), "")
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # that decoders do not find the ends of embeddings, which is looked at
+    logging.set_verbosity_error()  # it warns that decoders miss the ends of embeddings; brittle checks that
     return transformers
 
 
 def _from_folder(transformers: Any, kind: Any, folder: Path, **options: Any) -> Any:
-    """What a class of transformers reads from a folder, without a server and without code in it."""
+    """Let a class of transformers read a folder, without a server and without code in the folder."""
     try:
         return kind.from_pretrained(os.fspath(folder), local_files_only=True, trust_remote_code=False, **options)
     except Exception as error:
@@ -150,27 +150,27 @@ def image_processor(folder: Path) -> Any | None:
 
 
 def run_processor(processor: Any, image: Image.Image, **options: bool) -> np.ndarray:
-    """Return what an image processor makes of an image, `[C, H, W]`.
+    """Return the pixels that an image processor makes of an image, `[C, H, W]`.
 
     Raises:
-        ModelError: it fails, or gives something else.
+        ModelError: it fails, or gives another shape.
     """
     try:
         pixels = np.asarray(processor(image, return_tensors="np", **options)["pixel_values"][0])
     except Exception as error:
         raise ModelError("model_file", f"{type(processor).__name__} fails on an image: {first_line(error)}") from error
     if pixels.ndim != 3:
-        raise ModelError("model_file", f"{type(processor).__name__} gives shape {list(pixels.shape)}, no [C, H, W]")
+        raise ModelError("model_file", f"{type(processor).__name__} gives shape {list(pixels.shape)}, not [C, H, W]")
     return pixels
 
 
 def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Return mean and std for pixels in [0, 1], as the options of a processor say and as it treats plain colours.
+    """Return mean and std for pixels in [0, 1], from the options of a processor and checked on plain colours.
 
-    Those of the options are for pixels that were multiplied by a factor.
+    The options give mean and std for pixels that were multiplied by a factor.
 
     Raises:
-        ModelError: the processor does something else to colours.
+        ModelError: the processor treats the colours in another way.
     """
     options = processor.to_dict()
     factors = numbers(options.get("rescale_factor")) if options.get("do_rescale") else (1.0,)
@@ -178,22 +178,21 @@ def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | No
     means, stds = numbers(options.get("image_mean")), numbers(options.get("image_std"))
     mean, std = (means, stds) if options.get("do_normalize") else ((0.0,), (1.0,))
     if options.get("include_top") and std and stds:  # divides once more
-        std = tuple(
-            first * second for first, second in zip(std * len(stds) if len(std) == 1 else std, stds, strict=True)
-        )
+        channels = std * len(stds) if len(std) == 1 else std
+        std = tuple(value * divisor for value, divisor in zip(channels, stds, strict=True))
     if factor and mean and std and all(std):
         mean, std = (tuple(round(value / (LEVELS * factor), 12) for value in values) for values in (mean, std))
         if all(_is_normalised(processor, colour, mean, std) for colour in COLOURS):
             return (None, None) if {*mean} == {0.0} and {*std} == {1.0} else (mean, std)
     raise ModelError(
         "model_file",
-        f"what {folder / PREPROCESSOR} does to pixels is more than (x - mean) / std, or it puts the colours in the "
-        f"order blue, green, red; name a factory that does it",
+        f"{folder / PREPROCESSOR} changes pixels by more than (x - mean) / std, or orders the colours blue, green, "
+        f"red; name a factory that does it",
     )
 
 
 def _is_normalised(processor: Any, colour: Sequence[int], mean: Sequence[float], std: Sequence[float]) -> bool:
-    """Tell whether the middle of an image of one colour becomes `(x - mean) / std`: no size changes it."""
+    """Return whether the middle of an image of one colour becomes `(x - mean) / std`: resizing does not change it."""
     pixels = run_processor(processor, Image.new("RGB", (SIDE, SIDE), tuple(colour)))
     middle = pixels[:, pixels.shape[1] // 2, pixels.shape[2] // 2]
     expected = (np.array(colour) / LEVELS - mean) / std
@@ -201,48 +200,48 @@ def _is_normalised(processor: Any, colour: Sequence[int], mean: Sequence[float],
 
 
 def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The names in `id2label`, in the order of the outputs; None where these are numbers of transformers' own."""
-    named = config.get("id2label")
-    found = names([named.get(str(at)) for at in range(len(named))]) if isinstance(named, Mapping) else None
-    return None if found == tuple(f"LABEL_{at}" for at in range(len(found or ()))) else found
+    """Return the names in `id2label`, in the order of the outputs; None where transformers made them from numbers."""
+    labels = config.get("id2label")
+    class_names = names([labels.get(str(at)) for at in range(len(labels))]) if isinstance(labels, Mapping) else None
+    return None if class_names == tuple(f"LABEL_{at}" for at in range(len(class_names or ()))) else class_names
 
 
 def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextReader:
-    """How texts become inputs of `module`, by the tokenizer in its folder."""
+    """Return the text form of `module` with the tokenizer in its folder."""
     if not (folder / TOKENIZER).is_file():
         raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
     tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)
-    if tokenizer.pad_token is None:  # any will do, as the mask says where it stands
+    if tokenizer.pad_token is None:  # any token will do: the mask marks padding
         tokenizer.pad_token = next(filter(None, (getattr(tokenizer, name, None) for name in STAND_INS)), None)
     if tokenizer.pad_token is None:
         raise ModelError(
             "model_file", f"the tokenizer of {folder} has no padding token; set tokenizer.pad_token and save it again"
         )
     _decide_at_the_last_token(module.config)
-    length = longest(module, config, getattr(tokenizer, "model_max_length", None))
+    length = max_length(module, config, getattr(tokenizer, "model_max_length", None))
     digest = digest_of(path for name in TOKENIZER_FILES if (path := folder / name).is_file())
     facts = {"tokenizer": type(tokenizer).__name__, "tokenizer_sha256": digest, "text_length": length}
     return load("texts", "TextForm")(module, tokenizer, length, facts)
 
 
 def _decide_at_the_last_token(config: Any) -> None:
-    """Let a decoder without a padding token take several rows, and keep nothing for tokens that would follow."""
+    """Let a decoder without a padding token take several rows, and cache nothing for later tokens."""
     ask = getattr(config, "get_text_config", None)
-    one: Any
-    for one in (config, ask() if callable(ask) else config):
-        if getattr(one, "pad_token_id", 0) is None:
-            one.pad_token_id = -1  # no token: then the last one of a row decides, as where it is alone
-        if hasattr(one, "use_cache"):
-            one.use_cache = False
+    part: Any
+    for part in (config, ask() if callable(ask) else config):
+        if getattr(part, "pad_token_id", 0) is None:
+            part.pad_token_id = -1  # not a token: the last token of a row decides, as it does for a single text
+        if hasattr(part, "use_cache"):
+            part.use_cache = False
 
 
-def longest(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int | None:
-    """Most tokens of a text: the smaller of what the tokenizer declares and what the network has positions for.
-    Networks such as RoBERTa begin to count positions behind that of padding. None where neither says it."""
-    found = [declared] if isinstance(declared, int) and 0 < declared <= UNLIMITED else []
+def max_length(module: nn.Module, config: Mapping[str, Any], declared: Any) -> int | None:
+    """Return the most tokens of a text: the smaller of the tokenizer's limit and the network's number of positions.
+    Networks such as RoBERTa count positions from behind that of padding. None where neither declares a limit."""
+    lengths = [declared] if isinstance(declared, int) and 0 < declared <= UNLIMITED else []
     positions = getattr(module.config, "max_position_embeddings", config.get("max_position_embeddings"))
     if isinstance(positions, int) and positions > 0:
-        layers = (one for name, one in module.named_modules() if name.endswith("position_embeddings"))
-        padding = (one.padding_idx for one in layers if isinstance(one, nn.Embedding))
-        found.append(positions - max((place + 1 for place in padding if place is not None), default=0))
-    return min(found, default=None)
+        layers = (layer for name, layer in module.named_modules() if name.endswith("position_embeddings"))
+        padding = (layer.padding_idx for layer in layers if isinstance(layer, nn.Embedding))
+        lengths.append(positions - max((place + 1 for place in padding if place is not None), default=0))
+    return min(lengths, default=None)

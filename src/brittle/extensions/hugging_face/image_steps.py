@@ -1,4 +1,4 @@
-"""How images become inputs, as the folder of a model declares it: resized, cut out of the middle, and by what rule.
+"""Preparation of images as the folder of a model declares it: size, crop of the middle, interpolation, rounding.
 
 The rules are those of the image processors of transformers (`image_processing_*.py`) and of `timm.data` for evaluation
 (`resolve_data_config`, `transforms_imagenet_eval`).
@@ -17,23 +17,23 @@ from PIL import Image
 
 from brittle.data.images import INTERPOLATIONS, UNCHANGED, ImageSteps, pixels_of
 from brittle.errors import ModelError
-from brittle.extensions.hugging_face.hugging_face import image_processor, placed, run_processor
+from brittle.extensions.hugging_face.hugging_face import image_processor, locate, run_processor
 from brittle.extensions.hugging_face.timm_model import PREFIX, evaluation_pixels, is_timm, pretrained_description
 
 CODES = dict(enumerate(INTERPOLATIONS))
-"""The interpolations of Pillow by the numbers that image processors keep."""
+"""The interpolations of Pillow by the numbers in image processors."""
 
 SMALLEST = 32
-"""Shortest side, at least, of the images that prove how a processor prepares images."""
+"""Shortest side, at least, of the images that test a processor's steps."""
 
 
 def declared_steps(model: str) -> ImageSteps | str | None:
-    """Return what the folder of a model does to images; a reason where it does something else; None where it says
-    nothing. Only descriptions are read: no network is built.
+    """Return the steps that the folder of a model declares for images; a reason where they are not supported; None
+    where it declares none. Only descriptions are read: no network is built.
 
-    What timm, or the image processor of transformers, makes of some images proves the steps.
+    The steps are checked on some images against timm, or the image processor of transformers.
     """
-    folder = placed(model)[1]
+    folder = locate(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):
         spec = os.fspath(folder)
         description = pretrained_description(spec)
@@ -55,37 +55,37 @@ def declared_steps(model: str) -> ImageSteps | str | None:
 
 
 def _is_same(prepare: Callable[[Image.Image], np.ndarray], steps: ImageSteps) -> bool:
-    """Tell whether random images of four sizes get the levels that `prepare` gives them, `[C, H, W]`."""
+    """Return whether random images of four sizes get the levels that `prepare` gives them, `[C, H, W]`."""
     draw = np.random.default_rng(0)
-    least = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
-    smaller = least // 2 + 3 if steps.resize else least
-    for size in ((least, least), (least + 17, least + 40), (2 * least + 31, least + 5), (smaller, smaller + 7)):
+    side = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
+    small = side // 2 + 3 if steps.resize else side
+    for size in ((side, side), (side + 17, side + 40), (2 * side + 31, side + 5), (small, small + 7)):
         image = Image.fromarray(draw.integers(0, 256, (*size, 3), dtype=np.uint8))
         if not np.array_equal(prepare(image), pixels_of(image, "RGB", steps).numpy()):
             return False
     return True
 
 
-def timm_steps(known: Mapping[str, Any]) -> ImageSteps | str | None:
-    """Return what `timm.data` does to images for evaluation by `pretrained_cfg`.
+def timm_steps(description: Mapping[str, Any]) -> ImageSteps | str | None:
+    """Return the steps of `timm.data` for evaluation by `pretrained_cfg`.
 
-    The shorter side, or both, are brought to the size over `crop_pct`, rounded down, of which the middle is kept.
+    The shorter side, or both, are resized to the size over `crop_pct`, rounded down; then the middle is cropped.
     """
-    size, share = known.get("input_size"), known.get("crop_pct") or 0.875
-    mode, method = known.get("crop_mode") or "center", known.get("interpolation") or "bicubic"
+    size, share = description.get("input_size"), description.get("crop_pct") or 0.875
+    mode, method = description.get("crop_mode") or "center", description.get("interpolation") or "bicubic"
     if not isinstance(size, list | tuple) or len(size) != 3:
         return None
     height, width = size[1:]
-    whole = all(isinstance(one, int) and one > 0 for one in (height, width))
-    known_mode = mode == "squash" or (mode == "center" and height == width)
-    if not whole or not isinstance(share, int | float) or share <= 0 or not known_mode or method not in INTERPOLATIONS:
+    has_sides = all(isinstance(side, int) and side > 0 for side in (height, width))
+    is_supported = (mode == "squash" or (mode == "center" and height == width)) and method in INTERPOLATIONS
+    if not has_sides or not isinstance(share, int | float) or share <= 0 or not is_supported:
         return f"{mode!s:.20} to {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}, interpolation {method!s:.20}"
     sides = (height,) if mode == "center" else (height, width)
     return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
 
 
 def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
-    """What an image processor of transformers with these options does to images."""
+    """Return the steps of an image processor of transformers with these options."""
     resizes, method = processor.get("do_resize"), CODES.get(processor.get("resample", -1))
     size, crop = _sides(processor.get("size")), _sides(processor.get("crop_size"))
     if resizes and (not size or method is None):
@@ -95,15 +95,15 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
         return steps
     if len(crop) != 2 or processor.get("do_pad"):
         return f"crop_size {processor.get('crop_size')!s:.60}"
-    found = steps.resize or crop
-    if any(side < least for side, least in zip(found * 2 if len(found) == 1 else found, crop, strict=True)):
+    sides = steps.resize or crop
+    if any(side < crop_side for side, crop_side in zip(sides * 2 if len(sides) == 1 else sides, crop, strict=True)):
         return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
     return ImageSteps(steps.resize, (crop[0], crop[1]), steps.interpolation, "down")
 
 
 def _sides(size: Any) -> tuple[int, ...]:
-    """Height and width, or the shorter side, of a size as image processors have it; empty where it is neither, or where
-    one is no number of pixels."""
+    """Return height and width, or the shorter side, from a processor's size; empty where it is neither, or where an
+    entry is not a number of pixels."""
     keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
-    found = tuple(size[key] for key in keys)
-    return found if all(type(side) is int and side > 0 for side in found) else ()
+    lengths = tuple(size[key] for key in keys)
+    return lengths if all(type(side) is int and side > 0 for side in lengths) else ()

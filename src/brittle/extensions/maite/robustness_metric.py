@@ -1,4 +1,4 @@
-"""A metric of MAITE: how many predictions hold, of the inputs that an evaluation sends through the model."""
+"""A metric of MAITE: the share of predictions that hold, over the inputs that an evaluation sends to the model."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from brittle.store.table import Table
 
 
 class RobustnessMetric:
-    """A metric of MAITE for image classification that is its own model, as a metric is not shown the inputs.
+    """A metric of MAITE for image classification that wraps the model, as a metric does not see the inputs.
 
-    It calls `model`, remembers what it was given, and scores these inputs, augmented where they are, when the metric is
-    computed: `maite.tasks.evaluate(model=metric, metric=metric, dataset=dataset)`. They are held in memory until then,
-    and `table` is what `brittle.score` gives of them.
+    It calls `model` and stores the inputs, after any augmentation, in memory; `compute` scores them:
+    `maite.tasks.evaluate(model=metric, metric=metric, dataset=dataset)`. `table` is then the table of `brittle.score`.
 
     Args:
         model: an image classifier of MAITE.
-        classifier: what is scored in its place, such as a `brittle.Classifier` of the network inside, with bounds.
-        limit: a prediction holds where it is kept with this probability or more.
-        options: of `brittle.score`, such as `scores`, `noise`, `sigma`, `seed` and `out`.
+        classifier: the model to score in its place, such as a `brittle.Classifier` of the network inside, with bounds.
+        limit: a prediction holds if it is kept with this probability or more.
+        options: options of `brittle.score`, such as `scores`, `noise`, `sigma`, `seed` and `out`.
 
     Raises:
-        ParameterError: predictions are not of as many images as were sent before them.
-        DataError: no batch was taken.
+        ParameterError: the number of predictions is not that of the images before them.
+        DataError: the metric has no images.
     """
 
     def __init__(self, model: Any, classifier: Any = None, limit: float = LIMIT, **options: Any) -> None:
@@ -47,12 +46,12 @@ class RobustnessMetric:
         self._items: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, images: Sequence[Any], /) -> Sequence[Any]:
-        """What the model says of some images."""
-        self._sent = [deepcopy(one) for one in images]  # the model may change them, or their room be used again
+        """Return the model's predictions and store the images."""
+        self._sent = [deepcopy(image) for image in images]  # the model may change them, or the caller overwrite them
         return self._model(images)
 
     def update(self, predictions: Sequence[Any], targets: Sequence[Any], metadata: Sequence[Any], /) -> None:
-        """Take the images that were last sent, with their targets."""
+        """Add the images of the last call, with their targets."""
         if len(self._sent) != len(predictions):
             raise ParameterError(
                 f"{len(predictions)} predictions came after {len(self._sent)} images; give evaluate model=metric, too"
@@ -61,10 +60,10 @@ class RobustnessMetric:
         self._sent = ()
 
     def compute(self) -> dict[str, float]:
-        """Mean of `p_robust`, and share of predictions that hold, for all such points, with the ends of intervals."""
+        """Return the mean of `p_robust` and the share of predictions that hold, with the ends of their intervals."""
         self.table = score(self._scored, dataset_points(self._items), **self._options)
-        kept = 1.0 - column_for(self.table, self._limit).value.clip(0.0, 1.0)
-        mean = mean_interval(kept, self.table.record.confidence)
+        p_robust = 1.0 - column_for(self.table, self._limit).value.clip(0.0, 1.0)
+        mean = mean_interval(p_robust, self.table.record.confidence)
         (holds,) = check(self.table, holds=0.0, limit=self._limit).verdicts
-        found = {"p_robust": mean.mean, "p_robust_low": mean.low, "p_robust_high": mean.high}
-        return found | {"holds": holds.value, "holds_low": holds.low, "holds_high": holds.high}
+        values = {"p_robust": mean.mean, "p_robust_low": mean.low, "p_robust_high": mean.high}
+        return values | {"holds": holds.value, "holds_low": holds.low, "holds_high": holds.high}

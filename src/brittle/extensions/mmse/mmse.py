@@ -18,7 +18,7 @@ DRAWS = 20
 """Noisy copies per point and sigma by default: each costs a Jacobian."""
 
 Form = Literal["quadratic", "linear"]
-"""Margins whose variance is exact."""
+"""The kind of margins whose variance is exact."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _Smoothed(NoiseScore):
 
     @property
     def uses_pairs(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Unless `antithetic` is off."""
+        """True unless `antithetic` is off."""
         return self.antithetic
 
     @property
@@ -49,26 +49,26 @@ class _Smoothed(NoiseScore):
 
 @dataclass(frozen=True)
 class MMSE(_Smoothed):
-    """Flip probability of normal margins with the mean and variance that gradients at noisy copies tell.
+    """Flip probability of normal margins with mean and variance from gradients at noisy copies.
 
     `1 - P(g > 0)` with `g ~ N(D mean_j z(x + e_j), sigma^2 D G D^T)`. With the form `quadratic`, `G = (a + b) / 2`: `a`
     is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of
     `J(x + e_j) K J(x + e_j)^T`: their mean is the variance of a quadratic margin
-    (`brittle.measure.linearization.quadratic_gram` says why). With the form `linear`, `G = J K J^T`,
+    (see `brittle.measure.linearization.quadratic_gram`). With the form `linear`, `G = J K J^T`,
     `J = mean_j J(x + e_j)`: the linear model that is closest to the network in mean square, with the bias
     `Cov(J) / draws`. Both cost the same passes.
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws; mean and variance
-    also where the margins are quadratic in normal noise, but for sampling. The form `linear` has a bias on every
-    network that bends, which more draws do not remove; the form `quadratic` keeps that of terms of higher order, of
+    also if the margins are quadratic in normal noise, up to sampling error. The form `linear` has a bias on every
+    network that bends, which more draws do not remove; the form `quadratic` keeps the bias of terms of higher order, of
     kinks, and of margins that are not normal. The interval counts the same copies, stretched to the value.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
-    definition 3, is the form `linear`; the form `quadratic` is of this library.
+    definition 3, is the form `linear`; the form `quadratic` is this library's.
 
     Attributes:
         draws: noisy copies per point; even, unless `antithetic` is off.
-        antithetic: draw pairs `(e, -e)`; False draws as the paper does.
+        antithetic: draw pairs `(e, -e)`; False draws single copies, as in the paper.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
         form: margins whose variance is exact, `quadratic`, or `linear`, the form of the paper.
     """
@@ -95,7 +95,7 @@ class MMSEMVS(_Smoothed):
     """Flip probability of the MMSE linear model with the multivariate sigmoid.
 
     `S / (1 + S)` with `S = sum_i exp(-f g_i / (sigma ||grad g_i||))`, margins and gradients averaged over the noise,
-    the linear model of `MMSE` with the form `linear`; `f` is the factor, 1.702 to come near to its integral.
+    the linear model of `MMSE` with the form `linear`; `f` is the factor, 1.702 to approximate its integral.
 
     Validity: an approximation of `MMSE` without an integral. There is no form `quadratic`: the sigmoid puts too much
     into the tails already. The interval is that of `MMSE`.
@@ -104,7 +104,7 @@ class MMSEMVS(_Smoothed):
 
     Attributes:
         draws: noisy copies per point; even, unless `antithetic` is off.
-        antithetic: draw pairs `(e, -e)`; False draws as the paper does.
+        antithetic: draw pairs `(e, -e)`; False draws single copies, as in the paper.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
         factor: multiplies the margins in their standard deviations.
     """

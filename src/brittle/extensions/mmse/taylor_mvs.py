@@ -23,9 +23,9 @@ class TaylorMVS(TangentScore):
     `S / (1 + S)` with `S = sum_i exp(-f g_i(x) / (sigma ||grad g_i(x)||))` in the place of the orthant probability,
     `f` the factor.
 
-    Validity: an approximation of `Taylor` without an integral; it ignores how the margins depend on each other. With
+    Validity: an approximation of `Taylor` without an integral; it ignores the dependence between the margins. With
     `f = 1.702` and two classes it is within 0.01 of `Taylor`; with 1 it is the formula of the paper. It has no
-    interval, as that has none.
+    interval, like `Taylor`.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 
@@ -59,9 +59,9 @@ def check_factor(factor: float) -> None:
 
 
 def sigmoid_flips(linear: Linearization, noise: Noise, factor: float, confidence: float) -> Estimate:
-    """One minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-f g_i / (s ||grad g_i||))`; else the same."""
-    found = margins(linear)
-    norms = found.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
-    ratios = factor * found.mean / (noise.sigma * norms)
+    """Return one minus the multivariate sigmoid: `S / (1 + S)`, `S = sum_i exp(-f g_i / (s ||grad g_i||))`."""
+    normal_margins = margins(linear)
+    norms = normal_margins.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
+    ratios = factor * normal_margins.mean / (noise.sigma * norms)
     odds = torch.logsumexp(-ratios.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf), dim=-1).clamp(-1e4, 1e4)
-    return conclude_flips(torch.sigmoid(odds), found.status, linear, found, confidence)
+    return conclude_flips(torch.sigmoid(odds), normal_margins.status, linear, normal_margins, confidence)

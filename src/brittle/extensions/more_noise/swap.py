@@ -1,4 +1,4 @@
-"""Noise of tables that takes values from other rows of the data."""
+"""Noise of tables that takes values from random rows of the data."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from brittle.errors import ParameterError
 from brittle.model.rules import Rules
 from brittle.noise.families import digest_of_tensors
 from brittle.noise.named import NamedNoise, NoiseData
-from brittle.noise.tables import all_of, mask_of, names_of, readable_rows
+from brittle.noise.tables import feature_names_of, full_points, readable_rows, select_features
 from brittle.noise.transform import Transforming, check_share
 
 SWAP_ROWS, SWAP_NUMBERS = 10_000, 2**24
-"""Rows of the data at most whose values `Swap` takes, and numbers that these hold."""
+"""Largest number of rows that `Swap` draws from, and of the numbers in them."""
 
 
 @dataclass(frozen=True, init=False)
 class Swap(Transforming):
-    """Each coordinate is replaced with some probability by that of a random row of the data.
+    """Replace each coordinate with some probability by that of a random row of the data.
 
-    So a copy holds values that occur, also of categories; every coordinate is drawn from a row of its own. That row may
-    be the point's own, or hold the same value, which then stays.
+    A copy holds values that occur, also of categories; each coordinate draws its own row. That row may be the point
+    itself, or hold the same value, which then stays.
 
     Attributes:
         sigma: probability with which a coordinate is replaced.
-        rows: the values to take, `[R, n]`.
-        columns: which coordinates may be replaced, `[n]`; all by default.
-        together: places of coordinates that are replaced together, by those of one row; none by default.
-        digest: of all these.
+        rows: the rows to draw from, `[R, n]`.
+        columns: mask of the coordinates that may be replaced, `[n]`; all by default.
+        together: groups of places of coordinates that are replaced together, from one row; none by default.
+        digest: digest of rows, columns and groups.
 
     Raises:
         ParameterError: the probability is not above 0 and at most 1, or the rows are not finite, `[R, n]`.
@@ -51,16 +51,16 @@ class Swap(Transforming):
     def __init__(
         self, share: float, rows: Tensor, columns: Tensor | None = None, together: Sequence[Sequence[int]] = ()
     ) -> None:
-        """Values of these rows with the probability `share`."""
+        """Replace coordinates with the probability `share` by those of `rows`."""
         check_share(share)
         rows = rows.detach().cpu().flatten(1).clone()
         if not len(rows) or not bool(rows.isfinite().all()):
             raise ParameterError(f"rows to swap with must be finite, [R, n]; found {list(rows.shape)}")
-        own = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
-        if len(own) != rows.shape[1] or not bool(own.any()):
-            raise ParameterError(f"{int(own.sum())} of {len(own)} columns may be swapped, in rows of {rows.shape[1]}")
-        digest = digest_of_tensors(rows, own, *map(torch.tensor, together))
-        self._set(sigma=share, rows=rows, columns=own, together=together, digest=digest)
+        columns = torch.ones(rows.shape[1], dtype=torch.bool) if columns is None else columns.cpu().flatten() != 0
+        if len(columns) != rows.shape[1] or not bool(columns.any()):
+            raise ParameterError(f"{int(columns.sum())} of {len(columns)} columns swap, in rows of {rows.shape[1]}")
+        digest = digest_of_tensors(rows, columns, *map(torch.tensor, together))
+        self._set(sigma=share, rows=rows, columns=columns, together=together, digest=digest)
 
     @classmethod
     def of(
@@ -70,22 +70,22 @@ class Swap(Transforming):
         columns: Collection[str | int] | None = None,
         rules: Mapping[str, str] | None = None,
     ) -> Swap:
-        """Swaps with the first rows of the data, `SWAP_ROWS` at most; of points that were chosen, with those of all.
+        """Return swaps with the first rows of the data, at most `SWAP_ROWS`; a subset uses rows of the full data set.
 
         Args:
-            points: the data, as `brittle.score` takes them.
+            points: the data, in any form that `brittle.score` takes.
             share: probability with which a coordinate is replaced.
             columns: features that may be replaced, by name or place; all by default.
-            rules: of columns, as `Classifier` has them; those of a one-hot group, and tied ones, are replaced together.
+            rules: rules of columns, as in `Classifier`; one-hot groups and tied columns are replaced together.
         """
-        points = all_of(points)
+        points = full_points(points)
         rows = first_rows(points)
-        names = names_of(points, rows.shape[1])
+        names = feature_names_of(points, rows.shape[1])
         together = Rules.of(rules or {}, names).together
-        return cls(share, rows, None if columns is None else mask_of(columns, names), together)
+        return cls(share, rows, None if columns is None else select_features(columns, names), together)
 
     def moves(self, size: int, device: torch.device | str = "cpu") -> Tensor | None:
-        # A family that is derived from it may do more than swap.
+        # A subclass may do more than swap.
         return self.columns if type(self).apply is Swap.apply else None
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -93,15 +93,15 @@ class Swap(Transforming):
         if x.numel() != size:
             raise ParameterError(f"the rows to swap with have {size} coordinates, the input {x.numel()}")
         chosen = torch.rand(size, generator=generator, dtype=torch.float32) < self.sigma
-        other = torch.randint(len(self.rows), (size,), generator=generator)
+        sources = torch.randint(len(self.rows), (size,), generator=generator)
         for places in self.together:
-            chosen[places], other[places] = bool(chosen[places[0]]), int(other[places[0]])
-        return torch.where(chosen & self.columns, self.rows[other, torch.arange(size)].to(x), x.flatten()).view_as(x)
+            chosen[places], sources[places] = bool(chosen[places[0]]), int(sources[places[0]])
+        return torch.where(chosen & self.columns, self.rows[sources, torch.arange(size)].to(x), x.flatten()).view_as(x)
 
 
 def first_rows(points: Points) -> Tensor:
-    """Return the values of the first rows, `[R, n]`, at most `SWAP_ROWS` and `SWAP_NUMBERS`; a missing one is that of
-    the nearest row before it that has one, or else of the last."""
+    """Return the first rows, `[R, n]`, at most `SWAP_ROWS` and `SWAP_NUMBERS`; a missing value is filled from the
+    nearest row before it that has one, or else from the last row that has one."""
     parts: list[Tensor] = []
     for rows in readable_rows(points):
         parts.append(rows.float())

@@ -1,7 +1,7 @@
 """A second copy of a run folder, in an object store or on another disk, made while the run is written.
 
-Every file is sent once it is whole here, those of a shard before the manifest that names them. So whenever either side
-dies, the manifest of the copy names nothing but whole files, and a run goes on from either side.
+Every file is sent once it is complete here, the files of a shard before the manifest that names them. Whenever either
+side dies, the manifest of the copy names complete files alone, and a run can resume from either side.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class MirroredFolder(RunFolder):
-    """A run folder whose every file is written to `mirror`, too, a folder here or a place such as `s3://bucket/run`,
-    after it was written here. Of the same run in both, each gets the shards that it lacks from the other."""
+    """A run folder that writes every file to `mirror`, too, a folder here or a place such as `s3://bucket/run`. If both
+    hold the same run, each gets its missing shards from the other."""
 
     def __init__(self, path: str | os.PathLike[str], mirror: str) -> None:
         super().__init__(path)
@@ -56,13 +56,13 @@ class MirroredFolder(RunFolder):
             self._send(manifest)
 
     def _fetch(self, manifest: Manifest) -> None:
-        """Take over the shards of the mirror that are not here; the manifest comes last."""
+        """Fetch the shards that only the mirror has; the manifest comes last."""
         for entry in manifest.shards:
             if entry.number not in self.shards:
                 files = {file_name(kind, entry.number): file for kind, file in entry.files.items()}
                 contents = {name: self._get(name) or b"" for name in files}
                 if all(ShardFile.of(contents[name]) == file for name, file in files.items()):
-                    for name, content in contents.items():  # what is damaged or lost is computed again
+                    for name, content in contents.items():  # damaged or lost shards are computed again
                         write(self.path / name, content)
                     self.shards[entry.number] = entry
         if self.record is None:
@@ -70,7 +70,7 @@ class MirroredFolder(RunFolder):
         write(self.path / MANIFEST, as_bytes(self._manifest))
 
     def _send(self, manifest: Manifest | None) -> None:
-        """Send what the mirror, with this manifest, lacks of the shards that are here, and then the manifest."""
+        """Send the shards that the mirror, with this manifest, lacks, and then the manifest."""
         with storage_errors(self.mirror), reaching():
             names = {path.name for path in self.mirror.iterdir()} if self.mirror.exists() else set[str]()
         for entry in self.shards.values():
@@ -91,17 +91,17 @@ class MirroredFolder(RunFolder):
         except OSError as error:
             raise StorageError(
                 "unwritable",
-                f"{path} cannot be written ({error}); what was written in the run folder is whole: go on with --resume",
+                f"{path} cannot be written ({error}); the files in the run folder are sound: go on with --resume",
             ) from error
 
     def _get(self, name: str) -> bytes | None:
-        """The content of a file of the mirror; None where there is none."""
+        """Read a file of the mirror; None where it is missing."""
         path = self.mirror / name
         with storage_errors(path), suppress(FileNotFoundError), place_of(path).open(path) as file:
             return file.read()
         return None
 
     def _read(self, name: str, kind: type[T]) -> T | None:
-        """The record in a file of the mirror; None where there is none."""
+        """Read the record in a file of the mirror; None where it is missing."""
         content = self._get(name)
         return None if content is None else parse_object(content.decode(errors="replace"), self.mirror / name, kind)

@@ -1,4 +1,4 @@
-"""Data and runs that lie in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec."""
+"""Data and runs in an object store, such as `s3://bucket/folder`: paths of universal-pathlib over fsspec."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from brittle.store.places import Disk
 
 
 class ObjectStore(Disk):
-    """Files in a store, each read and written by one request."""
+    """Files in a store, each read and written in one request."""
 
     def locate(self, url: str) -> Path:
-        """Return the path of a URL, whose store was reached.
+        """Return the path of a URL, once its store answers.
 
         Raises:
             DataError: the package of the store is missing, or the store cannot be reached.
@@ -31,7 +31,7 @@ class ObjectStore(Disk):
             scheme = url.partition(":")[0]
             raise DataError(
                 "not_installed",
-                f"{url} lies in a store whose package is not there ({error}); pip install 'brittle[cloud]', which has "
+                f"{url} lies in a store whose package is missing ({error}); pip install 'brittle[cloud]', which has "
                 f"that of s3://, or the package of fsspec for {scheme}://",
             ) from error
         try:
@@ -42,8 +42,8 @@ class ObjectStore(Disk):
         return path
 
     def digest(self, path: Path) -> str:
-        """Return the sha256 of the entity tag that the store keeps of a file, and of its size: a tag is another where
-        the content is. Nothing is read, unless there is no tag."""
+        """Return the sha256 of a file's size and the entity tag that the store keeps of it, which changes with the
+        content. The file is read only where the store has no tag."""
         with reaching():
             facts = _file_system(path).info(_name(path))
             tag = facts.get("ETag") or facts.get("etag")
@@ -61,7 +61,7 @@ class ObjectStore(Disk):
             return _file_system(path).cat_file(_name(path), start=start, end=start + size)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file: a reader sees all of it or what was there before."""
+        """Write a file at once: a reader sees the new file or the old one."""
         with reaching():
             _file_system(path).pipe_file(_name(path), content)
 
@@ -71,7 +71,7 @@ STORE = ObjectStore()
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Make an `OSError` of the errors that stores have of their own: no credentials, no route, no such bucket."""
+    """Turn the errors of stores (no credentials, no route, no such bucket) into an `OSError`."""
     try:
         yield
     except OSError:

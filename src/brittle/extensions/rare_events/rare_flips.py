@@ -1,4 +1,4 @@
-"""Rare flips at the points of a batch: plain copies first, then both ways to sample them where these hardly flip."""
+"""Rare flips at the points of a batch: plain copies first, then two methods to sample flips where these are rare."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.extensions.rare_events.stretched import Stretched, shrunk_copies, stretched
-from brittle.extensions.rare_events.subset import Draw, LevelProduct, Result, Search, subset
+from brittle.extensions.rare_events.stretched import Stretched, shrunk_copies, stretch_noise
+from brittle.extensions.rare_events.subset import Draw, LevelProduct, Result, Search, simulate_subset
 from brittle.measure.base import LARGEST_DRAWS, Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import margins_of
@@ -20,16 +20,16 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 FEWEST_COPIES = 20
-"""Fewer have no level that says anything."""
+"""Minimum number of copies for levels with a meaning."""
 
 ENOUGH_FLIPS = 20
-"""Flips among the plain copies from which on counting them is enough."""
+"""Number of flips among the plain copies from which a count suffices."""
 
 
 @dataclass(frozen=True)
 class ByLevels:
-    """Flip probabilities that are products over levels, `[B]` each. Their logarithm is minus infinity where the chains
-    did not get there, NaN where there was nothing to follow; its variance is that between chains."""
+    """Flip probabilities that are products over levels, `[B]` each. The logarithm is minus infinity where the chains
+    did not reach the flips, NaN where the method did not run; its variance is that between chains."""
 
     log: Tensor
     variance: Tensor
@@ -37,20 +37,15 @@ class ByLevels:
 
     @classmethod
     def of(cls, products: Sequence[LevelProduct | None], device: torch.device) -> ByLevels:
-        """The products of all points."""
-        each = [LevelProduct(math.nan, math.nan, 0) if one is None else one for one in products]
-        return cls(
-            *(
-                torch.tensor([getattr(one, name) for one in each], dtype=torch.float64, device=device)
-                for name in ("log", "variance", "levels")
-            )
-        )
+        """Collect the products of all points."""
+        rows = [(p.log, p.variance, p.levels) if p else (math.nan, math.nan, 0) for p in products]
+        return cls(*torch.tensor(rows, dtype=torch.float64, device=device).reshape(-1, 3).unbind(dim=1))
 
 
 @dataclass(frozen=True)
 class RareSampled:
-    """Sampled flips of each point, `[B]` each. Ties are among the `flips` of the plain copies `drawn`; `shrunk` flip of
-    `shrunk_drawn` copies with shrunk noise. `subset` and `stretched` are the flip probability by either way."""
+    """Sampled flips of each point, `[B]` each. `flips` of `drawn` plain copies include `ties`; `shrunk` counts flips of
+    `shrunk_drawn` copies with shrunk noise. `subset` and `stretched` are the flip probability by either method."""
 
     drawn: int
     flips: Tensor
@@ -66,8 +61,8 @@ class RareSampled:
 
 @dataclass(frozen=True)
 class RareFlips(Measurement):
-    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two ways to sample rare flips. The noise is normal
-    and has draws; so many `copies` are in each level, too."""
+    """Plain noisy copies and, where fewer than `ENOUGH_FLIPS` flip, two methods to sample rare flips. The noise is
+    normal and has draws; each level has `copies` copies, too."""
 
     noise: Noise
     copies: int
@@ -82,7 +77,7 @@ class RareFlips(Measurement):
             )
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Passes at a flip probability of about 1e-6; counting takes `copies`, 1e-12 about twice as much."""
+        """Count passes at a flip probability of about 1e-6; counting takes `copies`, 1e-12 about twice as much."""
         return Passes(36 * self.copies)
 
     @classmethod
@@ -90,28 +85,28 @@ class RareFlips(Measurement):
         need: RareFlips = needs[0]
         with torch.no_grad():
             searches = [need._search(clean, point) for point in range(len(clean.ids))]
-            found, passes = _run(classifier, clean, searches)
+            points, passes = _run(classifier, clean, searches)
         device = clean.logits.device
 
-        def whole(numbers: list[int]) -> Tensor:
+        def as_tensor(numbers: list[int]) -> Tensor:
             return torch.tensor(numbers, device=device)
 
         sampled = RareSampled(
             drawn=need.copies,
-            flips=whole([one.flips for one in found]),
-            ties=whole([one.ties for one in found]),
-            subset=ByLevels.of([one.subset for one in found], device),
-            stretched=ByLevels.of([one.stretched and one.stretched.product for one in found], device),
-            shrunk=whole([one.stretched.shrunk if one.stretched else 0 for one in found]),
+            flips=as_tensor([point.flips for point in points]),
+            ties=as_tensor([point.ties for point in points]),
+            subset=ByLevels.of([point.subset for point in points], device),
+            stretched=ByLevels.of([point.stretched and point.stretched.product for point in points], device),
+            shrunk=as_tensor([point.stretched.shrunk if point.stretched else 0 for point in points]),
             shrunk_drawn=shrunk_copies(need.copies),
-            nonfinite=whole([one.nonfinite for one in found]),
+            nonfinite=as_tensor([point.nonfinite for point in points]),
             tied=clean.tied,
-            passes=whole([clean.passes + spent for spent in passes]),
+            passes=as_tensor([clean.passes + count for count in passes]),
         )
         return [sampled for _ in needs]
 
     def _search(self, clean: Clean, point: int) -> Search[RarePoint]:
-        """The search of one point; the two ways have independent noise."""
+        """Start the search of one point; the two methods have independent noise."""
         only = clean.only(torch.tensor([point], device=clean.inputs.device))
 
         def draws(purpose: str) -> Draw:
@@ -123,7 +118,7 @@ class RareFlips(Measurement):
 
 @dataclass(frozen=True)
 class RarePoint:
-    """Sampled flips of one point. `subset` is None where counting was enough, `stretched` where subset simulation found
+    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where subset simulation found
     no flip."""
 
     flips: int
@@ -136,24 +131,24 @@ class RarePoint:
 def search(plain: Draw, for_stretching: Draw, copies: int) -> Search[RarePoint]:
     """Sample the flips of one point with `copies` plain copies, and as many in a level."""
     noise = plain(copies)
-    every = yield noise
-    nearest = every.amin(dim=1)
+    margins = yield noise
+    nearest = margins.amin(dim=1)
     counted = RarePoint(int((nearest <= 0).sum()), int((nearest == 0).sum()), int((nearest == -torch.inf).sum()))
     if counted.flips >= ENOUGH_FLIPS or counted.nonfinite:
         return counted
-    # A class that is far in its margin but steep counts as one that is near and flat.
-    deviations = every.std(dim=0)
+    # Margins in units of their deviation: a class with a far but steep margin counts like a class near and flat.
+    deviations = margins.std(dim=0)
     scales = torch.where(deviations.isfinite() & (deviations > 0), deviations, 1.0)
-    by_subset = yield from subset(plain, noise, every, scales)
+    by_subset = yield from simulate_subset(plain, noise, margins, scales)
     if by_subset.nonfinite:
         return replace(counted, nonfinite=by_subset.nonfinite)
     if by_subset.log == -math.inf:
         return replace(counted, subset=by_subset)
-    return replace(counted, subset=by_subset, stretched=(yield from stretched(for_stretching, copies)))
+    return replace(counted, subset=by_subset, stretched=(yield from stretch_noise(for_stretching, copies)))
 
 
 def _run(classifier: Classifier, clean: Clean, searches: Sequence[Search[Result]]) -> tuple[list[Result], list[int]]:
-    """The results of one search for each point of `clean`, which share passes, and how many passes each took."""
+    """Run one search per point of `clean`, in shared passes; return the results and the passes of each search."""
     passes = [0] * len(searches)
     results: dict[int, Result] = {}
     waiting = {point: next(search) for point, search in enumerate(searches)}
@@ -163,22 +158,22 @@ def _run(classifier: Classifier, clean: Clean, searches: Sequence[Search[Result]
         points = points.repeat_interleave(torch.tensor(sizes, device=points.device))
         margins = _margins(classifier, clean, points, torch.cat(list(waiting.values()))).split(sizes)
         asking, waiting = list(waiting), {}
-        for point, every in zip(asking, margins, strict=True):
-            passes[point] += len(every)
+        for point, point_margins in zip(asking, margins, strict=True):
+            passes[point] += len(point_margins)
             try:
-                waiting[point] = searches[point].send(every)
+                waiting[point] = searches[point].send(point_margins)
             except StopIteration as end:
                 results[point] = end.value
     return [results[point] for point in range(len(searches))], passes
 
 
 def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor) -> Tensor:
-    """All margins of copies with `noise` `[m, n]` of the points `[m]`, in passes of at most `clean.rows` rows."""
+    """Return all margins of copies with `noise` `[m, n]` of the points `[m]`, in passes of up to `clean.rows` rows."""
     parts = []
     for rows in torch.arange(len(points), device=points.device).split(clean.rows):
-        chosen = points[rows]
-        copies = clean.inputs[chosen] + noise[rows].to(clean.inputs).view(-1, *clean.inputs.shape[1:])
-        logits, predicted = clean.logits_of(classifier, copies, chosen), clean.predicted[chosen]
+        positions = points[rows]
+        copies = clean.inputs[positions] + noise[rows].to(clean.inputs).view(-1, *clean.inputs.shape[1:])
+        logits, predicted = clean.logits_of(classifier, copies, positions), clean.predicted[positions]
         margins = margins_of(logits, predicted).double().scatter(1, predicted[:, None], torch.inf)
         broken = ~logits.isfinite().all(dim=1, keepdim=True)
         parts.append(margins.masked_fill(broken, -torch.inf))

@@ -1,4 +1,4 @@
-"""Stretched noise: noise is stretched until it flips, then less and less; it follows no margin."""
+"""Stretched noise: the noise is stretched until it flips, then less and less; it follows no margin."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from brittle.extensions.rare_events.subset import (
 )
 
 STRETCHES = (1.5, 2.0, 3.0, 4.5)
-"""Factors by which noise is stretched, one after another, until it flips often."""
+"""Increasing factors that stretch the noise until it flips often."""
 
 SCANNED = 2
-"""Stretched copies at each of them, times those of a level."""
+"""Ratio of the stretched copies at each factor to the copies of a level."""
 
 OFTEN = 0.025
-"""Share of stretched copies that flip from which on they start the chains."""
+"""Share of flips among the stretched copies from which on these start the chains."""
 
 SHRUNK = (0.5, 0.75, 0.9)
-"""Factors by which noise is shrunk: flips that only noise shorter than usual meets show here alone."""
+"""Factors that shrink the noise: only here show flips that noise meets when it is shorter than usual."""
 
 LEAST_SHARE, MOST_SHARE = 0.08, 0.5
-"""Share of a level that also flips at the next one."""
+"""Limits of the share of a level that also flips at the next level."""
 
 TRIES = 8
-"""Factors that are tried for the next level."""
+"""Number of factors to try for the next level."""
 
 LARGEST_RATIO = 1.15
-"""Of two factors in a row: flips that a ray leaves again within less than this are lost on the way."""
+"""Largest ratio of successive factors: flips that a ray leaves again within a smaller ratio may be lost."""
 
 MOST_LEVELS = 30
-"""Levels after which it gives up."""
+"""Maximum number of levels."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Level:
-    """Noise that flips where it is stretched by a factor, and what is known so far.
+    """Noise that flips if stretched by a factor, and the estimate so far.
 
-    `copies` hold the noise before it is stretched, with its margins where it is; `log` and `variance` are those of the
-    logarithm of the probability that noise flips so. `step` is the share of fresh noise in the next move.
+    `copies` hold the noise before stretching, with the margins after stretching; `log` and `variance` are those of the
+    logarithm of the probability that noise with this factor flips. `step` is the share of fresh noise in the next move.
     """
 
     copies: Population
@@ -70,31 +70,31 @@ class Level:
     step: float
 
 
-def stretched(draw: Draw, copies: int) -> Search[Stretched]:
-    """The flip probability of one point, from noise that is stretched less and less; only whether copies flip counts.
+def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
+    """Estimate the flip probability of one point from noise that is stretched less and less, by flips alone.
 
-    `P_s`, the probability that `x + s e` flips, is counted at a factor `s` where it is common. From one factor to the
-    next one, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape.
+    `P_s`, the probability that `x + s e` flips, is counted at a factor `s` where flips are common. From one factor to
+    the next, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape.
     A tie is a flip, and so are logits that are not finite.
 
     Source: K. Cheng, I. Papaioannou, Z. Lu, X. Zhang, Y. Wang, Rare event estimation with sequential directional
-    importance sampling, Struct. Saf. 100 (2023), for the sequence of factors; the moves are those of `subset`.
+    importance sampling, Struct. Saf. 100 (2023), for the sequence of factors; the moves are those of `follow`.
     """
     shrunk = 0
     for factor in SHRUNK:
         margins = yield from _look(factor)(draw(shrunk_copies(copies) // len(SHRUNK)))
         shrunk += int((margins <= 0).sum())
-    factor, first = 1.0, Population.independent(draw(0), torch.zeros(0))
+    factor, scan = 1.0, Population.independent(draw(0), torch.zeros(0))
     for factor in STRETCHES:
         noise = draw(SCANNED * copies)
-        first = Population.independent(noise, (yield from _look(factor)(noise)))
-        if float((first.margins <= 0).double().mean()) >= OFTEN:
+        scan = Population.independent(noise, (yield from _look(factor)(noise)))
+        if float((scan.margins <= 0).double().mean()) >= OFTEN:
             break
-    if not bool((first.margins <= 0).any()):
+    if not bool((scan.margins <= 0).any()):
         return Stretched(None, shrunk)
-    share, variance = first.share_below(0.0)
-    level, number = Level(first, factor, math.log(share), variance, FIRST_STEP), 1
-    level = yield from _moved(level, draw, copies // CHAIN)
+    share, variance = scan.share_below(0.0)
+    level, number = Level(scan, factor, math.log(share), variance, FIRST_STEP), 1
+    level = yield from _move(level, draw, copies // CHAIN)
     while level.factor > 1.0 and number <= MOST_LEVELS and (after := (yield from _next(level, draw))):
         level, number = after, number + 1
     log, variance = (-math.inf, 0.0) if level.factor > 1.0 else (level.log, level.variance)
@@ -102,35 +102,35 @@ def stretched(draw: Draw, copies: int) -> Search[Stretched]:
 
 
 def shrunk_copies(copies: int) -> int:
-    """Copies with shrunk noise, beside `copies` in every level."""
+    """Return the number of copies with shrunk noise, for `copies` copies per level."""
     return len(SHRUNK) * (copies // 4)
 
 
 def _look(factor: float) -> Callable[[Tensor], Search[Tensor]]:
-    """The nearest margins at noise that is stretched by a factor, `[m]`."""
+    """Return a search for the nearest margins at noise stretched by a factor, `[m]`."""
 
     def look(noise: Tensor) -> Search[Tensor]:
-        every = yield noise * factor
-        return every.amin(dim=1)
+        margins = yield noise * factor
+        return margins.amin(dim=1)
 
     return look
 
 
-def _moved(level: Level, draw: Draw, count: int) -> Search[Level]:
-    """`count` chains from the copies of `level` that flip at its factor, each of which flips there, too."""
+def _move(level: Level, draw: Draw, count: int) -> Search[Level]:
+    """Run `count` chains from the copies of `level` that flip at its factor; all their copies flip there."""
     copies, step, _ = yield from follow(level.copies, 0.0, _look(level.factor), draw, count, level.step)
     return replace(level, copies=copies, step=step)
 
 
 def _next(level: Level, draw: Draw) -> Search[Level | None]:
-    """The level of the next factor; None where none is found at which a fair share of the copies flips."""
-    found = yield from _next_factor(level)
-    if found is None:
+    """Return the level of the next factor; None if a fair share of the copies flips at no factor."""
+    candidate = yield from _next_factor(level)
+    if candidate is None:
         return None
-    factor, copies = found
+    factor, copies = candidate
     share, variance = copies.share_below(0.0)
     count = len(copies.noise) // CHAIN
-    after = yield from _moved(replace(level, copies=copies, factor=factor), draw, count)
+    after = yield from _move(replace(level, copies=copies, factor=factor), draw, count)
     last, chains = after.copies.noise[-count:], after.copies.chains[-count:]
     back = Population(last, (yield from _look(level.factor)(last)), chains)
     if not bool((back.margins <= 0).any()):
@@ -141,20 +141,20 @@ def _next(level: Level, draw: Draw) -> Search[Level | None]:
 
 
 def _next_factor(level: Level) -> Search[tuple[float, Population] | None]:
-    """The next smaller factor, 1 at last, at which about `SHARE` of the copies flip, and their margins there."""
-    least, high = max(1.0, level.factor / LARGEST_RATIO), level.factor
-    factor, low = max(least, _guess(level)), None
+    """Find the next smaller factor, at least 1, at which about `SHARE` of the copies flip, with their margins there."""
+    lowest, high = max(1.0, level.factor / LARGEST_RATIO), level.factor
+    factor, low = max(lowest, _guess(level)), None
     for _ in range(TRIES):
         copies = replace(level.copies, margins=(yield from _look(factor)(level.copies.noise)))
         share = float((copies.margins <= 0).double().mean())
-        if share >= LEAST_SHARE and (share <= MOST_SHARE or factor == least):
+        if share >= LEAST_SHARE and (share <= MOST_SHARE or factor == lowest):
             return factor, copies
         low, high = (factor, high) if share < LEAST_SHARE else (low, factor)
-        factor = least if low is None else (low * high) ** 0.5
+        factor = lowest if low is None else (low * high) ** 0.5
     return None
 
 
 def _guess(level: Level) -> float:
-    """The factor at which a half-space of flips would have the share `SHARE` of its probability now."""
-    now, then = (float(special.ndtri(share * math.exp(level.log))) for share in (1.0, SHARE))
-    return max(1.0, level.factor * now / then) if now < 0 else level.factor**0.5
+    """Return the factor at which a half-space of flips would have the share `SHARE` of its current probability."""
+    quantile, later_quantile = (float(special.ndtri(share * math.exp(level.log))) for share in (1.0, SHARE))
+    return max(1.0, level.factor * quantile / later_quantile) if quantile < 0 else level.factor**0.5

@@ -1,4 +1,4 @@
-"""Subset simulation: a rare flip as the last of a row of events, each of them common given the one before."""
+"""Subset simulation: a rare flip as the last of a sequence of events, each common given the event before."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import torch
 from torch import Tensor
 
 Draw = Callable[[int], Tensor]
-"""The next draws of a point's noise, `[count, n]`."""
+"""A function that returns the next draws of the noise of a point, `[count, n]`."""
 
 Result = TypeVar("Result")
 Search = Generator[Tensor, Tensor, Result]
-"""A search at one point: yields noise `[m, n]` and is sent the margins `z_t - z_j` there, `[m, C]`, float64: infinite
-for `t`, minus infinity where logits are not finite."""
+"""A search at one point: it yields noise `[m, n]` and receives the margins `z_t - z_j` there, `[m, C]`, float64:
+infinite for `t`, minus infinity where logits are not finite."""
 
 SHARE = 0.2
-"""Share of the copies of a level that go on to the next one."""
+"""Share of the copies of a level that continue to the next level."""
 
 CHAIN = round(1 / SHARE)
-"""Copies in the chain that starts at each of them."""
+"""Number of copies in the chain that starts at each of these."""
 
 MOST_LEVELS = 20
-"""Levels after which it gives up: `SHARE^20` is 1e-14."""
+"""Maximum number of levels: `SHARE^20` is 1e-14."""
 
 ACCEPTED = 0.44
-"""Share of moves that are to be accepted."""
+"""Target share of accepted moves."""
 
 STUCK = 0.9
-"""Share of copies at or below a level from which on it is no progress."""
+"""Share of copies at or below a level above which the level is no progress."""
 
 FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0
-"""The share of fresh noise in a move, at first and at its limits."""
+"""Share of fresh noise in a move: initial value and limits."""
 
 
 @dataclass(frozen=True)
 class LevelProduct:
-    """A flip probability as a product over levels. `log` is its logarithm, minus infinity where the levels did not
-    reach the flips, and `variance` that between chains."""
+    """A flip probability as a product over levels. `log` is its logarithm, minus infinity if the levels did not reach
+    the flips, and `variance` the variance of the logarithm between chains."""
 
     log: float
     variance: float
@@ -50,8 +50,8 @@ class LevelProduct:
 
 @dataclass(frozen=True)
 class Population:
-    """Noise with its margins, in the order of chains. `chains` says from which chain of the level before each comes:
-    what comes from one chain is alike."""
+    """Noise with its margins, in the order of chains. `chains` numbers the chain of the level before that each copy
+    comes from: copies from the same chain are alike."""
 
     noise: Tensor
     margins: Tensor
@@ -59,45 +59,45 @@ class Population:
 
     @classmethod
     def independent(cls, noise: Tensor, margins: Tensor) -> Population:
-        """Draws that have nothing in common."""
+        """Return a population of independent draws."""
         return cls(noise, margins, torch.arange(len(noise), device=noise.device))
 
     def share_below(self, level: float) -> tuple[float, float]:
-        """The share of margins that are at most `level`, and the variance of its logarithm between chains."""
+        """Return the share of margins that are at most `level`, and the variance of its logarithm between chains."""
         below = (self.margins <= level).double()
         share = float(below.mean())
         count = int(self.chains.max()) + 1
-        left = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, self.chains, below - share)
-        between = float(left.square().sum()) * count / max(1, count - 1) / len(below) ** 2
+        excess = torch.zeros(count, dtype=torch.float64, device=below.device).index_add(0, self.chains, below - share)
+        between = float(excess.square().sum()) * count / max(1, count - 1) / len(below) ** 2
         single = share * (1.0 - share) / len(below)
         return share, max(between, single) / share**2
 
 
-def subset(draw: Draw, noise: Tensor, margins: Tensor, scales: Tensor) -> Search[LevelProduct]:
-    """Subset simulation of one point from plain noisy copies `[N, n]` and their margins `[N, C]`.
+def simulate_subset(draw: Draw, noise: Tensor, margins: Tensor, scales: Tensor) -> Search[LevelProduct]:
+    """Estimate the flip probability of one point from plain noisy copies `[N, n]` and their margins `[N, C]`.
 
-    A level is the share `SHARE` with the smallest nearest margins, in their `scales`, `[C]`. Each copy that goes on
-    starts a chain of moves that stays below the level (`follow`).
+    A level is the share `SHARE` with the smallest nearest margins, in units of `scales`, `[C]`. Each copy of it starts
+    a chain of moves that stays below the level (`follow`).
 
     Source: S.-K. Au, J. Beck, Estimation of small failure probabilities in high dimensions by subset simulation, Prob.
     Eng. Mech. 16 (2001).
     """
 
     def look(moved: Tensor) -> Search[Tensor]:
-        every = yield moved
-        return (every / scales).amin(dim=1)
+        all_margins = yield moved
+        return (all_margins / scales).amin(dim=1)
 
-    now = Population.independent(noise, (margins / scales).amin(dim=1))
+    copies = Population.independent(noise, (margins / scales).amin(dim=1))
     log, variance, step, nonfinite, number = 0.0, 0.0, FIRST_STEP, 0, 0
     for number in range(1, MOST_LEVELS + 1):
-        level = max(0.0, float(now.margins.kthvalue(max(1, round(SHARE * len(noise)))).values))
-        share, relative = now.share_below(level)
+        level = max(0.0, float(copies.margins.kthvalue(max(1, round(SHARE * len(noise)))).values))
+        share, relative = copies.share_below(level)
         log, variance = log + math.log(share), variance + relative
         if level == 0.0 or nonfinite:
             return LevelProduct(log, variance, number, nonfinite)
         if share > STUCK:
             break
-        now, step, broken = yield from follow(now, level, look, draw, len(now.noise) // CHAIN, step)
+        copies, step, broken = yield from follow(copies, level, look, draw, len(copies.noise) // CHAIN, step)
         nonfinite += broken
     return LevelProduct(-math.inf, 0.0, number, nonfinite)
 
@@ -105,12 +105,13 @@ def subset(draw: Draw, noise: Tensor, margins: Tensor, scales: Tensor) -> Search
 def follow(
     start: Population, level: float, look: Callable[[Tensor], Search[Tensor]], draw: Draw, count: int, step: float
 ) -> Search[tuple[Population, float, int]]:
-    """`count` chains of `CHAIN` copies from those of `start` whose margins are at most `level`; all stay there.
+    """Run `count` chains of `CHAIN` copies from those of `start` whose margins are at most `level`; all stay there.
 
-    Moves are `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, kept where the margin stays below the level: they leave the
-    noise as it is distributed there.
+    Moves are `e' = sqrt(1 - a^2) e + a f`, `f` fresh noise, accepted if the margin stays below the level: they leave
+    the distribution of the noise there unchanged.
 
-    With them come the step `a` of the next move, and how many copies had NaN or infinite logits.
+    Returns:
+        the copies, the step `a` of the next move, and the number of copies with NaN or infinite logits.
 
     Source: I. Papaioannou et al., MCMC algorithms for subset simulation, Prob. Eng. Mech. 41 (2015), section 3.3.
     """
@@ -120,11 +121,11 @@ def follow(
     all_noise, all_margins, nonfinite = [noise], [margins], 0
     for _ in range(CHAIN - 1):
         moved = (1.0 - step**2) ** 0.5 * noise + step * draw(count)
-        margins_there = yield from look(moved)
-        nonfinite += int((margins_there == -torch.inf).sum())
-        accepted = margins_there <= level
+        moved_margins = yield from look(moved)
+        nonfinite += int((moved_margins == -torch.inf).sum())
+        accepted = moved_margins <= level
         noise = torch.where(accepted[:, None], moved, noise)
-        margins = torch.where(accepted, margins_there, margins)
+        margins = torch.where(accepted, moved_margins, margins)
         all_noise.append(noise)
         all_margins.append(margins)
         step = min(MOST_STEP, max(LEAST_STEP, step * math.exp(float(accepted.double().mean()) - ACCEPTED)))

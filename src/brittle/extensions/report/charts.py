@@ -86,7 +86,7 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
     sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
     key = legend(max(width // 300, 1), columnPadding=12, labelLimit=270)
     place = alt.Chart(frame).encode(
-        x=alt.X("epsilon:Q", title="epsilon", scale=sizes, axis=few_ticks(max(width // 110, 3))),
+        x=alt.X("epsilon:Q", title="distance (epsilon)", scale=sizes, axis=few_ticks(max(width // 110, 3))),
         color=alt.Color("of:N", scale=colours, legend=key),
     )
     title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)

@@ -117,6 +117,10 @@ class Contents(Table):
         known = number is not None and not pd.isna(number)
         return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
 
+    def score_cell(self, column: Column) -> str:
+        """What people call a score, and below it the name by which it is asked for."""
+        return f"{show(column.title, 60)}\n{show(column.variant, 60)}"
+
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
         """Names of classes for the rows of a figure, made distinct by the class's number where two share one."""
         names = {number: show(class_name(self, number), 28) for number in numbers}

@@ -112,7 +112,7 @@ def _section(found: Overview, checked: Checked | None) -> list[str]:
 
 def _words(found: Overview, one: Verdict) -> str:
     if one.rule != "holds" or found.column is None:
-        return words_of(found.record.model.decision).right
+        return words_of(found.record.model.decision).correct
     setting = found.column.setting
     noise = "" if setting.sigma is None else f" under noise of {setting}"
     return f"known to be kept with probability {found.limit:.12g} or more{noise}"

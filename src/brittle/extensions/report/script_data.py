@@ -96,7 +96,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
-        "right": words._asdict() | {"right": show(words.right)},
+        "right": words._asdict() | {"correct": show(words.correct)},
         "rests": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),

@@ -1,4 +1,4 @@
-"""Noise of texts as characters: slips of the hand, and texts that mean the same."""
+"""Noise of texts as characters: typing errors, and texts that mean the same."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІК�
 
 _PLACES = {key: (column + 0.5 * row, row) for row, keys in enumerate(KEYS) for column, key in enumerate(keys)}
 NEIGHBOURS = {
-    one: "".join(key for key, (x, y) in _PLACES.items() if key != one and abs(x - at) <= 1.0 and abs(y - row) <= 1)
-    for one, (at, row) in _PLACES.items()
+    key: "".join(k for k, (x, y) in _PLACES.items() if k != key and abs(x - at) <= 1.0 and abs(y - row) <= 1)
+    for key, (at, row) in _PLACES.items()
 }
 """The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]
-"""From the characters of a text, the place of one and a number in [0, 1), what stands instead of how many."""
+"""Map a text, the place of a character and a number in [0, 1) to the count of characters replaced and the new text."""
 
 
 def _slip(text: str, place: int, chance: float) -> tuple[int, str]:
-    """One of four with the same probability: the key beside it, two in the other order, none, twice."""
-    own, kind, chance = text[place], int(4 * chance), (4 * chance) % 1.0
+    """Make one of four typing errors, drawn uniformly: a neighbouring key, a swap, an omission, a repetition."""
+    letter, kind, chance = text[place], int(4 * chance), (4 * chance) % 1.0
     if kind == 0:
-        keys = NEIGHBOURS.get(own.lower(), own)
-        other = keys[int(len(keys) * chance)]
-        return 1, other.upper() if own.isupper() else other
+        keys = NEIGHBOURS.get(letter.lower(), letter)
+        neighbour = keys[int(len(keys) * chance)]
+        return 1, neighbour.upper() if letter.isupper() else neighbour
     if kind == 1:
-        return 2, text[place + 1 : place + 2] + own
-    return 1, own * 2 if kind == 3 else ""
+        return 2, text[place + 1 : place + 2] + letter
+    return 1, letter * 2 if kind == 3 else ""
 
 
 class Kind(NamedTuple):
-    """A way to change a character."""
+    """An edit of a character, with its explanation."""
 
     edit: Edit
     explanation: str
@@ -65,7 +65,7 @@ EDITS = {
     ),
     "spaces": Kind(
         lambda text, at, _: (1, "" if text[at].isspace() else f"{text[at]} "),
-        "A random share of the characters gets a space behind it; of the spaces, is left out",
+        "A random share of the characters gets a space behind it; a space is left out instead",
     ),
     "homoglyphs": Kind(
         lambda text, at, _: (1, ALIKE.get(text[at], text[at])),
@@ -76,33 +76,33 @@ EDITS = {
 
 
 @dataclass(frozen=True, init=False)
-class _OfTexts(Transforming):
+class _CharacterNoise(Transforming):
     """Noise of texts whose points are the codes of their characters, `[L]`."""
 
     of_characters: ClassVar[bool] = True
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return codes_of([self.changed(text_of(x), generator)], len(x))[0].to(x)
+        return codes_of([self.change(text_of(x), generator)], len(x))[0].to(x)
 
     @abstractmethod
-    def changed(self, text: str, generator: torch.Generator) -> str:
-        """A noisy copy of a text."""
+    def change(self, text: str, generator: torch.Generator) -> str:
+        """Return a noisy copy of a text."""
 
 
 @dataclass(frozen=True, init=False)
-class Edits(_OfTexts):
-    """Each character of a text, one after another, is changed with some probability as `kind` says.
+class Edits(_CharacterNoise):
+    """Change each character of a text, in order, with some probability, by an edit of the given `kind`.
 
-    - `typos`: one of four with the same probability: a key beside it on a keyboard (of letters and digits; others stay
-      as they are), its place changed with the next, which then stays (as does the last), left out, or typed twice.
-    - `case`: a letter in the other case.
-    - `spaces`: a space behind it; a space is left out.
-    - `homoglyphs`: a Cyrillic letter that looks the same, of the Latin letters that have one.
+    - `typos`: one of four errors with the same probability: a neighbouring key (letters and digits; other characters
+      stay as they are), a swap with the next character, which then stays (so does the last), an omission, a repetition.
+    - `case`: the letter in the other case.
+    - `spaces`: a space added behind the character; a space is left out.
+    - `homoglyphs`: a Cyrillic letter that looks the same, for the Latin letters that have one.
 
-    Validity: it has no covariance and no gradient; sampled scores alone serve it.
+    Validity: the noise has no covariance and no gradient; sampled scores alone apply to it.
 
     Attributes:
-        kind: one of these.
+        kind: the kind of edit.
         sigma: the probability.
 
     Raises:
@@ -110,7 +110,7 @@ class Edits(_OfTexts):
 
     Example:
         >>> import torch
-        >>> Edits("typos", 0.2).changed("robust", torch.Generator().manual_seed(1))
+        >>> Edits("typos", 0.2).change("robust", torch.Generator().manual_seed(1))
         'fobust'
     """
 
@@ -134,32 +134,31 @@ class Edits(_OfTexts):
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return EDITS[self.kind].explanation
 
-    def changed(self, text: str, generator: torch.Generator) -> str:
+    def change(self, text: str, generator: torch.Generator) -> str:
         edit, parts, place = EDITS[self.kind].edit, list[str](), 0
         chances = torch.rand(len(text), 2, generator=generator, dtype=torch.float64).tolist()
         while place < len(text):
-            taken, instead = (
-                edit(text, place, chances[place][1]) if chances[place][0] < self.sigma else (1, text[place])
-            )
-            parts.append(instead)
-            place += taken
+            is_edited, chance = chances[place][0] < self.sigma, chances[place][1]
+            length, replacement = edit(text, place, chance) if is_edited else (1, text[place])
+            parts.append(replacement)
+            place += length
         return "".join(parts)
 
 
 @dataclass(frozen=True, init=False)
-class Paraphrases(_OfTexts):
-    """One of the alternatives of a text, each with the same probability: paraphrases, translations, other wordings.
+class Paraphrases(_CharacterNoise):
+    """Replace a text by one of its alternatives, drawn uniformly: paraphrases, translations, other wordings.
 
-    So `p_robust` is the share of the alternatives that keep the prediction, in the limit of many draws.
+    In the limit of many draws, `p_robust` is the share of the alternatives that keep the prediction.
 
     Attributes:
-        sigma: 1; the list says how strong it is.
-        alternatives: for each text of the data the texts to draw from.
-        digest: of these.
+        sigma: 1; the list sets the strength of the noise.
+        alternatives: the texts to draw from, for each text of the data.
+        digest: digest of the alternatives.
 
     Raises:
         ParameterError: a text has no alternatives.
-        DataError: a file is no JSON object of lists of texts.
+        DataError: the file is not a JSON object of lists of texts.
     """
 
     alternatives: Mapping[str, Sequence[str]] = field(init=False, repr=False, compare=False)
@@ -169,25 +168,25 @@ class Paraphrases(_OfTexts):
     explanation: ClassVar[str] = "One of the alternatives that a list has for the text"
 
     def __init__(self, alternatives: Mapping[str, Sequence[str]] | str | os.PathLike[str]) -> None:
-        """Draw from these, or from those in a JSON file, an object with a list for each text."""
+        """Draw from a mapping, or from a JSON file: an object with a list for each text."""
         if not isinstance(alternatives, Mapping):
             alternatives = _read(Path(alternatives))
-        own = {text: tuple(others) for text, others in alternatives.items()}
-        if empty := next((text for text, others in own.items() if not others), None):
+        variants_by_text = {text: tuple(variants) for text, variants in alternatives.items()}
+        if empty := next((text for text, variants in variants_by_text.items() if not variants), None):
             raise ParameterError(f"the text {empty!r:.60} has no alternatives; leave it out, or give it some")
-        digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
-        self._set(sigma=1.0, alternatives=own, digest=digest)
+        digest = hashlib.sha256(json.dumps(variants_by_text, sort_keys=True).encode()).hexdigest()[:16]
+        self._set(sigma=1.0, alternatives=variants_by_text, digest=digest)
 
     @property
     def parameters(self) -> Parameters:
         return {"sigma": self.sigma, "noise": f"{self.name}()", "code": self.digest}
 
-    def changed(self, text: str, generator: torch.Generator) -> str:
-        others = self.of(text)
-        return others[int(torch.randint(len(others), (1,), generator=generator))]
+    def change(self, text: str, generator: torch.Generator) -> str:
+        variants = self.of(text)
+        return variants[int(torch.randint(len(variants), (1,), generator=generator))]
 
     def of(self, text: str) -> Sequence[str]:
-        """The alternatives of a text.
+        """Return the alternatives of a text.
 
         Raises:
             ParameterError: there are none.
@@ -199,26 +198,26 @@ class Paraphrases(_OfTexts):
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError("texts", f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict) or not all(
-        isinstance(others, list) and all(isinstance(one, str) for one in others) for others in found.values()
+    if not isinstance(content, dict) or not all(
+        isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in content.values()
     ):
-        raise DataError("texts", f'{path} is no list of texts for each text: {{"a text": ["another", ...]}}')
-    return found
+        raise DataError("texts", f'{path} does not hold a list of texts for each text: {{"a text": ["another", ...]}}')
+    return content
 
 
 def _paraphrases(levels: Sequence[float], data: NoiseData) -> list[Paraphrases]:
     noise = Paraphrases(data.text)
     for batch in () if data.points is None else data.points.batches(READ):
-        for row in batch.inputs:  # what is missing or too long is said before anything is scored
+        for row in batch.inputs:  # missing or overlong texts raise before anything is scored
             codes_of(noise.of(text_of(row)), len(row))
     return [noise]
 
 
 TYPOS, CASE, SPACES, HOMOGLYPHS = (
-    NamedNoise(lambda shares, data, kind=kind: [Edits(kind, one) for one in shares], example=0.05, changes="characters")
+    NamedNoise(lambda levels, data, kind=kind: [Edits(kind, s) for s in levels], example=0.05, changes="characters")
     for kind in EDITS
 )
 PARAPHRASES = NamedNoise(_paraphrases, example="FILE.json", changes="characters")

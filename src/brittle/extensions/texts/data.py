@@ -1,4 +1,4 @@
-"""Texts: the embeddings of their tokens, beside what a model takes with them, or the codes of their characters."""
+"""Texts as points: embeddings of tokens with the other inputs of the model, or codes of characters."""
 
 from __future__ import annotations
 
@@ -32,50 +32,50 @@ def text_points(
     class_names: Sequence[str] | None = None,
     targets: bool = False,
 ) -> ListedPoints:
-    """Texts as points: the embeddings of their tokens vary, `[T, E]`, and what else the tokenizer gives rides along.
+    """Turn texts into points: embeddings of their tokens, `[T, E]`, which vary, and the tokenizer's other outputs.
 
-    Padding and the tokens that mark the beginning and the end do not vary. Padding stands where the model gives from
-    embeddings what it gives from tokens: behind a text, or before it for decoders such as GPT and Llama. The classifier
-    takes the embeddings as `inputs_embeds`, in bounds that hold them all:
+    Padding and the tokens that mark the beginning and the end do not vary. Padding stands where the model gives the
+    same outputs from embeddings as from tokens: behind a text, or before it for decoders such as GPT and Llama. The
+    classifier takes the embeddings as `inputs_embeds`, in bounds that hold them all:
 
         points = brittle.data.text_points(texts, labels, tokenizer=tokenizer, model=model)
         classifier = brittle.Classifier(model, bounds=points.bounds, perturb="inputs_embeds")
 
-    Without tokenizer and model they are the codes of their characters, `[L]`, for a `TextFunction`.
+    Without tokenizer and model the points are codes of characters, `[L]`, for a `TextFunction`.
 
     Args:
         texts: one for each point.
-        y: class index of each, or None; with `targets` as for `array_points`.
-        tokenizer: of the model, as Hugging Face has them.
+        y: class index of each text, or None; with `targets` as in `array_points`.
+        tokenizer: tokenizer of the model, as Hugging Face has them.
         model: its `get_input_embeddings()` is the layer that embeds tokens.
-        length: most tokens of a text; longer ones are cut off. By default what the tokenizer allows.
-        ids: id of each text; its position by default.
+        length: most tokens of a text; longer texts are cut. By default the tokenizer's limit.
+        ids: id of each text; by default its position.
         class_names: names of the classes in the order of their index.
         targets: whether `y` holds several labels or numbers.
 
     Raises:
-        DataError: there are no texts, one is no text, or the tokenizer gives other things than tokens.
-        ModelError: the model gives something else from the embeddings than from the tokens.
-        ParameterError: the model does not say how it embeds tokens, or one of tokenizer and model is not given.
+        DataError: there are no texts, an entry is not a text, or the tokenizer does not give tokens.
+        ModelError: the model gives other outputs from the embeddings than from the tokens.
+        ParameterError: the model has no embedding layer, or tokenizer or model is missing.
     """
     odd = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
     if isinstance(texts, str) or odd is not None or not len(texts):
-        found = repr(texts)[:60] if odd is None else f"{texts[odd]!r:.60} in place {odd}"
-        raise DataError("texts", f"expected a list of texts; found {found}")
-    known: dict[str, Any] = {"ids": ids, "class_names": class_names, "targets": targets}
+        description = repr(texts)[:60] if odd is None else f"{texts[odd]!r:.60} in place {odd}"
+        raise DataError("texts", f"expected a list of texts; found {description}")
+    options: dict[str, Any] = {"ids": ids, "class_names": class_names, "targets": targets}
     if tokenizer is None and model is None:
-        return array_points(codes_of(texts), y, bounds=None, **known)
+        return array_points(codes_of(texts), y, bounds=None, **options)
     if tokenizer is None or model is None:
         raise ParameterError("tokens need a tokenizer and its model; give both, or none for characters")
-    form, tokens = TextForm(model, tokenizer, length).fitted(texts)
+    form, tokens = TextForm(model, tokenizer, length).fit(texts)
     extra_inputs, mask = tokens.extra_inputs, tokens.varies
-    return array_points(form.embed(tokens.ids), y, bounds=form.bounds, extra_inputs=extra_inputs, mask=mask, **known)
+    return array_points(form.embed(tokens.ids), y, bounds=form.bounds, extra_inputs=extra_inputs, mask=mask, **options)
 
 
 def read_texts(path: Path, reading: Reading) -> ListedPoints:
-    """The rows of a table of texts as points: a text becomes the embeddings of its tokens, `[T, E]`.
+    """Read the rows of a table of texts as points: a text becomes the embeddings of its tokens, `[T, E]`.
 
-    The texts stand in the column `reading.text_column`, or in the only one of text that holds neither labels nor ids;
+    The texts stand in the column `reading.text_column`, or in the only text column that holds neither labels nor ids;
     other columns are left out. Embeddings are computed when they are read. The name of a point is its text.
     """
     form = reading.texts
@@ -92,16 +92,16 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     odd = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
     if odd is not None:
         raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.where} holds no text; leave it out")
-    known: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
+    facts: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
     if isinstance(form, TextFunction):
         bounds, read = None, partial(_read_codes, texts, codes_of([max(texts, key=len)]).shape[1])
     else:
-        form, tokens = form.fitted(texts)
+        form, tokens = form.fit(texts)
         cut = sum(length > tokens.ids.shape[1] for length in form.lengths(texts))
-        known |= {"extra_inputs": sorted(tokens.extra_inputs), "masked": True, "cut_texts": cut}
+        facts |= {"extra_inputs": sorted(tokens.extra_inputs), "masked": True, "cut_texts": cut}
         bounds, read = form.bounds, partial(_read, form, tokens)
     return replace(reading, bounds=bounds).points(
-        table.record | roles.record | known | dict(form.facts),
+        table.record | roles.record | facts | dict(form.facts),
         ids_in(cells, roles, table),
         read,
         names=texts,
@@ -110,7 +110,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _read(form: TextForm, tokens: Tokens, start: int, stop: int) -> InputRows:
-    """The embeddings of some texts, with what the model takes beside them."""
+    """Read the embeddings of some texts, with the model's other inputs."""
     rows = tokens.rows(start, stop)
     inputs = form.embed(rows.ids)
     return InputRows(inputs, extra_inputs=form.extra_inputs(rows, inputs))
@@ -120,22 +120,22 @@ def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> Inp
     return InputRows(codes_of(texts[start:stop], length))
 
 
-def _text_column(table: Sheet, cells: pa.Table, roles: Roles, asked: str | None) -> str:
-    """The column with the texts: the one that was named, or the only one of text."""
+def _text_column(table: Sheet, cells: pa.Table, roles: Roles, column_name: str | None) -> str:
+    """Return the column with the texts: `column_name`, or the only one of text."""
     text, option = [name for name in roles.others if _holds_text(cells[name])], "--text-column (text_column=)"
-    column = None if asked is None else find_column(table, asked, option)
-    if column not in text and (asked is not None or len(text) != 1):
-        there = listed(list(map(repr, text or roles.others)))
+    column = None if column_name is None else find_column(table, column_name, option)
+    if column not in text and (column_name is not None or len(text) != 1):
+        names = listed(list(map(repr, text or roles.others)))
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
-        found = (
-            f"{len(text)} columns of text ({there})" if column is None else f"no text in {column!r:.60} ({there} do)"
+        fault = (
+            f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
         )
-        raise ParameterError(f"{table.where} has {found}; name the one to score with {option}{labels}")
+        raise ParameterError(f"{table.where} has {fault}; name the one to score with {option}{labels}")
     return column or text[0]
 
 
 def _holds_text(column: pa.ChunkedArray) -> bool:
-    """Whether cells are text, and not all numbers or empty."""
+    """Return whether cells are text, and not all numbers or empty."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return is_text(kind) and not all(not cell or not cell.strip() or is_number(cell) for cell in column.to_pylist())
 

@@ -19,15 +19,15 @@ from brittle.noise.transform import Transforming, check_share
 
 @dataclass(frozen=True, init=False)
 class TokenDropout(Transforming):
-    """Each token is replaced with some probability: by nothing (zeros), by one embedding, or by a random one of many.
+    """Replace each token with some probability: by zeros, by one embedding, or by a random one of many.
 
     A point is the embeddings of its tokens, `[T, E]`, as `brittle.data.text_points` makes it; padding and the tokens
     that mark the beginning and the end stay as they are.
 
     Attributes:
         sigma: probability with which a token is replaced.
-        replacements: the embeddings to take, `[R, E]`, such as that of the mask token, or all of them; None for zeros.
-        digest: of these.
+        replacements: embeddings to draw from, `[R, E]`: that of the mask token, or the vocabulary; None for zeros.
+        digest: digest of the embeddings.
 
     Raises:
         ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite, `[E]` or
@@ -44,7 +44,7 @@ class TokenDropout(Transforming):
     unit: ClassVar[str] = "of the tokens"
 
     def __init__(self, share: float, replacements: Tensor | None = None) -> None:
-        """Replace a token with the probability `share`."""
+        """Set the probability `share` of a replacement."""
         check_share(share)
         rows = None if replacements is None else replacements.detach().cpu().clone()
         if rows is not None:
@@ -57,31 +57,31 @@ class TokenDropout(Transforming):
 
     @property
     def parameters(self) -> Parameters:
-        """The share, and the digest of the embeddings where there are any."""
-        own: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+        """The share, and the digest of the embeddings, if any."""
+        parameters: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
         if self.replacements is None:
-            return own
+            return parameters
         by = "one vector" if len(self.replacements) == 1 else "others"
-        return own | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
+        return parameters | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
 
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
         rows = self.replacements
         if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
             width = "" if rows is None else f" with E = {rows.shape[1]}"
             raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
-        chance, other = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
-        taken = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
-        place = (other * len(taken)).long().clamp_max(len(taken) - 1)
-        return torch.where((chance < self.sigma)[:, None], taken[place], x)
+        chance, choice = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
+        vectors = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
+        place = (choice * len(vectors)).long().clamp_max(len(vectors) - 1)
+        return torch.where((chance < self.sigma)[:, None], vectors[place], x)
 
 
-def _named(replacements: str, shares: Sequence[float], data: NoiseData) -> list[TokenDropout]:
-    """Noises that put a field of the text form in the place of tokens, or zeros without one, and before it is open."""
+def _make_noises(replacements: str, shares: Sequence[float], data: NoiseData) -> list[TokenDropout]:
+    """Return noises that replace tokens by a field of the text form, or by zeros where there is no field or no form."""
     vectors = getattr(data.texts, replacements) if replacements and data.texts is not None else None
     return [TokenDropout(share, vectors) for share in shares]
 
 
 TOKEN_DROPOUT, TOKEN_MASK, TOKEN_REPLACEMENT = (
-    NamedNoise(partial(_named, replacements), example=0.2, changes="tokens")
+    NamedNoise(partial(_make_noises, replacements), example=0.2, changes="tokens")
     for replacements in ("", "mask_vector", "vocabulary")
 )

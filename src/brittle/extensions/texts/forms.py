@@ -1,4 +1,4 @@
-"""How texts become inputs of a model: the embeddings of their tokens, or the codes of their characters."""
+"""Inputs of models from texts: embeddings of tokens, or codes of characters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from brittle.model.evaluation_mode import evaluating
 from brittle.model.inputs import ExtraInputs
 
 IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_mask", "inputs_embeds"
-"""What a tokenizer calls the tokens, which of them exist, and which mark the beginning, the end or padding; and the
-argument of a model that takes embeddings in the place of tokens."""
+"""A tokenizer's names of the tokens, of the mask of existing ones and of the mask of marks (beginning, end, padding);
+and the argument of a model for embeddings in the place of tokens."""
 
 PLACES = "position_ids"
-"""The argument of a model that says of each token which one it is in its text."""
+"""The argument of a model for the position of each token in its text."""
 
 ROWS = 256
 """Texts, or tokens of the vocabulary times 16, that are embedded at a time."""
@@ -32,11 +32,11 @@ COMPARED = 4
 """Texts whose logits are computed from their tokens, too."""
 
 AGREES = 1e-3
-"""Most by which these logits may differ, as a share of the largest of them or of 1, whichever is larger; of two places
-for padding the one is taken where they differ less."""
+"""Largest difference allowed between these logits, relative to the largest of them or to 1, whichever is larger; of
+the two places for padding the one with the smaller difference is used."""
 
 Tokenizer = Callable[..., Mapping[str, Any]]
-"""Such as one of Hugging Face: called with texts, it gives `input_ids` and `attention_mask`."""
+"""A tokenizer in the style of Hugging Face: called with texts, it gives `input_ids` and `attention_mask`."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class Tokens:
     """Texts as a tokenizer reads them, all as long as the longest.
 
     `ids` and each of `extra_inputs`, the attention mask among them, are `[N, T]`. `varies`, `[N, T]`, is 1 for the
-    tokens that may vary: not padding, and no mark of the beginning or the end; where a text has no others, all but
-    padding.
+    tokens that may vary: neither padding nor marks of the beginning and the end; in a text of marks alone, the marks.
     """
 
     ids: Tensor
@@ -54,16 +53,17 @@ class Tokens:
 
     def rows(self, start: int, stop: int) -> Tokens:
         part = slice(start, stop)
-        return Tokens(self.ids[part], {name: one[part] for name, one in self.extra_inputs.items()}, self.varies[part])
+        extra_inputs = {name: tensor[part] for name, tensor in self.extra_inputs.items()}
+        return Tokens(self.ids[part], extra_inputs, self.varies[part])
 
 
 @dataclass(frozen=True)
 class TextForm:
-    """How texts become inputs of a model.
+    """The way from texts to inputs of a model.
 
-    `length` is the most tokens of a text; longer ones are cut, and None leaves that to the tokenizer. `facts` are
-    fields of `brittle.store.record.DataRecord`. Where it `ends_last`, padding stands before a text, so that its last
-    token is the last of the row: decoders such as GPT and Llama decide there, and do not find it among embeddings.
+    `length` is the most tokens of a text; longer texts are cut, and None leaves that to the tokenizer. `facts` are
+    fields of `brittle.store.record.DataRecord`. If `ends_last`, padding stands before a text, so that its last token is
+    the last of the row: decoders such as GPT and Llama decide there, and cannot find it among embeddings.
     """
 
     model: nn.Module = field(repr=False)
@@ -79,70 +79,72 @@ class TextForm:
         length = "any length" if self.length is None else f"at most {self.length:,} tokens"
         return f"texts of {length} ({self.facts.get('tokenizer')})"
 
-    def fitted(self, texts: Sequence[str]) -> tuple[TextForm, Tokens]:
-        """The form in which embeddings of these texts get the logits of their tokens, and the texts in it."""
+    def fit(self, texts: Sequence[str]) -> tuple[TextForm, Tokens]:
+        """Return the form in which embeddings get the logits of their tokens, and the tokens of these texts in it."""
         forms = self, replace(self, ends_last=not self.ends_last)
-        found = [(form, form.tokens(texts)) for form in forms]
-        apart = [form._apart(tokens) for form, tokens in found]
-        nearer = min(range(len(forms)), key=lambda place: apart[place][1])
-        row, by = apart[nearer]
-        if by <= AGREES:
-            return found[nearer]
+        candidates = [(form, form.tokens(texts)) for form in forms]
+        differences = [form._find_difference(tokens) for form, tokens in candidates]
+        best = min(range(len(forms)), key=lambda place: differences[place][1])
+        row, difference = differences[best]
+        if difference <= AGREES:
+            return candidates[best]
         raise ModelError(
             "texts",
-            f"the outputs of {type(self.model).__name__} for text {row} differ by {by:.3g} of their size between its "
-            f"tokens alone and their embeddings beside longer texts; noise on embeddings says nothing of such a model",
+            f"the outputs of {type(self.model).__name__} for text {row} differ by {difference:.3g} of their size from "
+            f"tokens alone and from embeddings beside longer texts; noise on embeddings tells nothing of such a model",
         )
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
-        """What the tokenizer makes of texts."""
+        """Tokenize texts."""
         cut = {} if self.length is None else {"max_length": self.length}
         options = {"padding": True, "truncation": True, "return_special_tokens_mask": True, **cut}
-        found = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
-        missing = [name for name in (IDS, MASK) if name not in found]
-        if missing or any(one.dim() != 2 or len(one) != len(texts) for one in found.values()):
-            shapes = {name: tuple(one.shape) for name, one in found.items()}
+        fields = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
+        missing = [name for name in (IDS, MASK) if name not in fields]
+        if missing or any(tensor.dim() != 2 or len(tensor) != len(texts) for tensor in fields.values()):
+            shapes = {name: tuple(tensor.shape) for name, tensor in fields.items()}
             raise DataError(
                 "texts",
                 f"the tokenizer gave {shapes} for {len(texts)} texts; expected {IDS} and {MASK}, a row for each",
             )
-        if not found[MASK].shape[1]:
+        if not fields[MASK].shape[1]:
             padding = getattr(self.tokenizer, "pad_token_id", None) or 0
-            found = {name: one.new_full((len(texts), 1), padding * (name == IDS)) for name, one in found.items()}
-        found[MASK][~found[MASK].any(dim=1), 0] = 1  # a text without a token is read as one of padding
+            shape = (len(texts), 1)
+            fields = {name: tensor.new_full(shape, padding * (name == IDS)) for name, tensor in fields.items()}
+        fields[MASK][~fields[MASK].any(dim=1), 0] = 1  # a text without tokens is read as one padding token
         if self.ends_last:
-            order = found[MASK].argsort(dim=1, stable=True)
-            found = {name: one.gather(1, order) for name, one in found.items()}
+            order = fields[MASK].argsort(dim=1, stable=True)
+            fields = {name: tensor.gather(1, order) for name, tensor in fields.items()}
             if PLACES in inspect.signature(self.model.forward).parameters:
-                found[PLACES] = (found[MASK].cumsum(dim=1) - 1).clamp_min(0)
-        special, ids = found.pop(SPECIAL, None), found.pop(IDS)
-        varies = found[MASK] if special is None else found[MASK] * (1 - special)
-        varies = torch.where(varies.any(dim=1, keepdim=True), varies, found[MASK])
+                fields[PLACES] = (fields[MASK].cumsum(dim=1) - 1).clamp_min(0)
+        special, ids = fields.pop(SPECIAL, None), fields.pop(IDS)
+        varies = fields[MASK] if special is None else fields[MASK] * (1 - special)
+        varies = torch.where(varies.any(dim=1, keepdim=True), varies, fields[MASK])
         arguments = inspect.signature(self.model.forward).parameters
-        takes_any = any(one.kind is one.VAR_KEYWORD for one in arguments.values())
-        return Tokens(ids, {name: one for name, one in found.items() if takes_any or name in arguments}, varies)
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in arguments.values())
+        return Tokens(ids, {name: tensor for name, tensor in fields.items() if takes_any or name in arguments}, varies)
 
     def logits(self, texts: Sequence[str]) -> Tensor:
-        """What the model returns for the tokens of texts, `[N, C]`, those of one length together, without padding."""
+        """Return the logits of the tokens of texts, `[N, C]`: texts of equal length together, without padding."""
         tokens, device = self.tokens(texts), self.layer.weight.device
-        there, found = tokens.extra_inputs[MASK] != 0, dict[int, Tensor]()
-        lengths = there.sum(dim=1)
+        is_token, logits_by_row = tokens.extra_inputs[MASK] != 0, dict[int, Tensor]()
+        lengths = is_token.sum(dim=1)
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero().flatten()
 
-            def own(of_all: Tensor, rows: Tensor = rows, length: int = length) -> Tensor:
-                return of_all[rows][there[rows]].view(len(rows), length).to(device)
+            def select(tensor: Tensor, rows: Tensor = rows, length: int = length) -> Tensor:
+                return tensor[rows][is_token[rows]].view(len(rows), length).to(device)
 
-            beside = {name: own(one) for name, one in tokens.extra_inputs.items()}
-            found |= zip(rows.tolist(), _logits(self.model(**{IDS: own(tokens.ids)}, **beside)), strict=True)
-        return torch.stack([found[row] for row in range(len(texts))])
+            extra_inputs = {name: select(tensor) for name, tensor in tokens.extra_inputs.items()}
+            logits = _logits(self.model(**{IDS: select(tokens.ids)}, **extra_inputs))
+            logits_by_row |= zip(rows.tolist(), logits, strict=True)
+        return torch.stack([logits_by_row[row] for row in range(len(texts))])
 
     def of_characters(self, digest: str | None = None) -> TextFunction:
-        """The model as a function of texts, for noise that changes characters; `digest` is that of its weights."""
+        """Return the model as a function of texts, for noise on characters; `digest` is that of its weights."""
         return TextFunction(self.logits, digest, self.facts)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens the texts have that are not cut, with the marks of their beginning and end."""
+        """Count the tokens of the uncut texts, with the marks of their beginning and end."""
         return list(map(len, self.tokenizer(list(texts), truncation=False, verbose=False)[IDS]))
 
     @cached_property
@@ -157,12 +159,12 @@ class TextForm:
         return layer
 
     def embed(self, ids: Tensor) -> Tensor:
-        """Embeddings `[N, T, E]` of tokens `[N, T]`, on the CPU."""
+        """Return embeddings `[N, T, E]` of tokens `[N, T]`, on the CPU."""
         with torch.no_grad():
             return torch.cat([self.layer(part.to(self.layer.weight.device)).cpu() for part in ids.split(ROWS)])
 
     def extra_inputs(self, tokens: Tokens, inputs: Tensor) -> ExtraInputs:
-        """What texts have beside their embeddings `inputs`."""
+        """Return the other inputs of texts with the embeddings `inputs`."""
         return ExtraInputs(None, tokens.extra_inputs, tokens.varies[:, :, None] != 0, inputs)
 
     @cached_property
@@ -179,30 +181,30 @@ class TextForm:
 
     @property
     def mask_vector(self) -> Tensor:
-        """The embedding of the token that stands for a hidden one, `[E]`."""
+        """The embedding of the mask token, `[E]`."""
         place = getattr(self.tokenizer, "mask_token_id", None)
         if place is None:
             raise ParameterError("the tokenizer has no mask token; use --noise token-dropout:0.2 instead")
         return self.vocabulary[place]
 
-    def _apart(self, tokens: Tokens) -> tuple[int, float]:
-        """The text, among the shortest, whose logits from embeddings beside other texts differ most from those of its
-        tokens alone, and by how much, as a share of the largest of them, or of 1 where that is larger."""
+    def _find_difference(self, tokens: Tokens) -> tuple[int, float]:
+        """Return the text, among the shortest, whose logits from embeddings in a batch differ most from those of its
+        tokens alone, and the difference relative to the largest of them, or to 1 where that is larger."""
         device = self.layer.weight.device
         shortest = tokens.extra_inputs[MASK].sum(dim=1).argsort(stable=True)[:COMPARED]
         ids = tokens.ids[shortest].to(device)
-        extra_inputs = {name: one[shortest].to(device) for name, one in tokens.extra_inputs.items()}
-        found = 0, -1.0
+        extra_inputs = {name: tensor[shortest].to(device) for name, tensor in tokens.extra_inputs.items()}
+        largest = 0, -1.0
         with evaluating(self.model, device), torch.no_grad():
             together = _logits(self.model(**{EMBEDDINGS: self.layer(ids)}, **extra_inputs))
             for row, text in enumerate(shortest.tolist()):
-                there = extra_inputs[MASK][row] != 0
-                own = {name: one[row, there][None] for name, one in extra_inputs.items()}
-                alone = _logits(self.model(**{IDS: ids[row, there][None]}, **own))[0]
-                apart = float((alone - together[row]).abs().max()) / max(1.0, float(alone.abs().max()))
-                if not apart <= found[1]:
-                    found = text, apart if apart == apart else math.inf
-        return found
+                is_token = extra_inputs[MASK][row] != 0
+                row_inputs = {name: tensor[row, is_token][None] for name, tensor in extra_inputs.items()}
+                alone = _logits(self.model(**{IDS: ids[row, is_token][None]}, **row_inputs))[0]
+                difference = float((alone - together[row]).abs().max()) / max(1.0, float(alone.abs().max()))
+                if not difference <= largest[1]:
+                    largest = text, math.inf if math.isnan(difference) else difference
+        return largest
 
 
 def _logits(output: Any) -> Tensor:
@@ -210,19 +212,19 @@ def _logits(output: Any) -> Tensor:
 
 
 class TextFunction(ArrayModel):
-    """A function of texts as a model: its inputs are the codes of their characters, `[B, L]`, 0 where a text is over.
+    """A function of texts as a model: its inputs are codes of characters, `[B, L]`, 0 behind the end of a text.
 
-    For noise that changes characters, and for all that reads texts and is no network with embeddings: a prompted model,
-    a service, a rule. It runs forward only.
+    For noise that changes characters, and for classifiers of texts without embeddings: a prompted model, a service, a
+    rule. It runs forward only.
 
         classifier = brittle.Classifier(TextFunction(judge), bounds=None)
         table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
 
     Args:
-        function: from a list of texts to class scores, `[B, C]`, a tensor or an array. Of texts that are the same it
-            gets one, and at most `CALLED` at a time.
-        digest: of what it has learned, so that no run goes on with another; by default of its code.
-        facts: what the record of a run says of how texts are read.
+        function: maps a list of texts to class scores, `[B, C]`, a tensor or an array. It gets distinct texts, at most
+            `CALLED` at a time.
+        digest: digest of its parameters, so that no run goes on with another; by default of its code.
+        facts: fields of the run's record about the reading of texts.
     """
 
     reads_texts = True
@@ -234,13 +236,13 @@ class TextFunction(ArrayModel):
         self.digest, self.facts = digest or code_digest(function), dict(facts or {})
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Class scores `[B, C]` of `inputs`, `[B, L]`, on their device."""
+        """Return class scores `[B, C]` of `inputs`, `[B, L]`, on their device."""
         texts = [text_of(row) for row in inputs.detach().cpu()]
         different = list(dict.fromkeys(texts))
         with torch.no_grad():
             parts = [
-                as_tensor(self.function(different[first : first + CALLED]), inputs.device)
-                for first in range(0, len(different), CALLED)
+                as_tensor(self.function(different[start : start + CALLED]), inputs.device)
+                for start in range(0, len(different), CALLED)
             ]
         place = {text: row for row, text in enumerate(different)}
         if sum(map(len, parts)) != len(different):
@@ -249,26 +251,26 @@ class TextFunction(ArrayModel):
 
 
 CALLED = 64
-"""Texts at most that a function is called with."""
+"""Largest number of texts in a call of the function."""
 
 ROOM = 256
-"""Characters by which a copy may be longer than twice the longest text."""
+"""Characters that a copy may have beyond twice the longest text."""
 
 
 def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:
-    """The codes of the characters of texts, `[N, L]`, float32; 0 behind their ends. The texts are without the character
-    of code 0. By default `L` leaves room for copies that are longer."""
+    """Return the codes of the characters of texts, `[N, L]`, float32; 0 behind their ends. Texts may not hold the
+    character of code 0. By default `L` leaves room for longer copies."""
     longest = max(map(len, texts), default=0)
     length = 2 * longest + ROOM if length is None else length
     if longest > length or any("\0" in text for text in texts):
-        what = f"has {longest:,} characters, and there is room for {length:,}" if longest > length else "holds a NUL"
-        raise DataError("texts", f"a text {what}; shorten it, or leave it out")
+        fault = f"has {longest:,} characters, more than the limit of {length:,}" if longest > length else "holds a NUL"
+        raise DataError("texts", f"a text {fault}; shorten it, or leave it out")
     codes = torch.zeros(len(texts), length, dtype=torch.float32)
     for row, text in enumerate(texts):
-        codes[row, : len(text)] = torch.tensor([ord(one) for one in text], dtype=torch.float32)
+        codes[row, : len(text)] = torch.tensor([ord(character) for character in text], dtype=torch.float32)
     return codes
 
 
 def text_of(codes: Tensor) -> str:
-    """The text with these codes, `[L]`."""
+    """Return the text with these codes, `[L]`."""
     return "".join(chr(int(code)) for code in codes.tolist() if code > 0)

@@ -1,6 +1,6 @@
-"""Trees of scikit-learn, XGBoost, LightGBM and CatBoost, fitted ones and files, as these compare and add them.
+"""Trees of scikit-learn, XGBoost, LightGBM and CatBoost, fitted or in files, as these libraries compare and add them.
 
-They are for the search of boxes alone, and prove that a file is sound: class scores are those of the library."""
+They serve the search of boxes, and the check that a file is sound; class scores are always those of the library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from brittle.extensions.trees.trees import SINGLE, Trees, of_class, of_numbers, single_cut
+from brittle.extensions.trees.trees import SINGLE, Trees, expand_sets, place_in_class, single_cut
 
 OBJECTIVES = (
     *("binary:logistic", "binary:hinge", "multi:softprob", "multi:softmax"),
@@ -25,18 +25,18 @@ LIGHTGBM_ZERO = float(np.float32(1e-35))
 """LightGBM reads numbers as small as this as 0."""
 
 DAMAGED = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading raises of a model that is damaged, or no classifier of trees that is read."""
+"""Errors of the readers for a model that is damaged, or not a classifier of trees that they support."""
 
 
-MOST_NUMBERS = 1 << 25
-"""Ends of boxes, nodes times features, that are held at most: 512 MiB."""
+MAX_NUMBERS = 1 << 25
+"""Most ends of boxes, nodes times features, in memory: 512 MiB."""
 
 
 def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
     """Parse a tree file without its library: the library's name, the plain data of the file, and its trees.
 
     Raises:
-        LookupError, ValueError, TypeError ...: `DAMAGED`; it is damaged, or no classifier of trees that is read.
+        LookupError, ValueError, TypeError ...: `DAMAGED`; it is damaged, or not a supported classifier of trees.
     """
     if ending == ".txt":
         lines = _lightgbm_lines(content.decode())
@@ -49,63 +49,63 @@ def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
 
 
 def _ubjson(content: bytes) -> Any:
-    """What UBJSON holds, of the forms that XGBoost writes: no number in it takes more room than the file has.
+    """Parse UBJSON of the forms that XGBoost writes, in no more memory than the file's length allows.
 
     Source: Universal Binary JSON, draft 12, https://ubjson.org.
     """
     at = 0
 
-    def taken(size: int) -> bytes:
+    def take(size: int) -> bytes:
         nonlocal at
         _check(0 <= size <= len(content) - at, "it ends too early")
         at += size
         return content[at - size : at]
 
     def numbers(kind: bytes, count: int = 1) -> list[Any]:
-        own = np.dtype(_NUMBERS[kind])
-        return np.frombuffer(taken(own.itemsize * count), own).tolist()
+        dtype = np.dtype(_NUMBERS[kind])
+        return np.frombuffer(take(dtype.itemsize * count), dtype).tolist()
 
     def size(kind: bytes = b"") -> int:
-        return numbers(kind or taken(1))[0]
+        return numbers(kind or take(1))[0]
 
     def value(kind: bytes) -> Any:
-        found: Any = {} if kind == b"{" else []
+        content: Any = {} if kind == b"{" else []
         if kind == b"{":
-            while (kind := taken(1)) != b"}":
-                name = taken(size(kind)).decode()
-                found[name] = value(taken(1))
-            return found
+            while (kind := take(1)) != b"}":
+                name = take(size(kind)).decode()
+                content[name] = value(take(1))
+            return content
         if kind == b"[":
-            if (kind := taken(1)) == b"$":
-                kind, counted = taken(1), taken(1)
-                _check(counted == b"#", "an array has no length")
+            if (kind := take(1)) == b"$":
+                kind, marker = take(1), take(1)
+                _check(marker == b"#", "an array has no length")
                 return numbers(kind, size())
             if kind == b"#":
-                return [value(taken(1)) for _ in range(size())]
+                return [value(take(1)) for _ in range(size())]
             while kind != b"]":
-                found.append(value(kind))
-                kind = taken(1)
-            return found
+                content.append(value(kind))
+                kind = take(1)
+            return content
         if kind in _WORDS:
             return _WORDS[kind]
-        return taken(size()).decode() if kind == b"S" else numbers(kind)[0]
+        return take(size()).decode() if kind == b"S" else numbers(kind)[0]
 
-    return value(taken(1))
+    return value(take(1))
 
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _WORDS = {b"T": True, b"F": False, b"Z": None}
 
 
-def _check(right: Any, what: str) -> None:
-    if not right:
-        raise ValueError(what)
+def _check(is_sound: Any, problem: str) -> None:
+    if not is_sound:
+        raise ValueError(problem)
 
 
-def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Trees:
+def xgboost_trees(data: Mapping[str, Any], iterations: int | None = None) -> Trees:
     """Build the trees of a model of XGBoost, of its first `iterations` or all; it rounds inputs to single precision and
     goes left where they are smaller."""
-    learner = whole["learner"]
+    learner = data["learner"]
     booster, objective, parameters = learner["gradient_booster"], learner["objective"], learner["learner_model_param"]
     _check(booster["name"] in ("gbtree", "dart") and objective["name"] in OBJECTIVES, "it is another kind of model")
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
@@ -117,40 +117,41 @@ def xgboost_trees(whole: Mapping[str, Any], iterations: int | None = None) -> Tr
     weights = booster.get("weight_drop", np.ones(len(grown)))
     _check(len(weights) == len(grown), "its weights are not one a tree")
     count = len(grown) if iterations is None else model["iteration_indptr"][iterations]
-    for own, at, weight in zip(grown[:count], model["tree_info"], weights, strict=False):
-        _check(int(own["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
-        number = np.array(own["split_conditions"], np.float32).astype(np.float64)
-        left, right, feature = (np.array(own[key]) for key in ("left_children", "right_children", "split_indices"))
+    for tree, at, weight in zip(grown[:count], model["tree_info"], weights, strict=False):
+        _check(int(tree["tree_param"].get("size_leaf_vector", 1)) <= 1, "its leaves hold several numbers")
+        number = np.array(tree["split_conditions"], np.float32).astype(np.float64)
+        left_ids, right_ids = np.array(tree["left_children"]), np.array(tree["right_children"])
         per_node = ("right_children", "split_indices", "split_conditions", "split_type", "default_left")
-        sizes = {len(own[key]) for key in per_node if key in own} | {int(own["tree_param"]["num_nodes"])}
-        _check(sizes == {len(left)} and at in range(groups), "its header claims other nodes, or another class")
-        starts, sizes, codes = (own.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
+        sizes = {len(tree[key]) for key in per_node if key in tree} | {int(tree["tree_param"]["num_nodes"])}
+        _check(sizes == {len(left_ids)} and at in range(groups), "its header claims other nodes, or another class")
+        starts, sizes, codes = (tree.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
         sets = {
-            node: _ends(codes[start : start + size])
-            for node, start, size in zip(own.get("categories_nodes", ()), starts, sizes, strict=True)
+            node: _set_ends(codes[start : start + size])
+            for node, start, size in zip(tree.get("categories_nodes", ()), starts, sizes, strict=True)
         }
-        _check({*np.flatnonzero(own.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
-        value = np.where(left < 0, number * np.float32(weight), 0.0)
-        parts.append(((left < 0, feature, number, left, right, of_class(value, at, groups)), sets))
+        _check({*np.flatnonzero(tree.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
+        value = np.where(left_ids < 0, number * np.float32(weight), 0.0)
+        feature, value = np.array(tree["split_indices"]), place_in_class(value, at, groups)
+        parts.append(((left_ids < 0, feature, number, left_ids, right_ids, value), sets))
     if objective["name"] == "binary:logistic":
         base = -np.log(1 / base.astype(np.float32) - 1)  # in single precision, as XGBoost does
-    base = of_class(base, 0, 1)[0] if groups == 1 else np.broadcast_to(base, groups)
+    base = place_in_class(base, 0, 1)[0] if groups == 1 else np.broadcast_to(base, groups)
     cut, features = lambda cuts: single_cut(cuts, strict=True), int(parameters["num_feature"])
-    enc = model.get("cats", {}).get("enc", ())
-    levels = {place: _texts(one) for place, one in zip(range(features), enc, strict=False) if one["values"]}
-    return Trees.of(of_numbers(parts), base, features, cut, SINGLE, levels)
+    coded = zip(range(features), model.get("cats", {}).get("enc", ()), strict=False)
+    levels = {place: _category_texts(categories) for place, categories in coded if categories["values"]}
+    return Trees.join(expand_sets(parts), base, features, cut, SINGLE, levels)
 
 
-def _ends(codes: Any) -> list[float]:
-    """Where runs of whole numbers begin, and the numbers behind them."""
-    own = {int(code) for code in codes}
-    _check(own and min(own) >= 0 and max(own) < 1 << 24, "its categories are no places")
-    return sorted(map(float, own ^ {code + 1 for code in own}))
+def _set_ends(codes: Any) -> list[float]:
+    """Return the starts of runs of whole numbers, and the numbers behind their ends."""
+    code_set = {int(code) for code in codes}
+    _check(code_set and min(code_set) >= 0 and max(code_set) < 1 << 24, "its categories are no places")
+    return sorted(map(float, code_set ^ {code + 1 for code in code_set}))
 
 
-def _texts(kept: Mapping[str, Any]) -> list[Any]:
-    """Categories as XGBoost keeps them: numbers, or texts as the bytes of all and where each begins."""
-    values, starts = kept["values"], kept.get("offsets")
+def _category_texts(categories: Mapping[str, Any]) -> list[Any]:
+    """Return categories in XGBoost's form: numbers, or texts as their joined bytes and the start of each."""
+    values, starts = categories["values"], categories.get("offsets")
     return values if starts is None else [bytes(values[a:b]).decode() for a, b in pairwise(starts)]
 
 
@@ -159,54 +160,55 @@ Lines: TypeAlias = "dict[str, str]"
 
 def _lightgbm_lines(text: str) -> tuple[Lines, list[Lines], list[Any]]:
     """Split a file of LightGBM into its header, its trees and the categories of its columns."""
-    grown, _, rest = text.partition("end of trees")
-    head, *blocks = grown.split("\nTree=")
-    kept = json.loads(_lines(rest.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
-    return _lines(head), [*map(_lines, blocks)], kept
+    trees_text, _, footer = text.partition("end of trees")
+    head, *blocks = trees_text.split("\nTree=")
+    categories = json.loads(_lines(footer.replace("pandas_categorical:", "pandas=")).get("pandas", "null")) or []
+    return _lines(head), [*map(_lines, blocks)], categories
 
 
-def lightgbm_trees(header: Lines, blocks: Sequence[Lines], kept: Sequence[Any]) -> Trees:
+def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[Any]) -> Trees:
     """Build the trees of a model of LightGBM, which goes left where an input is no larger."""
     parts, kind = [], header["objective"].split(" ")
     groups, features = int(header["num_tree_per_iteration"]), int(header["max_feature_idx"]) + 1
     feature_infos = header["feature_infos"].split(" ")
     _check(kind[0] in OBJECTIVES, "it is another kind of model")
-    counts = {groups, int(header["num_class"]), *(int(one[10:]) for one in kind if one.startswith("num_class:"))}
+    counts = {groups, int(header["num_class"]), *(int(word[10:]) for word in kind if word.startswith("num_class:"))}
     _check(counts == {groups} and blocks and len(blocks) % groups == 0, "its header claims other classes")
     _check(len(header["feature_names"].split(" ")) == len(feature_infos) == features, "its header claims other columns")
-    for at, own in enumerate(blocks):
-        kinds, value = (np.array(own.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
+    for at, block in enumerate(blocks):
+        kinds, value = (np.array(block.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
         count, kinds = len(value), kinds.astype(int)
-        _check(int(own["num_leaves"]) == count == len(kinds) + 1, "its header claims other leaves")
-        by_set = kinds & 1 == 1
-        plain = own.get("is_linear", "0") == "0" and not (~by_set & (kinds >> 2 == 1)).any()
-        _check(plain, "it reads 0 as missing, or its leaves are linear")
+        _check(int(block["num_leaves"]) == count == len(kinds) + 1, "its header claims other leaves")
+        is_set = kinds & 1 == 1
+        is_plain = block.get("is_linear", "0") == "0" and not (~is_set & (kinds >> 2 == 1)).any()
+        _check(is_plain, "it reads 0 as missing, or its leaves are linear")
         # The leaves, which have negative numbers, stand behind the nodes that split.
         keys = ("split_feature", "left_child", "right_child", "threshold")
-        feature, left, right, cut = (np.append(np.array(own.get(k, "").split(), float), np.zeros(count)) for k in keys)
-        left, right = (np.where(side < 0, count - 2 - side, side).astype(int) for side in (left, right))
-        starts, words = (np.array(own.get(f"cat_{key}", "").split(), np.int64) for key in ("boundaries", "threshold"))
+        feature, *sides, cut = (np.append(np.array(block.get(k, "").split(), float), np.zeros(count)) for k in keys)
+        left_ids, right_ids = (np.where(side < 0, count - 2 - side, side).astype(int) for side in sides)
+        starts, words = (np.array(block.get(f"cat_{key}", "").split(), np.int64) for key in ("boundaries", "threshold"))
         _check(not len(starts) or (min(starts) >= 0 and max(starts) <= len(words)), "its sets of categories are lost")
         sets = {}
-        for node in np.flatnonzero(by_set).tolist():
+        for node in np.flatnonzero(is_set).tolist():
             _check(0 <= cut[node] < len(starts) - 1, "its sets of categories are lost")
             bits = words[slice(*starts[int(cut[node]) :][:2])].astype("<u4").view(np.uint8)
             # It leaves the fraction out, also of numbers above -1, and goes left with numbers of the set.
-            ends = _ends(np.flatnonzero(np.unpackbits(bits, bitorder="little")))
+            ends = _set_ends(np.flatnonzero(np.unpackbits(bits, bitorder="little")))
             sets[node] = [float(np.nextafter(end, -np.inf)) if end else -1.0 for end in ends]
-            left[node], right[node] = right[node], left[node]
+            left_ids[node], right_ids[node] = right_ids[node], left_ids[node]
         leaf = np.arange(2 * count - 1) >= count - 1
-        value = of_class(np.append(np.zeros(count - 1), value), at % groups, groups)
-        parts.append(((leaf, feature.astype(int), cut, left, right, value), sets))
-    coded = [place for place, info in enumerate(feature_infos) if kept and info[0] not in "[n"]
-    plain = any(all(isinstance(level, int | float) for level in levels) for levels in kept)
-    # Of columns of categories that are ordered, or constant, it says no more than of numbers.
-    alike = {"none", *(f"[0:{len(own) - 1}]" for own in kept)} if plain else set()
+        value = place_in_class(np.append(np.zeros(count - 1), value), at % groups, groups)
+        parts.append(((leaf, feature.astype(int), cut, left_ids, right_ids, value), sets))
+    coded = [place for place, info in enumerate(feature_infos) if categories and info[0] not in "[n"]
+    is_plain = any(all(isinstance(level, int | float) for level in levels) for levels in categories)
+    # Ordered or constant columns of categories look like columns of numbers in the file.
+    ambiguous_infos = {"none", *(f"[0:{len(levels) - 1}]" for levels in categories)} if is_plain else set()
     _check(
-        len(coded) == len(kept) and not alike & {*feature_infos}, "it does not say which columns hold its categories"
+        len(coded) == len(categories) and not ambiguous_infos & {*feature_infos},
+        "it does not say which columns hold its categories",
     )
-    levels = dict(zip(coded, kept, strict=True))
-    return Trees.of(of_numbers(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
+    levels = dict(zip(coded, categories, strict=True))
+    return Trees.join(expand_sets(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
 
 
 def _lightgbm_cut(cuts: np.ndarray) -> np.ndarray:
@@ -218,72 +220,71 @@ def _lines(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in text.splitlines())}
 
 
-def catboost_trees(whole: Mapping[str, Any]) -> Trees:
-    """The trees of a model of CatBoost, all nodes of one depth with one split, which rounds inputs to single precision
-    and goes right where they are larger."""
-    (scale, bias), info, parts = whole["scale_and_bias"], whole["features_info"], []
-    places, groups = [one["flat_feature_index"] for one in info["float_features"]], len(bias)
+def catboost_trees(data: Mapping[str, Any]) -> Trees:
+    """Build the trees of a model of CatBoost, all nodes of one depth with one split, which rounds inputs to single
+    precision and goes right where they are larger."""
+    (scale, bias), info, parts = data["scale_and_bias"], data["features_info"], []
+    places, groups = [feature["flat_feature_index"] for feature in info["float_features"]], len(bias)
     _check(not info.get("categorical_features"), "it has columns of categories")
-    loss = whole["model_info"]["params"]["loss_function"]["type"]
+    loss = data["model_info"]["params"]["loss_function"]["type"]
     _check(loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"), f"it was trained by {loss:.40}")
-    for own in whole["oblivious_trees"]:
-        splits = (own["splits"] or [])[::-1]
-        _check(len(own["leaf_values"]) == groups << min(len(splits), 32), "its leaves are not those of its splits")
-        _check(all(0 <= one["float_feature_index"] < len(places) for one in splits), "it splits by no feature")
+    for tree in data["oblivious_trees"]:
+        splits = (tree["splits"] or [])[::-1]
+        _check(len(tree["leaf_values"]) == groups << min(len(splits), 32), "its leaves are not those of its splits")
+        _check(all(0 <= split["float_feature_index"] < len(places) for split in splits), "it splits by no feature")
         place, inner = np.arange((2 << len(splits)) - 1), (1 << len(splits)) - 1
-        level = (
-            np.frexp(place + 1.0)[1] - 1
-        )  # a node's number plus 1 has the bits of the way to it, the last split first
-        feature = np.array([*(places[one["float_feature_index"]] for one in splits), 0])[level]
-        border = np.array([*(one["border"] for one in splits), 0.0], np.float32).astype(np.float64)[level]
-        values = np.reshape(own["leaf_values"], (inner + 1, groups)) * scale
-        values = values if groups > 1 else of_class(values[:, 0], 0, 1)
+        # A node's number plus 1 has the bits of the path to it, the last split first.
+        level = np.frexp(place + 1.0)[1] - 1
+        feature = np.array([*(places[split["float_feature_index"]] for split in splits), 0])[level]
+        border = np.array([*(split["border"] for split in splits), 0.0], np.float32).astype(np.float64)[level]
+        values = np.reshape(tree["leaf_values"], (inner + 1, groups)) * scale
+        values = values if groups > 1 else place_in_class(values[:, 0], 0, 1)
         value = np.concatenate((np.zeros((inner, values.shape[1])), values))
         parts.append((place >= inner, feature, border, 2 * place + 1, 2 * place + 2, value))
-    return Trees.of(parts, bias if groups > 1 else [0.0, *bias], len(places), single_cut)
+    return Trees.join(parts, bias if groups > 1 else [0.0, *bias], len(places), single_cut)
 
 
-def trees_of(estimator: Any) -> Trees | None:
-    """The trees of a fitted classifier; None of one that has none, or that compares otherwise: by categories, by linear
-    functions in leaves, or with a number that stands for a missing one."""
+def extract_trees(estimator: Any) -> Trees | None:
+    """Return the trees of a fitted classifier; None for one without, or with other comparisons: by categories, by
+    linear functions in leaves, or with a number that stands for a missing one."""
     read = _READERS.get((type(estimator).__module__.partition(".")[0], type(estimator).__name__))
     try:
-        found = None if read is None else read(estimator)
-    except DAMAGED:  # another version may keep them elsewhere
+        trees = None if read is None else read(estimator)
+    except DAMAGED:  # another version may store them elsewhere
         return None
-    return found if found is not None and len(found.left) * found.n_features_in_ <= MOST_NUMBERS else None
+    return trees if trees is not None and len(trees.left_ids) * trees.n_features_in_ <= MAX_NUMBERS else None
 
 
 def _forest(estimator: Any) -> Trees:
-    trees = [one.tree_ for one in getattr(estimator, "estimators_", [estimator])]
-    parts = [_nodes(one, one.value[:, 0] / one.value[:, 0].sum(axis=1, keepdims=True)) for one in trees]
-    return Trees.of(parts, np.zeros(len(estimator.classes_)), estimator.n_features_in_, single_cut)
+    trees = [member.tree_ for member in getattr(estimator, "estimators_", [estimator])]
+    parts = [_nodes(tree, tree.value[:, 0] / tree.value[:, 0].sum(axis=1, keepdims=True)) for tree in trees]
+    return Trees.join(parts, np.zeros(len(estimator.classes_)), estimator.n_features_in_, single_cut)
 
 
 def _boosted(estimator: Any) -> Trees | None:
     if estimator.init not in (None, "zero"):  # it may give each input another number to begin with
         return None
-    grown = [(at, one.tree_) for group in estimator.estimators_ for at, one in enumerate(group)]
+    grown = [(at, regressor.tree_) for group in estimator.estimators_ for at, regressor in enumerate(group)]
     rate, classes, features = estimator.learning_rate, len(estimator.classes_), estimator.n_features_in_
-    first = np.ravel(estimator._raw_predict_init(np.zeros((1, features))))
-    parts = [_nodes(one, of_class(rate * one.value[:, 0, 0], at, len(first))) for at, one in grown]
-    return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), features, single_cut)
+    initial = np.ravel(estimator._raw_predict_init(np.zeros((1, features))))
+    parts = [_nodes(tree, place_in_class(rate * tree.value[:, 0, 0], at, len(initial))) for at, tree in grown]
+    return Trees.join(parts, np.append(np.zeros(classes - len(initial)), initial), features, single_cut)
 
 
 def _histograms(estimator: Any) -> Trees | None:
-    grown = [(at, one.nodes) for group in estimator._predictors for at, one in enumerate(group)]
-    if estimator._preprocessor is not None or any(own["is_categorical"].any() for _, own in grown):
+    grown = [(at, predictor.nodes) for group in estimator._predictors for at, predictor in enumerate(group)]
+    if estimator._preprocessor is not None or any(nodes["is_categorical"].any() for _, nodes in grown):
         return None
-    parts, classes, first = [], len(estimator.classes_), np.ravel(estimator._baseline_prediction)
-    for at, own in grown:
-        feature, left, right = (own[name].astype(int) for name in ("feature_idx", "left", "right"))
-        value = of_class(own["value"], at, len(first))
-        parts.append((own["is_leaf"] != 0, feature, own["num_threshold"], left, right, value))
-    return Trees.of(parts, np.append(np.zeros(classes - len(first)), first), estimator.n_features_in_)
+    parts, classes, initial = [], len(estimator.classes_), np.ravel(estimator._baseline_prediction)
+    for at, nodes in grown:
+        feature, left_ids, right_ids = (nodes[name].astype(int) for name in ("feature_idx", "left", "right"))
+        value = place_in_class(nodes["value"], at, len(initial))
+        parts.append((nodes["is_leaf"] != 0, feature, nodes["num_threshold"], left_ids, right_ids, value))
+    return Trees.join(parts, np.append(np.zeros(classes - len(initial)), initial), estimator.n_features_in_)
 
 
 def _nodes(tree: Any, value: np.ndarray) -> tuple[Any, ...]:
-    """Nodes of scikit-learn, which rounds inputs to single precision and goes left where they are no larger."""
+    """Return nodes of scikit-learn, which rounds inputs to single precision and goes left where they are no larger."""
     return tree.children_left < 0, tree.feature, tree.threshold, tree.children_left, tree.children_right, value
 
 
@@ -307,15 +308,15 @@ _READERS = {
     ("sklearn", "GradientBoostingClassifier"): _boosted,
     ("sklearn", "HistGradientBoostingClassifier"): _histograms,
     ("xgboost", "XGBClassifier"): _xgboost,
-    ("lightgbm", "LGBMClassifier"): lambda one: lightgbm_trees(*_lightgbm_lines(one.booster_.model_to_string())),
+    ("lightgbm", "LGBMClassifier"): lambda model: lightgbm_trees(*_lightgbm_lines(model.booster_.model_to_string())),
     ("catboost", "CatBoostClassifier"): _catboost,
-    ("brittle", "TreeFile"): lambda one: one.trees,
+    ("brittle", "TreeFile"): lambda model: model.trees,
 }
-"""Who reads which classifier, by its package and name."""
+"""Reader of each classifier, by its package and name."""
 
 
 def raw_scores(estimator: Any, rows: Any) -> np.ndarray:
-    """Ask the library itself for what its trees add up to, `[B, C]`; of two classes that may be one number, `[B]`."""
+    """Return the library's sums of its trees, `[B, C]`; for two classes some return one number, `[B]`."""
     package = type(estimator).__module__.partition(".")[0]
     options = {"xgboost": "output_margin", "lightgbm": "raw_score"}
     if package in options:

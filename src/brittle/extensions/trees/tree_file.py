@@ -20,18 +20,18 @@ from brittle.model.loading.load import file_source
 from brittle.user_code import import_package
 
 Function = Callable[[np.ndarray], Any]
-"""What a library computes of rows `[B, n]`."""
+"""A library's function of rows `[B, n]`."""
 
 
 class TreeFile:
-    """A classifier of XGBoost, LightGBM or CatBoost, with the methods of scikit-learn's: every number is the library's.
+    """A classifier of XGBoost, LightGBM or CatBoost, with scikit-learn's methods: every number is the library's.
 
-    The library opens what our reading of the file found sound, written anew, and never the file itself. Two objects are
-    the same where the contents of their files are.
+    The library never opens the file itself, but a new one, written from the data that our reader checked. Two objects
+    are the same where the contents of their files are.
 
     Attributes:
-        trees: as we read them.
-        classes_: 0, 1, 2 and so on, or CatBoost's own.
+        trees: trees of our reader.
+        classes_: 0, 1, 2 and so on, or CatBoost's classes.
         feature_names_in_: names of the columns, or None.
     """
 
@@ -46,13 +46,13 @@ class TreeFile:
     def __reduce__(self) -> Any:
         return read_tree_file, (self._content, self._ending)
 
-    def _take_names(self, names: Any, made_up: str) -> None:
+    def _take_names(self, names: Any, default_name: str) -> None:
         """Take the names of the columns, unless the library made them up."""
-        if names and list(names) != [made_up.format(place) for place in range(len(names))]:
+        if names and list(names) != [default_name.format(place) for place in range(len(names))]:
             self.feature_names_in_ = np.array(names, str)
 
     def _numbers(self, rows: Any) -> np.ndarray:
-        """Rows `[B, n]`, of a frame with the places of categories."""
+        """Return rows `[B, n]` as numbers, a frame's categories as their places."""
         if rows.shape[1] != self.trees.n_features_in_:  # before the library takes memory for all of the header's
             raise ValueError(f"the model takes {self.trees.n_features_in_} columns, and the data have {rows.shape[1]}")
         if not self.trees.levels or not hasattr(rows, "iloc"):
@@ -72,16 +72,16 @@ class TreeFile:
         return np.stack(columns, axis=1)
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Sums over the trees, `[B, C]`, or `[B]` of two classes."""
+        """Return sums over the trees, `[B, C]`, or `[B]` for two classes."""
         return np.asarray(self._sums(self._numbers(rows)))
 
     def predict_proba(self, rows: Any) -> np.ndarray:
-        """Probabilities of the classes, `[B, C]`; that of the second stands for both where the library gives one."""
+        """Return probabilities of the classes, `[B, C]`, also where the library returns those of the second alone."""
         shares = np.asarray(self._shares(self._numbers(rows)))
         return shares if shares.ndim == 2 else np.stack((1 - shares, shares), axis=1)
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Classes, `[B]`, of the largest probability, or by the threshold of CatBoost's."""
+        """Return the classes, `[B]`, of the largest probability, or by CatBoost's threshold."""
         if self._predict is not None:
             return np.ravel(self._predict(self._numbers(rows)))
         return self.classes_[self.predict_proba(rows).argmax(axis=1)]
@@ -90,29 +90,29 @@ class TreeFile:
         booster = library.Booster()
         booster.load_model(bytearray(json.dumps(_rewrite_xgboost(data)).encode()))
         self._take_names(booster.feature_names, "")
-        named = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
+        column_names = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
 
         def compute(margins: bool, numbers: np.ndarray) -> np.ndarray:
-            matrix = library.DMatrix(numbers, enable_categorical=True, **named)
+            matrix = library.DMatrix(numbers, enable_categorical=True, **column_names)
             return booster.predict(matrix, output_margin=margins)
 
         return partial(compute, True), partial(compute, False)
 
     def _open_lightgbm(self, library: Any, data: Any) -> tuple[Function, Function]:
         header, blocks, _ = data
-        if header["version"] not in LIGHTGBM_VERSIONS:  # it may keep what is not known here
+        if header["version"] not in LIGHTGBM_VERSIONS:  # other versions may hold other fields
             raise ValueError(f"its version is {header['version']:.10}, and {', '.join(LIGHTGBM_VERSIONS)} are read")
         text = _lines_of({"tree": "", **{key: value for key, value in header.items() if key != "tree_sizes"}})
         for number, block in enumerate(blocks):
             text += f"\nTree={number}\n{_lines_of({key: value for key, value in block.items() if not key.isdigit()})}\n"
-        with warnings.catch_warnings(action="ignore"):  # that parameters other than this one are those of the file
+        with warnings.catch_warnings(action="ignore"):  # about the other parameters, which are the file's
             booster = library.Booster(model_str=f"{text}\n\nend of trees\n", params={"verbosity": -1})
         self._take_names(booster.feature_name(), "Column_{}")
         return partial(booster.predict, raw_score=True), booster.predict
 
     def _open_catboost(self, library: Any, data: Any) -> tuple[Function, Function]:
         model = library.CatBoostClassifier()
-        with tempfile.TemporaryDirectory() as folder:  # it reads JSON from files alone
+        with tempfile.TemporaryDirectory() as folder:  # CatBoost reads JSON only from files
             file = Path(folder) / "model.json"
             file.write_text(json.dumps(_rewrite_catboost(data)))
             model.load_model(str(file), format="json")
@@ -121,21 +121,21 @@ class TreeFile:
         share = model.get_probability_threshold() if len(data["scale_and_bias"][1]) == 1 else 0.5
         if not 0 < share < 1:
             raise ValueError(f"its probability threshold is {share:.4g}, which predicts one class")
-        threshold = float(np.log(share / (1 - share)))  # what a sum exceeds where the second class is predicted
+        threshold = float(np.log(share / (1 - share)))  # a larger sum predicts the second class
         if share != 0.5:
             self.trees = replace(self.trees, base=self.trees.base - [0.0, threshold])
         return lambda rows: model.predict(rows, prediction_type="RawFormulaVal") - threshold, model.predict_proba
 
 
 LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
-"""Versions whose files are read: the number of XGBoost, and LightGBM's words for its form."""
+"""Versions of readable files: XGBoost's latest number, and LightGBM's names of its format."""
 
 WORDS = ("tree", "average_output")
 """Lines of LightGBM's header without a value."""
 
 
 def _rewrite_xgboost(data: Any) -> dict[str, Any]:
-    """Write a model of XGBoost with what its predictions need, each number cast and each link in range."""
+    """Write a model of XGBoost with the fields that its predictions need, each number cast and each link in range."""
     learner = data["learner"]
     booster, name = learner["gradient_booster"], learner["objective"]["name"]
     dart = booster["name"] == "dart"
@@ -144,7 +144,7 @@ def _rewrite_xgboost(data: Any) -> dict[str, Any]:
     grown = model["trees"]
     written: dict[str, Any] = {
         "model": {
-            "gbtree_model_param": _texts(num_parallel_tree=1, num_trees=len(grown)),
+            "gbtree_model_param": _as_texts(num_parallel_tree=1, num_trees=len(grown)),
             "iteration_indptr": [*range(0, len(grown), max(1, groups)), len(grown)],
             "tree_info": list(map(int, model["tree_info"])),
             "trees": [_xgboost_tree(tree, number, features) for number, tree in enumerate(grown)],
@@ -154,34 +154,34 @@ def _rewrite_xgboost(data: Any) -> dict[str, Any]:
     if dart:
         written = {"gbtree": written, "name": "dart", "weight_drop": list(map(float, booster["weight_drop"]))}
     base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), float)).tolist()
-    numbers = _texts(num_class=groups, num_feature=features, num_target=1, boost_from_average=1)
-    # The softmax of XGBoost's own: its `multi:softmax` gives classes alone
+    numbers = _as_texts(num_class=groups, num_feature=features, num_target=1, boost_from_average=1)
+    # `multi:softmax` would return classes alone, and not XGBoost's probabilities.
     objective: dict[str, Any] = {"name": name.replace("multi:softmax", "multi:softprob")}
-    objective["reg_loss_param"] = _texts(scale_pos_weight=1)
+    objective["reg_loss_param"] = _as_texts(scale_pos_weight=1)
     rewritten = {
         "attributes": {},
         "feature_names": list(map(str, learner.get("feature_names", ()))),
         "feature_types": list(map(str, learner.get("feature_types", ()))),
         "gradient_booster": written,
         "learner_model_param": numbers | {"base_score": json.dumps(base if len(base) > 1 else base[0])},
-        "objective": objective | ({"softmax_multiclass_param": _texts(num_class=groups)} if groups else {}),
+        "objective": objective | ({"softmax_multiclass_param": _as_texts(num_class=groups)} if groups else {}),
     }
     version = list(map(int, data["version"]))[:3]
-    if version[0] > LATEST_XGBOOST:  # it may keep what is not written anew here
+    if version[0] > LATEST_XGBOOST:  # later versions may hold fields that are not written here
         raise ValueError(f"version {version[0]} of XGBoost wrote it, and files up to {LATEST_XGBOOST} are read")
     return {"learner": rewritten, "version": version}
 
 
 def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
-    """Write a tree of XGBoost, without nodes that pruning left behind."""
-    left, right = (np.array(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
+    """Write a tree of XGBoost without its pruned nodes."""
+    left_ids, right_ids = (np.array(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
     nodes = [0]
     for node in nodes:
-        nodes += [left[node], right[node]] if left[node] >= 0 else []
-    count, leaf = len(nodes), left[nodes] < 0
-    places = np.full(len(left), -1)
+        nodes += [left_ids[node], right_ids[node]] if left_ids[node] >= 0 else []
+    count, leaf = len(nodes), left_ids[nodes] < 0
+    places = np.full(len(left_ids), -1)
     places[nodes] = np.arange(count)
-    children = [np.where(leaf, -1, places[np.where(leaf, 0, side[nodes])]) for side in (left, right)]
+    children = [np.where(leaf, -1, places[np.where(leaf, 0, side[nodes])]) for side in (left_ids, right_ids)]
     parents = np.full(count, 2**31 - 1)
     for side in children:
         parents[side[~leaf]] = np.flatnonzero(~leaf)
@@ -209,12 +209,12 @@ def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
         "categories_nodes": [*sets],
         "categories_segments": ends[:-1],
         "categories_sizes": [len(codes) for codes in sets.values()],
-        "tree_param": _texts(num_deleted=0, num_feature=features, num_nodes=count, size_leaf_vector=1),
+        "tree_param": _as_texts(num_deleted=0, num_feature=features, num_nodes=count, size_leaf_vector=1),
     }
 
 
 def _rewrite_catboost(data: Any) -> dict[str, Any]:
-    """Write a model of CatBoost with what its predictions need, each number cast and each place in range."""
+    """Write a model of CatBoost with the fields that its predictions need, each number cast and each place in range."""
     (scale, bias), info, features = data["scale_and_bias"], data["model_info"], []
     for at, feature in enumerate(data["features_info"]["float_features"]):
         if int(feature["flat_feature_index"]) != at:
@@ -262,12 +262,12 @@ def _rewrite_catboost(data: Any) -> dict[str, Any]:
     }
 
 
-def _texts(**numbers: int) -> dict[str, str]:
+def _as_texts(**numbers: int) -> dict[str, str]:
     return {key: str(number) for key, number in numbers.items()}
 
 
 def _lines_of(lines: Mapping[str, str]) -> str:
-    """Return lines of LightGBM, of which some are a word."""
+    """Return lines of LightGBM, some of them a single word."""
     return "\n".join(key if key in WORDS else f"{key}={value}" for key, value in lines.items() if key)
 
 

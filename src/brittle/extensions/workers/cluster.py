@@ -28,20 +28,20 @@ OLDEST_RAY = (2, 52)
 """The first release of Ray whose clusters can ask for a token."""
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
-"""The variable that says how often Ray tries to join a cluster, 40 seconds each: 20 times by default, a quarter of an
-hour of silence."""
+"""Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each: 20 by default, a
+quarter of an hour of silence."""
 
 LOST_SECONDS = 15.0
-"""After how long without the head of the cluster it is lost: Ray ends the whole process after a minute."""
+"""Seconds without an answer after which the head counts as lost: Ray ends the whole process after a minute."""
 
 
 @dataclass
 class Cluster:
     """Workers on a Ray cluster that share the shards of a run.
 
-    A worker that dies with its actor or its node is replaced, where there is room, and its shard is computed again by
-    whoever is free. Workers open the job in a folder of the same name as the current one. A `size` of None is as many
-    as the cluster has room for; each has `gpus`.
+    A worker that dies with its actor or its node is replaced where the cluster has room, and any free worker computes
+    its shard again. Workers open the job in a folder of the same name as the current one. A `size` of None is as many
+    workers as the cluster has room for; each has `gpus`.
     """
 
     address: str
@@ -68,7 +68,7 @@ class Cluster:
             )
 
     def prepare(self) -> None:
-        """Import Ray as this cluster needs it, before a model is opened, which might import it otherwise."""
+        """Import Ray with the settings of this cluster, before a model is opened that may import it with others."""
         with environment(self._variables()):
             _library()
 
@@ -86,7 +86,7 @@ class Cluster:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        with environment(self._variables()), _signals_kept():
+        with environment(self._variables()), _keep_sigterm():
             ray = _library()
             try:
                 _check_listens(self.address)
@@ -117,7 +117,7 @@ class Cluster:
                 ) from error
 
     def _variables(self) -> dict[str, str | None]:
-        """Environment variables that Ray reads when it is imported and when it starts; None for those it must not."""
+        """Return the environment variables that Ray reads at import and at its start; None removes a variable."""
         fixed = {"RAY_ADDRESS": None, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
         return {**fixed, JOIN_TRIES: os.environ.get(JOIN_TRIES, "1")}
 
@@ -157,7 +157,7 @@ class ClusterStation(Station):
 
 @dataclass
 class Actor:
-    """One worker of a cluster, by the handle that the connected library has of it."""
+    """A worker of a cluster: a handle of the connected library."""
 
     ray: Any
     handle: Any
@@ -170,7 +170,7 @@ class Actor:
 
 
 def _library() -> Any:
-    """Ray; raises `ClusterError` where it cannot be imported, or is too old."""
+    """Import and return Ray; raise `ClusterError` where it cannot be imported or is too old."""
     try:
         import ray
         import ray.exceptions
@@ -185,18 +185,18 @@ def _library() -> Any:
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """SIGTERM does afterwards what it did before: Ray takes it for itself when it starts."""
-    kept = signal.getsignal(signal.SIGTERM)
+def _keep_sigterm() -> Iterator[None]:
+    """Restore the handler of SIGTERM afterwards: Ray replaces it at its start."""
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, kept)
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_listens(address: str) -> None:
-    """Raise OSError where nobody listens at host:port; Ray would wait for long."""
+    """Raise OSError where no process listens at host:port; Ray would wait for long."""
     place = _host_and_port(address)
     if place is not None:
         with socket.create_connection(place, timeout=10):
@@ -204,7 +204,7 @@ def _check_listens(address: str) -> None:
 
 
 def _host_and_port(address: str) -> tuple[str, int] | None:
-    """The parts of host:port; None where it is none."""
+    """Return host and port; None where the text is not host:port."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
         return None
@@ -212,12 +212,11 @@ def _host_and_port(address: str) -> tuple[str, int] | None:
 
 
 def _has_token() -> bool:
-    """Whether this machine has a token for Ray clusters and is to use it, by the settings that Ray documents."""
+    """Return whether the settings that Ray documents give this machine a token and do not disable its use."""
     mode = os.environ.get("RAY_AUTH_MODE", "").lower()
     if mode not in ("", "token"):
         return False
     if os.environ.get("RAY_AUTH_TOKEN"):
         return True
-    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    path = Path(named) if named else Path.home() / ".ray" / "auth_token"
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
     return path.is_file() and path.stat().st_size > 0

@@ -1,8 +1,8 @@
-"""Other processes that compute the shards of a run: of this machine here, of a Ray cluster in `cluster`.
+"""Worker processes that compute the shards of a run: on this machine here, on a Ray cluster in `cluster`.
 
-A worker opens the job, says what it has opened, and computes one shard after another. Only the process that holds the
-run folder writes there, so the table is the same bytes in any order and by any process. A row that kills its process is
-found by halves of its shard, and left out.
+A worker opens the job, returns its description, and computes one shard after another. Only the process that holds the
+run folder writes there, so the bytes of the table depend neither on the order nor on the processes. A row that kills
+its process is found by bisecting its shard, and left out.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from brittle.store.folder import Shard
 from brittle.store.record import UNDECISIVE, differences
 
 MOST_WORKERS = 256
-"""More processes than one machine is given; a larger number is a mistyped number."""
+"""Processes of one machine at most; a larger number is a mistyped number."""
 
 MOST_DEATHS = 10
-"""How often workers may die of one shard without a row that kills them, or one after the other before they open it."""
+"""Deaths allowed at one shard that no row explains, and deaths in a row before a worker opens the job."""
 
 MOST_LOST = 16
 """Rows of one shard that may kill a worker; with more of them the run stops."""
 
 CARDS = "CUDA_VISIBLE_DEVICES"
-"""The variable that says which cards a process sees."""
+"""Environment variable that lists the cards a process sees."""
 
 LOOK_SECONDS = 1.0
-"""How long the run waits at a time."""
+"""Longest wait for an answer before the run looks at its cluster."""
 
 PARENT_SECONDS = 0.5
-"""How often a process looks whether the one that started it is there."""
+"""Time between two looks of a worker at its parent process."""
 
 
 class Worker(Protocol):
-    """One process that computes shards: it answers calls of `Station`, an error as a value, until it is closed."""
+    """A process that computes shards: it answers calls of `Station`, an error as a value, until it is closed."""
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]: ...
 
@@ -62,7 +62,7 @@ class Worker(Protocol):
 
 
 class Station:
-    """What runs in a worker: it holds the job, and is asked for shards."""
+    """The part that runs in a worker: it holds the job and computes shards."""
 
     def open(self, opening: Opening) -> Opened | BrittleError:
         try:
@@ -81,30 +81,30 @@ class Station:
 
 @dataclass
 class Team:
-    """Workers that share shards; one that dies is replaced, and its shard is computed again.
+    """Workers that share shards; a worker that dies is replaced, and its shard is computed again.
 
-    `died` is what the answer of a worker raises that is no more; `look` is called every second or so, and raises where
-    no worker can answer any more.
+    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and raises where no
+    worker can answer any more.
     """
 
     hire: Callable[[], Worker]
     opening: Opening
-    died: tuple[type[BaseException], ...]
+    death_errors: tuple[type[BaseException], ...]
     look: Callable[[], None] = lambda: None
     _busy: dict[Future[Any], tuple[Worker, int | None]] = field(default_factory=dict, init=False)
 
     def shards(self, numbers: Sequence[int], size: int, job: Job, expected: Opened) -> Generator[Shard]:
-        waiting, left, deaths = deque(numbers), set(numbers), Counter[int | None]()
+        waiting, unfinished, deaths = deque(numbers), set(numbers), Counter[int | None]()
         lost: dict[int, dict[int, str]] = {number: {} for number in numbers}
         try:
             for _ in range(min(size, len(waiting))):
                 self._open()
-            while left:  # a worker that has no room yet is not waited for once all are done
+            while unfinished:  # do not wait for a worker without room once all are done
                 future = self._next(self._busy)
                 worker, number = self._busy.pop(future)
                 try:
                     answer = _answer(future)
-                except self.died as error:
+                except self.death_errors as error:
                     worker.close()
                     deaths[number] += 1
                     if number is not None:
@@ -113,11 +113,11 @@ class Team:
                             lost[number][row] = "the process that computed it died"
                             deaths[number] = 0
                     if deaths[number] > MOST_DEATHS or (number is not None and len(lost[number]) > MOST_LOST):
-                        what = "before they open the run" if number is None else f"of shard {number}"
+                        occasion = "before they open the run" if number is None else f"of shard {number}"
                         raise ModelError(
                             "workers_die",
-                            f"the processes that compute die {what} ({last_line(error)}); what they said is above, or "
-                            f"in the logs of Ray; run it in one process (without --workers, --cluster) to see why",
+                            f"the worker processes die {occasion} ({last_line(error)}); their output is above, or in "
+                            f"the logs of Ray; run in one process (without --workers, --cluster) to see why",
                         ) from error
                     self._open()
                     continue
@@ -125,7 +125,7 @@ class Team:
                     deaths[None] = 0
                     _check_opened(expected, answer)
                 else:
-                    left.discard(number)
+                    unfinished.discard(number)
                     yield answer
                 if waiting:
                     following = waiting.popleft()
@@ -141,7 +141,7 @@ class Team:
         self._busy[worker.submit("open", self.opening)] = worker, None
 
     def _next(self, futures: Mapping[Future[Any], object]) -> Future[Any]:
-        """The first of some answers that is there."""
+        """Wait for the first answer."""
         while True:
             done, _ = wait(futures, LOOK_SECONDS, FIRST_COMPLETED)
             self.look()
@@ -149,42 +149,41 @@ class Team:
                 return done.pop()
 
     def _fatal_row(self, number: int, job: Job, lost: Mapping[int, str]) -> int | None:
-        """The row of a shard that kills its process alone, twice, found by halves; None where none does.
+        """Bisect a shard for the row that kills its process alone, twice; None where no row does.
 
-        The others are left out meanwhile. Rows keep their places in their batches, so those that are computed get the
-        numbers that they have beside any others.
+        Each trial leaves out the other rows. Rows keep their places in their batches, so a row gets the same numbers
+        whichever rows are computed with it.
         """
         rows = [row for batch in job.batches(number) for row in batch.rows]
-        opened: list[Worker] = []
+        workers: list[Worker] = []
 
-        def kills(some: Sequence[int]) -> bool:
-            others, asked = {row: "left out for a trial" for row in rows if row not in some}, False
+        def kills(trial_rows: Sequence[int]) -> bool:
+            left_out, submitted = {row: "left out for a trial" for row in rows if row not in trial_rows}, False
             try:
-                if not opened:
-                    opened.append(self.hire())
-                    _answer(self._next({opened[0].submit("open", self.opening): None}))
-                asked = True
-                _answer(self._next({opened[0].submit("shard", number, {**others, **lost}): None}))
-            except self.died:
-                opened.pop().close()
-                return asked
+                if not workers:
+                    workers.append(self.hire())
+                    _answer(self._next({workers[0].submit("open", self.opening): None}))
+                submitted = True
+                _answer(self._next({workers[0].submit("shard", number, {**left_out, **lost}): None}))
+            except self.death_errors:
+                workers.pop().close()
+                return submitted
             return False
 
         suspects = [row for row in rows if row not in lost]
         try:
             while len(suspects) > 1:
-                half, rest = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
-                suspects = half if kills(half) else rest
+                first_half, second_half = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
+                suspects = first_half if kills(first_half) else second_half
             return suspects[0] if suspects and kills(suspects) and kills(suspects) else None
         finally:
-            for worker in opened:
+            for worker in workers:
                 worker.close()
 
 
 @dataclass
 class Processes:
-    """Processes of this machine that share the shards of a run. An `opening` of None sends the job itself, a copy to
-    each."""
+    """Processes of this machine that share the shards of a run; where `opening` is None each gets a copy of the job."""
 
     size: int
     opening: Opening | None = None
@@ -200,17 +199,16 @@ class Processes:
 
 
 def cards_of(device: torch.device) -> list[str | None]:
-    """The cards that workers of a run on this device share, as `CUDA_VISIBLE_DEVICES` names them; those that this
-    process sees where it computes on its first, and none where it was given another."""
+    """Return the cards that the workers of a run on this device share, as `CUDA_VISIBLE_DEVICES` names them: all that
+    this process sees where it computes on its first, and none where the device is another."""
     if device.type != "cuda" or device.index or (count := torch.cuda.device_count()) < 2:
         return [None]
-    named: list[str | None] = [name.strip() for name in os.environ.get(CARDS, "").split(",") if name.strip()]
-    return (named or [str(card) for card in range(count)])[:count]
+    visible_cards: list[str | None] = [name.strip() for name in os.environ.get(CARDS, "").split(",") if name.strip()]
+    return (visible_cards or [str(card) for card in range(count)])[:count]
 
 
 class Process:
-    """One process of this machine, an executor of its own: where it dies, it is known of which shard. Of the cards it
-    takes the least used by the `workers_on` each."""
+    """A single-process executor, so that a crash names its shard. Uses the card with the fewest `workers_on` it."""
 
     def __init__(self, workers_on: Counter[str | None]) -> None:
         self._workers_on, self._card = workers_on, min(workers_on, key=lambda card: workers_on[card])
@@ -225,11 +223,11 @@ class Process:
             multiprocessing.active_children(),
             (name for name in os.environ if name.startswith("RAY_AUTH_TOKEN")),
         )
-        # So many threads for any number of processes, no current folder on its path, no token of Ray, a card
+        # A fixed number of threads, no current folder on `sys.path`, no token of Ray, one card
         variables = dict.fromkeys(tokens) | {"OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
         with environment(variables | ({} if self._card is None else {CARDS: self._card})), _without_program():
             future = self._pool.submit(_call, method, *arguments)
-        self._children = [one for one in multiprocessing.active_children() if one not in before]
+        self._children = [child for child in multiprocessing.active_children() if child not in before]
         return future
 
     def close(self) -> None:
@@ -240,12 +238,12 @@ class Process:
 
 
 def send(job: Job) -> Opening:
-    """A job from Python, pickled by the process that starts a run and read by those that it starts."""
+    """Pickle a job from Python for the workers."""
     sink = BytesIO()
     try:
         _Pickler(sink).dump(job)
     except Exception as error:  # objects say in many ways that they cannot be pickled
-        raise _not_sent(error) from error
+        raise _send_error(error) from error
     return partial(_receive, sink.getvalue())
 
 
@@ -253,11 +251,11 @@ def _receive(content: bytes) -> Job:
     try:
         return pickle.loads(content)
     except (ImportError, AttributeError) as error:
-        raise _not_sent(error) from error
+        raise _send_error(error) from error
 
 
 class _Pickler(pickle.Pickler):
-    """Refuses what the main program defines: another process, which does not run it, has no such thing."""
+    """Refuses objects that the main program defines: a worker does not run it and cannot import them."""
 
     def reducer_override(self, value: Any) -> Any:
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
@@ -265,7 +263,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _not_sent(error: Exception) -> ParameterError:
+def _send_error(error: Exception) -> ParameterError:
     return ParameterError(
         f"the model, the data or a score cannot be sent to another process ({str(error).partition(chr(10))[0]:.200}); "
         f"put what you define into a module that is imported (from mymodel import Net), or leave out workers="
@@ -273,14 +271,14 @@ def _not_sent(error: Exception) -> ParameterError:
 
 
 def worker_threads() -> int:
-    """Threads of a worker: one, unless `OMP_NUM_THREADS` says other."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    return int(said) if said.isascii() and said.isdigit() and int(said) else 1
+    """Return the number of threads of a worker: `OMP_NUM_THREADS`, or 1."""
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return int(setting) if setting.isascii() and setting.isdigit() and int(setting) else 1
 
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """These environment variables while the block runs; None takes one away."""
+    """Set environment variables while the block runs; None removes a variable."""
     before = {name: os.environ.get(name) for name in variables}
     _set(variables)
     try:
@@ -298,7 +296,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def _without_program() -> Iterator[None]:
-    """Start a process that does not run the main program of this one again, as spawned ones do."""
+    """Keep processes that start in the block from running the main program again, as spawned ones do."""
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -308,18 +306,18 @@ def _without_program() -> Iterator[None]:
 
 
 _STATION = Station()
-"""That of this process, where it is a worker."""
+"""The station of this process, where it is a worker."""
 
 
 def _begin(parent: int) -> None:
-    """Begin a worker process: Ctrl-C is for the one that was started, and it ends when its parent is gone."""
+    """Begin a worker process: it ignores Ctrl-C, which is for its parent, and ends when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    started_by = multiprocessing.parent_process()  # on Windows the number of a parent that is gone stays
-    while os.getppid() == parent and started_by is not None and started_by.is_alive():
+def _exit_with(parent: int) -> None:
+    parent_process = multiprocessing.parent_process()  # on Windows `getppid` keeps the number of a dead parent
+    while os.getppid() == parent and parent_process is not None and parent_process.is_alive():
         time.sleep(PARENT_SECONDS)
     os._exit(1)
 
@@ -337,16 +335,17 @@ def _answer(future: Future[Any]) -> Any:
 
 def _check_opened(expected: Opened, opened: Opened) -> None:
     """Raise where a worker would compute another run."""
-    (record, reference), (other, logits) = expected, opened
-    if found := differences(record, other, ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}):
+    (record, reference), (worker_record, logits) = expected, opened
+    places, ignored = ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}
+    if mismatches := differences(record, worker_record, places, ignored):
         raise ModelError(
             "worker_differs",
-            f"a worker would compute another run: {'; '.join(found)}; let it find the same files and versions",
+            f"a worker would compute another run: {'; '.join(mismatches)}; let it find the same files and versions",
         )
     check_alike(reference, logits, "in a worker")
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of what an error says, which is what happened; in those of Ray the lines before are where."""
+    """Return the last line of an error's message, the cause; Ray writes the place in the lines before."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return printable(lines[-1] if lines else type(error).__name__)[:200]

@@ -33,12 +33,11 @@ USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"),
 MIDDLE = (0.05, 0.95)
 """The quantiles of the finite margins between which a usual size serves: outside, nearly all points are on one side."""
 
-NAMES = {"linf": "Linf", "l2": "L2", "l1": "L1", "l0": "L0"}
 TITLES = {
-    "linf": "Linf: the largest change of any one input value",
-    "l2": "L2: the Euclidean length of the change",
-    "l1": "L1: the sum of the changes of all input values",
-    "l0": "L0: how many input values change",
+    "linf": "By the largest change of any one input value (Linf)",
+    "l2": "By the Euclidean distance (L2)",
+    "l1": "By the sum of the changes of all input values (L1)",
+    "l0": "By how many input values change (L0)",
 }
 
 STEPS = 200
@@ -151,7 +150,7 @@ def _section(case: MarginCase) -> dict[str, Any]:
     fragile = _fragile(case)
     compared = worst_case_table(case.contents, case.epsilon.value, case.norm)
     median = float(case.distance.quantile(0.5, interpolation="lower"))
-    half = f"lies within {short(median)}" if np.isfinite(median) else "was not found at any distance"
+    half = f"is at most {short(median)} away" if np.isfinite(median) else "was not found at any distance"
     numbers = _numbers(case, median)
     spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
     masked = case.count(Status.MASKED)
@@ -159,18 +158,19 @@ def _section(case: MarginCase) -> dict[str, Any]:
         f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
         "mislead, so the nearest other decision may be much nearer than what was found, and the robust accuracy lower."
     )
-    curves = f"Share of points whose margin is larger than epsilon, against epsilon. {spoken}"
+    curves = f"Share of points without another prediction found within a distance, against the distance. {spoken}"
     return {
         "title": TITLES[case.norm],
         "epsilon": case.epsilon,
         "labelled": "correct" in case.curves,
-        "conclusion": f"For half of the predictions another one {half}.",
+        "conclusion": f"For half of the points the nearest input with another prediction {half}.",
         "warning": " ".join(filter(None, (warning if masked else "", refuted_text(case.count(Status.REFUTED))))),
         "numbers": numbers,
         "figure": Figure(nearest_chart, _curves(case), curves),
         "certified": "certified" in case.curves,
         "confidence": percent(case.contents.confidence),
         "missing": len(case.margin) - len(case.distance),
+        "title_of": show(case.margin.title),
         "read_from": show(case.margin.shown),
         "stand_in": _stand_in(case, compared),
         "conditions": _conditions(case),
@@ -180,8 +180,9 @@ def _section(case: MarginCase) -> dict[str, Any]:
 
 
 def _numbers(case: MarginCase, median: float) -> list[Number]:
-    """The median margin, and the shares of points that epsilon can flip, that are right and stay so, and surely so."""
-    size = f"{NAMES[case.norm]} {case.epsilon.text}"
+    """The median margin, and the shares of points that epsilon leaves as they are, that are right and stay so, and
+    surely so."""
+    size = case.epsilon.text
     labelled, points = "correct" in case.curves, len(case.distance)
     middle, *others = (
         short(one) if np.isfinite(one) else "∞"
@@ -189,15 +190,15 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
     )
     note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(points, 'point')}."
     beyond, right = case.beyond("all"), case.beyond("correct" if labelled else "all")
-    flipped = percent_interval(1.0 - beyond.high, 1.0 - beyond.low)
-    left, share = percent(right.robust_accuracy), percent(1.0 - beyond.robust_accuracy)
+    left, share = percent(right.robust_accuracy), percent(beyond.robust_accuracy)
+    either = f"{percent_interval(beyond.low, beyond.high)}. The prediction may be right or wrong."
     numbers = [
-        Number(f"Median input margin, {NAMES[case.norm]}", middle, note),
-        Number(f"Predictions that {size} can flip", share, f"{flipped}, right or wrong."),
+        Number("Median distance to another prediction", middle, note),
+        Number(f"No other prediction found within {size}", share, either),
     ]
     if labelled:
         note = (
-            f"{percent_interval(right.low, right.high)}. Right, and no other decision found within epsilon; "
+            f"{percent_interval(right.low, right.high)}. Right, and no other prediction found within {size}; "
             f"{percent(right.accuracy)} are right unperturbed."
         )
         numbers.append(Number(f"Robust accuracy at {size}", left, note))
@@ -206,13 +207,13 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
         share, title = percent(proven.robust_accuracy), "robust accuracy" if labelled else "share"
         note = (
             f"{percent_interval(proven.low, proven.high)}. {'Right, and proven' if labelled else 'Proven'} that no "
-            f"input within epsilon has another prediction. The {title} on these points lies between this {share} and "
+            f"input within {size} has another prediction. The {title} on these points lies between this {share} and "
             f"the {left} that the attacks left."
         )
         numbers.append(Number(f"Certified {title} at {size}", share, note))
     if count := int(np.isinf(case.distance).sum()):
-        note = f"Of {points:,}. Counted as beyond every epsilon, which proves nothing."
-        numbers.append(Number("No other decision found", plural(count, "point"), note))
+        note = f"Of {points:,}. Counted as farther than every distance, which proves nothing."
+        numbers.append(Number("No other prediction found at all", plural(count, "point"), note))
     return numbers
 
 
@@ -238,7 +239,7 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     place = next((place for place, column in enumerate(columns) if column.score == PREFERRED), 0)
     cells = [
         (
-            show(column.shown, 60),
+            f"{show(column.title, 60)}\n{show(column.shown, 60)}",
             f"{column.cost:,.0f}",
             *(_measured(row, name) for name in ("tau", "auroc", "aupr", "fpr95")),
             f"{row['points']:,}",
@@ -247,7 +248,7 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     ]
     header = ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
     return {
-        "conclusion": _verdict(rows[place], columns[place].shown),
+        "conclusion": _verdict(rows[place], columns[place].title),
         "grid": Grid(header, cells, colours=[case.contents.colours[column.score] for column in columns]),
     }
 

@@ -1,4 +1,4 @@
-"""The command that attacks a few points and tells the robust accuracy of all."""
+"""The command that attacks a few points and estimates the robust accuracy of all."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def robust_accuracy(
     quiet: Quiet = False,
     config: Config = None,
 ) -> int:
-    """Tell the robust accuracy of MODEL on DATA from attacks on a few points and one pass for each.
+    """Estimate the robust accuracy of MODEL on DATA from attacks on a few points and one pass for each.
 
-    Without labels every prediction counts as right. The rectified answer is the one that the interval belongs to.
+    Without labels every prediction counts as right. The interval belongs to the rectified answer.
 
     Args:
         model: As for `brittle score`.
         data: As for `brittle score`.
         epsilon: Right predictions with no other prediction found within this are robust, such as 8/255.
-        attack: Points that are attacked, drawn at random.
+        attack: Number of points to attack, drawn at random.
         norm: Norm of the distance, linf, l2, l1 or l0.
         effort: Budget of passes per attacked point: fast, standard or thorough.
         seed: Seed of the draw and of the attacks.
@@ -53,6 +53,6 @@ def robust_accuracy(
     opening.check_there()
     settings: dict[str, Any] = {"norm": norm, "effort": effort, "seed": seed, "confidence": confidence}
     settings |= {"progress": not quiet, "note": lambda code, sentence: say(False, f"note: {code}: {sentence}")}
-    found = robust_accuracy_of(opening.classifier, opening.points, epsilon, attack, **settings)
-    show(as_json(**asdict(found)) if json else str(found))
-    return ROW_FAILURES if found.estimated.dropped else 0
+    answer = robust_accuracy_of(opening.classifier, opening.points, epsilon, attack, **settings)
+    show(as_json(**asdict(answer)) if json else str(answer))
+    return ROW_FAILURES if answer.estimated.dropped else 0

@@ -1,4 +1,4 @@
-"""How far the features move on the way to the nearest input with another prediction."""
+"""The distance that the features move on the way to the nearest input with another prediction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from brittle.scores.input_margin import SearchedScore, nearest_status
 class FeatureDistance(SearchedScore):
     """`||h(x') - h(x)||_p`, `x'` the input that `InputMargin` found, `h` the features; in units of the features.
 
-    Where it is a fixed multiple of the input margin the features keep distances (an isometry up to scale), which is
-    what makes margins in them consistent with margins in the input.
+    If it is a fixed multiple of the input margin, the features keep distances (an isometry up to scale), and margins
+    among features are then consistent with margins among inputs.
 
-    Validity: exact for the input that was found, with an interval of no width; that input need not be the nearest.
+    Validity: exact for the input `x'`, with an interval of no width; that input need not be the nearest.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.2, figure 6.
 
     Attributes:
-        norm: of both distances, `l2`, `linf` or `l1`.
+        norm: norm of both distances, `l2`, `linf` or `l1`.
         attack: as for `InputMargin`.
         effort: as for `InputMargin`.
         bounded: as for `InputMargin`.

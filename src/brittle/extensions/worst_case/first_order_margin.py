@@ -23,12 +23,12 @@ class FirstOrderMargin(Score):
     is no boundary, unless it is 0: then the distance is 0.
 
     Validity: exact for linear models; elsewhere neither an upper nor a lower bound. The interval has no width, unless
-    competitors were left out: then its lower end gives them the largest kept gradient norm.
+    competitors are left out: its lower end then gives them the largest gradient norm of the others.
 
     Source: Moosavi-Dezfooli, Fawzi, Frossard, DeepFool (CVPR 2016), one step.
 
     Attributes:
-        norm: of the distance, `l2`, `linf` or `l1`.
+        norm: norm of the distance, `l2`, `linf` or `l1`.
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.
     """
 
@@ -54,12 +54,12 @@ class FirstOrderMargin(Score):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         linear: Linearization = measured[self.needs[0]]
-        found = margins(linear)
-        norms = found.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
+        normal_margins = margins(linear)
+        norms = normal_margins.covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
         if linear.lengths is not None:
             norms = torch.where(norms > 0, linear.lengths, 0.0)
-        flat = torch.where(found.mean > 0, torch.inf, 0.0)
-        distance = torch.where(norms > 0, found.mean / norms, flat).amin(dim=1)
-        farther = found.left_out.amin(dim=1) / norms.amax(dim=1)
+        flat = torch.where(normal_margins.mean > 0, torch.inf, 0.0)
+        distance = torch.where(norms > 0, normal_margins.mean / norms, flat).amin(dim=1)
+        farther = normal_margins.left_out.amin(dim=1) / norms.amax(dim=1)
         low = torch.minimum(distance, farther)
-        return finish(distance, low, distance, found.status, linear.passes, found.detail)
+        return finish(distance, low, distance, normal_margins.status, linear.passes, normal_margins.detail)

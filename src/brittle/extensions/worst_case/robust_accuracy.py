@@ -1,4 +1,4 @@
-"""What share of the points is right and stays right, from margins on all of them or on a few?"""
+"""The share of points that are right and stay right, from margins on all of them or on a few."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RobustAccuracy:
         robust_accuracy: share that are correct with a larger margin; NaN without points.
         low: lower end of its interval.
         high: upper end.
-        confidence: of the interval.
+        confidence: confidence of the interval.
     """
 
     epsilon: float
@@ -53,17 +53,17 @@ class EstimatedRobustAccuracy:
         epsilon: the perturbation size.
         points: points with a score and a label, `N`.
         dropped: points left out because either is missing.
-        subset_points: those of the subset that have a margin too, `n`.
-        threshold: points with a larger score are taken to be robust; `-inf` where all of the subset are robust, `inf`
-            where none is taken to be.
-        tpr: share of the subset's non-robust points at or below the threshold; NaN where it has none.
+        subset_points: points of the subset with a margin too, `n`.
+        threshold: points with a larger score count as robust; `-inf` if the whole subset is robust, `inf` if no point
+            counts as robust.
+        tpr: share of the subset's non-robust points at or below the threshold; NaN without such points.
         subset: robust accuracy of the subset, by its margins.
         estimate: Algorithm 1: share of all points that are correct with a score above the threshold.
-        rectified: the estimate, corrected by what it errs on the subset.
-        low: lower end of the interval, which is that of `rectified`.
+        rectified: the estimate, corrected by its error on the subset.
+        low: lower end of the interval of `rectified`.
         high: upper end.
-        confidence: of the interval.
-        reason: why there is no estimate, where the subset is empty (the numbers are then NaN); None otherwise.
+        confidence: confidence of the interval.
+        reason: why there is no estimate, if the subset is empty (the numbers are then NaN); None otherwise.
     """
 
     epsilon: float
@@ -84,10 +84,10 @@ class EstimatedRobustAccuracy:
 def direct_robust_accuracy(
     margin: ArrayLike, correct: ArrayLike, epsilon: float, confidence: float = CONFIDENCE
 ) -> RobustAccuracy:
-    """Share of points that are correct with a margin larger than `epsilon`, with the Clopper-Pearson interval.
+    """Return the share of points that are correct with a margin above `epsilon`, with its Clopper-Pearson interval.
 
-    Validity: the interval is exact for points drawn independently; margins from attacks are upper bounds, so that the
-    share is one too.
+    Validity: the interval is exact for points drawn independently; margins from attacks are upper bounds, and so is the
+    share.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -95,7 +95,7 @@ def direct_robust_accuracy(
 
     Args:
         margin: distance to the nearest input with another prediction, `[n]`; may be infinite; NaN or None is left out.
-        correct: whether the prediction is the label, `[n]`; None or NaN, where there is no label, is left out.
+        correct: True where the prediction is the label, `[n]`; None or NaN, without a label, is left out.
         epsilon: perturbation size, in the unit of `margin`.
         confidence: two-sided coverage, such as 0.99.
 
@@ -112,17 +112,17 @@ def direct_robust_accuracy(
 def direct_robust_accuracies(
     margin: ArrayLike, correct: ArrayLike, epsilons: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[RobustAccuracy, ...]:
-    """`direct_robust_accuracy` at several perturbation sizes, in a small part of the time of so many calls."""
+    """Compute `direct_robust_accuracy` at several perturbation sizes, faster than by separate calls."""
     check_confidence(confidence)
-    (margins, right), dropped = paired(margin=margin, correct=correct)
-    sizes, points = [check_epsilon(one) for one in epsilons], margins.size
+    (margins, correct_numbers), dropped = paired(margin=margin, correct=correct)
+    sizes, points = [*map(check_epsilon, epsilons)], margins.size
     if not points:
-        return tuple(RobustAccuracy(one, 0, dropped, math.nan, math.nan, 0.0, 1.0, confidence) for one in sizes)
-    kept = np.sort(margins[right > 0.0])
-    counts = kept.size - np.searchsorted(kept, sizes, side="right")
+        return tuple(RobustAccuracy(size, 0, dropped, math.nan, math.nan, 0.0, 1.0, confidence) for size in sizes)
+    correct_margins = np.sort(margins[correct_numbers > 0.0])
+    counts = correct_margins.size - np.searchsorted(correct_margins, sizes, side="right")
     shares = np.array([counts / points, *clopper_pearson(counts, points, confidence)]).T.tolist()
     return tuple(
-        RobustAccuracy(size, points, dropped, kept.size / points, share, low, high, confidence)
+        RobustAccuracy(size, points, dropped, correct_margins.size / points, share, low, high, confidence)
         for size, (share, low, high) in zip(sizes, shares, strict=True)
     )
 
@@ -136,26 +136,25 @@ def estimate_robust_accuracy(
     confidence: float = CONFIDENCE,
     min_tpr: float = MIN_TPR,
 ) -> EstimatedRobustAccuracy:
-    r"""The paper's Algorithm 1: the robust accuracy of `N` points from the margins of `n` of them.
+    r"""Estimate the robust accuracy of `N` points from the margins of `n` of them, by Algorithm 1 of the paper.
 
-    With `y = [correct and margin > epsilon]` and `g = [correct and score > threshold]`, the threshold is the one at
-    which the subset's mean of `g` is nearest to its mean of `y`, among those that find at least `min_tpr` of its
-    non-robust points; of equally near ones, the one that takes fewest points of the subset for what they are not. It
-    lies midway between two scores of the subset. Then
+    With `y = [correct and margin > epsilon]` and `g = [correct and score > threshold]`, the threshold is the one with
+    the subset's mean of `g` nearest to its mean of `y`, among thresholds that find at least `min_tpr` of its non-robust
+    points; among equally near thresholds, the one that misjudges the fewest points of the subset. It lies midway
+    between two scores of the subset. Then
 
     $$\mathrm{estimate} = \frac1N \sum_{i \le N} g_i, \qquad
     \mathrm{rectified} = \mathrm{estimate} + \frac1n \sum_{i \in \mathrm{subset}} (y_i - g_i).$$
 
-    The two differ by more than one point of the subset only where `min_tpr` binds, because the score is a poor one; the
-    estimate is then biased and the rectified one is not, and may be less sure than the subset's mean of `y`. The
-    interval is that of the rectified one, whether or not it holds the estimate. With `f = n / N` it is the sum of the
-    subset's mean of `y - (1 - f) g` (interval: `mean_interval`) and `(1 - f)` times the mean of `g` over the other
-    points (Clopper-Pearson), which are independent; their half-widths are added in quadrature.
+    The two differ by more than one point of the subset only if `min_tpr` binds, because the score is poor; the estimate
+    is then biased and the rectified estimate is not, and may be less precise than the subset's mean of `y`. The
+    interval is that of the rectified estimate, whether or not it contains the estimate. With `f = n / N` it is the sum
+    of the subset's mean of `y - (1 - f) g` (interval: `mean_interval`) and `(1 - f)` times the mean of `g` over the
+    other points (Clopper-Pearson), which are independent; their half-widths add in quadrature.
 
     Validity: for a subset drawn uniformly at random. The interval covers the robust accuracy, by the margins, of the
-    population that all points come from: the sampling of the subset, the choice of the threshold (to first order: it
-    solves the equation whose error the first mean is) and the sampling of the `N`. It does not cover the error of the
-    margins.
+    population of the points: the sampling of the subset, the choice of the threshold (to first order: it solves the
+    equation whose error is the first mean) and the sampling of the `N`. It does not cover the error of the margins.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -165,9 +164,9 @@ def estimate_robust_accuracy(
 
     Args:
         margin: distance to the nearest input with another prediction, `[N]`; read on the subset alone, elsewhere it
-            may be NaN; a point of the subset without one leaves the subset.
+            may be NaN; a point of the subset without a margin leaves the subset.
         score: larger where safer, `[N]`.
-        correct: whether the prediction is the label, `[N]`; a point without a score or label is left out.
+        correct: True where the prediction is the label, `[N]`; a point without a score or label is left out.
         epsilon: perturbation size, in the unit of `margin`.
         subset: positions of the points whose margins are read, `[n]` integers, or a mask `[N]`.
         confidence: two-sided coverage, such as 0.99.
@@ -184,68 +183,68 @@ def estimate_robust_accuracy(
     """
     check_confidence(confidence)
     check_epsilon(epsilon)
-    margins, scores, right = one_length(margin=margin, score=score, correct=correct)
-    known = ~np.isnan(scores) & ~np.isnan(right)
-    chosen = (_mask(subset, margins.size) & ~np.isnan(margins))[known]
-    margins, scores, right = margins[known], scores[known], right[known] > 0.0
+    margins, scores, correct_numbers = one_length(margin=margin, score=score, correct=correct)
+    usable = ~np.isnan(scores) & ~np.isnan(correct_numbers)
+    in_subset = (_mask(subset, margins.size) & ~np.isnan(margins))[usable]
+    margins, scores, is_correct = margins[usable], scores[usable], correct_numbers[usable] > 0.0
     numbers = (math.nan, math.nan, math.nan, math.nan, math.nan, 0.0, 1.0)
-    if chosen.any():
-        robust = margins[chosen] > epsilon
-        threshold, tpr = _choose_threshold(scores[chosen], right[chosen], robust, min_tpr)
-        truth, taken = right[chosen] & robust, right & (scores > threshold)
-        estimate = float(taken.mean())
-        rectified = min(max(estimate + float(truth.mean() - taken[chosen].mean()), 0.0), 1.0)
-        ends = _interval(truth, taken[chosen], taken[~chosen], confidence)
+    if in_subset.any():
+        robust = margins[in_subset] > epsilon
+        threshold, tpr = _choose_threshold(scores[in_subset], is_correct[in_subset], robust, min_tpr)
+        truth, passing = is_correct[in_subset] & robust, is_correct & (scores > threshold)
+        estimate = float(passing.mean())
+        rectified = min(max(estimate + float(truth.mean() - passing[in_subset].mean()), 0.0), 1.0)
+        ends = _interval(truth, passing[in_subset], passing[~in_subset], confidence)
         numbers = (threshold, tpr, float(truth.mean()), estimate, rectified, *ends)
-    counts = (scores.size, int((~known).sum()), int(chosen.sum()))
-    reason = None if chosen.any() else "No point of the subset has a margin, a score and a label."
+    counts = (scores.size, int((~usable).sum()), int(in_subset.sum()))
+    reason = None if in_subset.any() else "No point of the subset has a margin, a score and a label."
     return EstimatedRobustAccuracy(float(epsilon), *counts, *numbers, confidence, reason)
 
 
 def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
-    places, mask = np.asarray(subset), np.zeros(size, dtype=bool)
-    if places.dtype == bool and places.shape == (size,):
-        return places
-    if places.size:
-        if places.dtype.kind not in "iu" or places.ndim != 1 or places.min() < 0 or places.max() >= size:
+    rows, mask = np.asarray(subset), np.zeros(size, dtype=bool)
+    if rows.dtype == bool and rows.shape == (size,):
+        return rows
+    if rows.size:
+        if rows.dtype.kind not in "iu" or rows.ndim != 1 or rows.min() < 0 or rows.max() >= size:
             raise ParameterError(
                 f"the subset must be positions below {size} or a mask of that length; found {subset!r:.80}"
             )
-        mask[places] = True
+        mask[rows] = True
     return mask
 
 
 def _choose_threshold(
-    scores: NDArray[np.float64], right: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
+    scores: NDArray[np.float64], correct: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
 ) -> tuple[float, float]:
-    """The threshold that reproduces the robust accuracy, then takes fewest points for what they are not; its rate."""
+    """Return the threshold that best reproduces the robust accuracy, then misjudges the fewest points, and its rate."""
     values, group = np.unique(scores, return_inverse=True)
 
-    def at_most(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Numbers of `chosen` points at or below `-inf` and each score."""
-        return np.concatenate([[0], np.cumsum(np.bincount(group[chosen], minlength=values.size))])
+    def count_below(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count the points of `mask` at or below `-inf` and each score."""
+        return np.concatenate([[0], np.cumsum(np.bincount(group[mask], minlength=values.size))])
 
     fragile = int((~robust).sum())
-    found, lost = at_most(~robust), at_most(robust)
-    taken = int(right.sum()) - at_most(right)
-    error = np.abs(taken - int((right & robust).sum()))
-    mistaken = lost + fragile - found
-    error = np.where(found >= min_tpr * fragile, error, scores.size + 1)
-    best = int(np.lexsort((mistaken, error))[0])
+    fragile_below, robust_below = count_below(~robust), count_below(robust)
+    passing = int(correct.sum()) - count_below(correct)
+    error = np.abs(passing - int((correct & robust).sum()))
+    mistakes = robust_below + fragile - fragile_below
+    error = np.where(fragile_below >= min_tpr * fragile, error, scores.size + 1)
+    best = int(np.lexsort((mistakes, error))[0])
     ends = np.concatenate([[-math.inf], values, [math.inf]])
     below, above = float(ends[best]), float(ends[best + 1])
     middle = below / 2.0 + above / 2.0
     threshold = math.inf if best == values.size else middle if below <= middle < above else below
-    return threshold, float(found[best] / fragile) if fragile else math.nan
+    return threshold, float(fragile_below[best] / fragile) if fragile else math.nan
 
 
 def _interval(
-    truth: NDArray[np.bool_], taken: NDArray[np.bool_], rest: NDArray[np.bool_], confidence: float
+    truth: NDArray[np.bool_], passing: NDArray[np.bool_], passing_elsewhere: NDArray[np.bool_], confidence: float
 ) -> tuple[float, float]:
-    """The interval of the rectified estimate: of the subset's part and that of the others, in quadrature."""
-    others = rest.size / (truth.size + rest.size)
-    own = ranged_interval(np.asarray(truth - others * taken, dtype=np.float64), -others, 1.0, confidence)
-    if rest.size:
-        ends = clopper_pearson(int(rest.sum()), rest.size, confidence)
-        own = joined(own, MeanInterval(*(others * float(end) for end in (rest.mean(), *ends))))
-    return max(own.low, 0.0), min(own.high, 1.0)
+    """Return the interval of the rectified estimate, from the parts of the subset and of the others, in quadrature."""
+    share = passing_elsewhere.size / (truth.size + passing_elsewhere.size)
+    interval = ranged_interval(np.asarray(truth - share * passing, dtype=np.float64), -share, 1.0, confidence)
+    if passing_elsewhere.size:
+        ends = clopper_pearson(int(passing_elsewhere.sum()), passing_elsewhere.size, confidence)
+        interval = joined(interval, MeanInterval(*(share * float(end) for end in (passing_elsewhere.mean(), *ends))))
+    return max(interval.low, 0.0), min(interval.high, 1.0)

@@ -31,15 +31,15 @@ from brittle.text import aligned, number, parse_epsilon
 
 @dataclass(frozen=True)
 class SampledRobustAccuracy:
-    """What attacks on a few points and one pass for each say of all, beside what these few say alone.
+    """The robust accuracy of all points, from attacks on a few and one pass for each, and that of these few alone.
 
     Attributes:
-        estimated: of all points, by `brittle.analysis.estimate_robust_accuracy`.
-        counted: of the attacked points alone, by `brittle.analysis.direct_robust_accuracy`.
-        labelled: whether the data have labels; else every prediction counts as right.
-        norm: of the distance.
-        passes: passes through the network that it took.
-        passes_for_all: passes that attacks on all points would take, at the mean of those on the few.
+        estimated: estimate for all points, by `brittle.analysis.estimate_robust_accuracy`.
+        counted: robust accuracy of the attacked points, by `brittle.analysis.direct_robust_accuracy`.
+        labelled: True if the data have labels; otherwise every prediction counts as right.
+        norm: norm of the distance.
+        passes: number of passes through the network.
+        passes_for_all: number of passes that attacks on all points would take, at the mean of the attacked points.
     """
 
     estimated: EstimatedRobustAccuracy
@@ -50,30 +50,31 @@ class SampledRobustAccuracy:
     passes_for_all: int
 
     def __str__(self) -> str:
-        """A few lines: the answers with their intervals, the threshold, what was spent."""
-        found, alone = self.estimated, self.counted
-        if found.reason is not None:
-            return found.reason
+        """Some lines with the answers and their intervals, the threshold, and the passes."""
+        estimated, counted = self.estimated, self.counted
+        if estimated.reason is not None:
+            return estimated.reason
         share = "robust accuracy" if self.labelled else "share of predictions that no other was found within epsilon of"
         rows = (
-            ("rectified", _share(found.rectified, found.low, found.high)),
-            ("Algorithm 1", f"{found.estimate:.1%}"),
-            ("attacked points alone", _share(alone.robust_accuracy, alone.low, alone.high)),
+            ("rectified", _share(estimated.rectified, estimated.low, estimated.high)),
+            ("Algorithm 1", f"{estimated.estimate:.1%}"),
+            ("attacked points alone", _share(counted.robust_accuracy, counted.low, counted.high)),
         )
-        fragile = f"a logit margin up to {number(found.threshold)}, which finds {found.tpr:.1%} of such attacked points"
+        threshold = f"a logit margin up to {number(estimated.threshold)}"
+        fragile = f"{threshold}, which finds {estimated.tpr:.1%} of such attacked points"
         lines = [
-            f"{share}, epsilon {number(found.epsilon)} in {self.norm}, {found.points:,} points, "
-            f"{found.subset_points:,} of them attacked; [{100 * found.confidence:g}% intervals]:",
+            f"{share}, epsilon {number(estimated.epsilon)} in {self.norm}, {estimated.points:,} points, "
+            f"{estimated.subset_points:,} of them attacked; [{100 * estimated.confidence:g}% intervals]:",
             *aligned(rows),
-            "no attacked point was non-robust" if np.isnan(found.tpr) else f"not robust: {fragile}",
+            "no attacked point was non-robust" if np.isnan(estimated.tpr) else f"not robust: {fragile}",
             f"{self.passes:,} passes; attacks on all points would take about {self.passes_for_all:,}",
         ]
-        if found.subset_points == found.points:
+        if estimated.subset_points == estimated.points:
             lines.append("all points were attacked, so nothing was saved: attack fewer, or give more points")
-        if not found.low <= found.estimate <= found.high:
+        if not estimated.low <= estimated.estimate <= estimated.high:
             lines.append("Algorithm 1 is outside the interval of the rectified answer, so it is biased here")
-        if found.dropped:
-            lines.append(f"left out, without a logit margin or a label: {found.dropped:,}")
+        if estimated.dropped:
+            lines.append(f"left out, without a logit margin or a label: {estimated.dropped:,}")
         return "\n".join(lines)
 
 
@@ -90,12 +91,13 @@ def robust_accuracy(
     progress: Progress | bool | None = None,
     note: Callable[[str, str], None] = warn,
 ) -> SampledRobustAccuracy:
-    """Robust accuracy of all points: `attack` of them, drawn at random, get their input margin, all a logit margin.
+    """Estimate the robust accuracy of all points from their logit margins and the input margins of `attack` points.
 
-    The formulas are those of `brittle.analysis.estimate_robust_accuracy`. The draw is `brittle.data.sample_points`.
+    The formulas are those of `brittle.analysis.estimate_robust_accuracy`. The attacked points are drawn at random, by
+    `brittle.data.sample_points`.
 
-    Validity: as there. Attacks find upper bounds of distances, so the true robust accuracy is at most what attacks on
-    all points would leave.
+    Validity: as for `estimate_robust_accuracy`. Attacks find upper bounds of distances, so the true robust accuracy is
+    at most that after attacks on all points.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -105,16 +107,16 @@ def robust_accuracy(
         classifier: the trained model.
         data: as `brittle.score` takes them; without labels every prediction counts as right.
         epsilon: perturbation size in the units of the inputs, such as 0.5 or `"8/255"`.
-        attack: points that are attacked; all where there are no more.
-        norm: of the distance, `linf`, `l2`, `l1` or `l0`.
-        effort: of the attacks: `fast`, `standard` or `thorough`.
-        seed: of the draw and of the attacks.
-        confidence: of the intervals.
-        progress: as of `brittle.score`.
+        attack: number of points to attack; all if the data have no more.
+        norm: norm of the distance, `linf`, `l2`, `l1` or `l0`.
+        effort: effort of the attacks: `fast`, `standard` or `thorough`.
+        seed: seed of the draw and of the attacks.
+        confidence: confidence of the intervals.
+        progress: as for `brittle.score`.
         note: called with the code and the sentence of every note; by default it warns.
 
     Raises:
-        DataError: the data do not fit the declaration, or too many of the first rows get no number.
+        DataError: the data do not fit the declaration, or too many rows at the start get no number.
         ModelError: the model cannot be scored as it stands.
         ParameterError: a parameter is outside its range.
 
@@ -131,31 +133,31 @@ def robust_accuracy(
     size = parse_epsilon(epsilon)
     scores = LogitMargin(), InputMargin(norm, effort=effort)
     job = make_job(classifier, data, scores, seed, None, confidence)
-    few = replace(job, points=sample_points(job.points, attack, seed), scores=scores[1:])
-    found = _table(few, progress, note=note)
-    whole = _table(replace(job, scores=scores[:1]), progress, skip_doctor=True)
-    labelled = whole.record.account.labelled > 0
-    every = whole[scores[0]].value
-    margin = found[scores[1]].value.reindex(every.index).to_numpy()
-    correct = np.asarray(whole.points["correct"].to_pylist(), dtype=np.float64) if labelled else np.ones(len(every))
+    attack_job = replace(job, points=sample_points(job.points, attack, seed), scores=scores[1:])
+    attacked = _table(attack_job, progress, note=note)
+    clean = _table(replace(job, scores=scores[:1]), progress, skip_doctor=True)
+    labelled = clean.record.account.labelled > 0
+    logit_margins = clean[scores[0]].value
+    margin = attacked[scores[1]].value.reindex(logit_margins.index).to_numpy()
+    correct = np.asarray(clean.points["correct"].to_pylist(), dtype=np.float64) if labelled else np.ones(len(margin))
     subset = ~np.isnan(margin)
-    spent = found.record.account.passes
+    attack_passes = attacked.record.account.passes
     return SampledRobustAccuracy(
-        estimate_robust_accuracy(margin, every.to_numpy(), correct, size, subset, confidence),
+        estimate_robust_accuracy(margin, logit_margins.to_numpy(), correct, size, subset, confidence),
         direct_robust_accuracy(margin[subset], correct[subset], size, confidence),
         labelled,
         norm,
-        whole.record.account.passes + spent,
-        round(spent / len(few.points) * len(job.points)),
+        clean.record.account.passes + attack_passes,
+        round(attack_passes / len(attack_job.points) * len(job.points)),
     )
 
 
 def _table(job: Job, progress: Progress | bool | None, **settings: Any) -> Table:
-    """The table of a run of `job` that is written nowhere."""
-    place = Memory()
+    """Run `job` in memory and return its table."""
+    memory = Memory()
     with shown_progress(progress) as advance:
-        execute(job, place, progress=advance, **settings)
-    return place.table()
+        execute(job, memory, progress=advance, **settings)
+    return memory.table()
 
 
 def _share(value: float, low: float, high: float) -> str:

@@ -1,4 +1,4 @@
-"""Which scores order the points as their distances to the boundary do, and tell those that little can flip?"""
+"""Comparison of the scores with the distances to the boundary: order of the points, and detection of near ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FIELDS = (
 
 
 def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> pd.DataFrame:
-    """The table of the paper: how every score orders the points by input margin, and finds those within `epsilon`.
+    """Compare every score with the input margins, by the order of points and the detection of those within `epsilon`.
 
-    Of probability scores, the column with the most draws at each noise setting takes part. Each row is over the points
-    that have that score and a margin.
+    Among probability scores, the column with the most draws at each noise setting takes part. Each row covers the
+    points that have that score and a margin.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -34,11 +34,11 @@ def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> p
     Args:
         table: a run.
         epsilon: perturbation size, in the unit of the input margin.
-        norm: of the input margin, `l2`, `linf`, `l1` or `l0`; by default that of the run's first.
+        norm: norm of the input margin, `l2`, `linf`, `l1` or `l0`; by default that of the first margins of the run.
 
     Returns:
         One row per score, the most consistent first: `norm`; `score` (its label); `points` with that score and a
-        margin, `positives` (those within epsilon); `tau`, `auroc`, `aupr`, `fpr95`, each with its interval; `reason`
+        margin, `positives` (points within epsilon); `tau`, `auroc`, `aupr`, `fpr95`, each with its interval; `reason`
         why nothing is detected. Empty without input margins in that norm.
 
     Raises:
@@ -47,14 +47,14 @@ def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> p
     check_epsilon(epsilon)
     if norm is not None:
         check_norm(norm, DISTANCES)
-    margin = next((one for one in margin_columns(table) if norm in (None, one.parameters.get("norm"))), None)
+    margin = next((column for column in margin_columns(table) if norm in (None, column.parameters.get("norm"))), None)
     if margin is None:
         return pd.DataFrame(columns=_FIELDS)
-    most = largest_budgets(table.columns)
+    representatives = largest_budgets(table.columns)
     rows = [
         _row(margin, column, values, epsilon, table.record.confidence)
         for column in table.columns
-        if not column.is_probability or column in most
+        if not column.is_probability or column in representatives
         if (values := safer(column)) is not None and values.notna().any()
     ]
     frame = pd.DataFrame(rows, columns=_FIELDS)
@@ -64,22 +64,22 @@ def worst_case_table(table: Table, epsilon: float, norm: str | None = None) -> p
 def _row(margin: Column, column: Column, values: pd.Series, epsilon: float, confidence: float) -> Row:
     margins, scores = margin.value.to_numpy(), values.to_numpy()
     order = margin_consistency(margins, scores, confidence)
-    found = detection(margins, scores, epsilon, confidence)
+    detected = detection(margins, scores, epsilon, confidence)
     return {
         "norm": margin.parameters.get("norm"),
         "score": column.label,
-        "points": found.points,
-        "positives": found.positives,
+        "points": detected.points,
+        "positives": detected.positives,
         **named_interval("tau", order.value, order.low, order.high),
-        **named_interval("auroc", found.auroc, found.auroc_low, found.auroc_high),
-        **named_interval("aupr", found.aupr, found.aupr_low, found.aupr_high),
-        **named_interval("fpr95", found.fpr_at_95_tpr, found.fpr_low, found.fpr_high),
-        "reason": found.reason,
+        **named_interval("auroc", detected.auroc, detected.auroc_low, detected.auroc_high),
+        **named_interval("aupr", detected.aupr, detected.aupr_low, detected.aupr_high),
+        **named_interval("fpr95", detected.fpr_at_95_tpr, detected.fpr_low, detected.fpr_high),
+        "reason": detected.reason,
     }
 
 
 def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = CONFIDENCE) -> Correlation:
-    r"""Kendall's tau-b between input margins and a score, with an interval over points.
+    r"""Compute Kendall's tau-b between input margins and a score, with an interval over points.
 
     $$\tau_b = \frac{\sum_{ij} a_{ij} b_{ij}}{\sqrt{\sum_{ij} a_{ij}^2 \sum_{ij} b_{ij}^2}}, \qquad
     a_{ij} = \operatorname{sign}(d_i - d_j), \quad b_{ij} = \operatorname{sign}(s_i - s_j).$$
@@ -88,8 +88,8 @@ def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = 
     Below 10 points it is the whole range.
 
     Validity: the interval covers the sampling of points, drawn independently, to first order in `1 / n` (tests measure
-    it from 20 points on); not the error of the margins, which from attacks are upper bounds. Points whose margin is
-    infinite, because nothing was found, tie as the largest.
+    it from 20 points on); not the error of the margins, which are upper bounds if they come from attacks. Points with
+    an infinite margin, where the attacks found nothing, tie as the largest.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -103,8 +103,8 @@ def margin_consistency(margin: ArrayLike, score: ArrayLike, confidence: float = 
         confidence: two-sided coverage, such as 0.99.
 
     Returns:
-        `points` compared and `dropped`; `value`, which is 1 for a margin-consistent model and NaN where either is
-        constant, with `low` and `high`, -1 and 1 where nothing can be said.
+        `points` compared and `dropped`; `value`, which is 1 for a margin-consistent model and NaN if either is
+        constant, with `low` and `high`, -1 and 1 without information.
 
     Raises:
         ParameterError: the arrays differ in length, or the confidence is not between 0 and 1.

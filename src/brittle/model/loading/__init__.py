@@ -1,1 +1,1 @@
-"""What the command line names: a model, one source a file, and code of the user's."""
+"""Models that the command line names: a source for each kind of file, and code of the user's."""

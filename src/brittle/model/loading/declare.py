@@ -18,7 +18,7 @@ EXPORT = (
     "torch.export.save(torch.export.export(model, (inputs,), "
     "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
 )
-"""How a network is exported for batches of any size, to be formatted with the path of the archive."""
+"""Advice to export a network for batches of any size, to be formatted with the path of the archive."""
 
 
 def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:

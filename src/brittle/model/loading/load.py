@@ -37,7 +37,7 @@ _ADVICE = {
     ".cbm": "is binary; save the model as .json: save_model('model.json', format='json')",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
-"""What a file is by its ending where it is no model, and what to do."""
+"""Advice by the ending of a file that is no model."""
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -62,20 +62,22 @@ class Declared:
     def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
         width = high - low
-        mean = None if self.mean is None else tuple(low + width * one for one in self.mean)
-        return mean, None if self.std is None else tuple(width * one for one in self.std)
+        mean = None if self.mean is None else tuple(low + width * number for number in self.mean)
+        return mean, None if self.std is None else tuple(width * number for number in self.std)
 
     @property
     def words(self) -> str:
         numbers = (("mean", self.mean), ("std", self.std))
-        parts = [f"{name} {' '.join(f'{one:.4g}' for one in found)}" for name, found in numbers if found is not None]
+        parts = [
+            f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in numbers if values is not None
+        ]
         if self.texts is not None:
             parts.append(self.texts.words)
         elif not parts:
             parts.append("neither mean nor std")
         if self.class_names is not None:
-            some = listed([f"{name!r:.40}" for name in self.class_names], 3)
-            parts.append(f"{len(self.class_names)} classes ({some})")
+            examples = listed([f"{name!r:.40}" for name in self.class_names], 3)
+            parts.append(f"{len(self.class_names)} classes ({examples})")
         return ", ".join(parts)
 
 
@@ -94,7 +96,7 @@ class LoadedModel:
 
 
 def check_file(name: str) -> None:
-    """Raise where a name is no file, with what may have been meant."""
+    """Raise where a name is not a file, and suggest similar ones."""
     if not Path(name).is_file():
         read_content(Path(name))
 
@@ -120,7 +122,7 @@ class Source:
 
 
 def file_source(read: Callable[[bytes, str], Any]) -> Source:
-    """The source of files of which `read` makes a model, given the content and the name of one."""
+    """Return the source of files that `read` turns into a model, given the content and the name of a file."""
 
     def load(name: str, _: Path | None) -> LoadedModel:
         content, facts = read_file(name)
@@ -157,7 +159,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
             raise UsageError(f"{name} is no network of PyTorch and has its own weights; leave out --weights")
         read = load_weights(module, path)
         provenance |= read.record
-        loaded = replace(loaded, weights=read.said)
+        loaded = replace(loaded, weights=read.summary)
         if read.mean is not None:
             loaded = replace(loaded, declared=replace(loaded.declared or Declared(), mean=read.mean, std=read.std))
     if isinstance(module, nn.Module):
@@ -270,10 +272,12 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     else:
         module = import_module(place, name, _failure)
     file = getattr(module, "__file__", None)
-    where = spec if file in (None, place) else f"{spec} ({file})"
+    place_text = spec if file in (None, place) else f"{spec} ({file})"
     if not hasattr(module, name):
-        there = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
-        raise _failure(f"{where} does not exist; the file has {', '.join(there[:10]) or 'nothing'}")
+        callables = [
+            attribute for attribute, value in vars(module).items() if callable(value) and not attribute.startswith("_")
+        ]
+        raise _failure(f"{place_text} does not exist; the file has {', '.join(callables[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
         if callable(model) and not isinstance(model, nn.Module | ArrayModel) and not argument_of(model):
@@ -282,12 +286,12 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
             model.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
         raise _failure(
-            f"{where} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without arguments, "
-            f"and relative paths start at {Path.cwd()}"
+            f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without "
+            f"arguments, and relative paths start at {Path.cwd()}"
         ) from error
     if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model) and not argument_of(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
-        raise _failure(f"expected a torch.nn.Module, found that {where} gives an object of type {kind}")
+        raise _failure(f"expected a torch.nn.Module, found that {place_text} gives an object of type {kind}")
     facts = {"format": "python", "runs_code": True, "file": file, "sha256": digest_of_module(module)}
     return LoadedModel(model, facts)
 

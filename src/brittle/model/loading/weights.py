@@ -30,31 +30,31 @@ from brittle.model.digest import dense
 from brittle.store.writing import nearby
 
 NAMED = 5
-"""How many weights a message names, and places in a file."""
+"""Number of weights that a message names, and of places in a file."""
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-"""Endings of files that hold a pickle, of which tensors and plain values alone are read."""
+"""Endings of pickles; tensors and plain values alone are read from them."""
 
 NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
-"""What the mean and the deviation of a layer that normalises inputs are called."""
+"""Names of the mean and the deviation of a layer that normalises inputs."""
 
 COUNTER = "num_batches_tracked"
-"""What no network needs to predict, and old checkpoints do not have."""
+"""Name of counters that no prediction needs and old checkpoints lack."""
 
 Numbers: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class ReadWeights:
-    """What a file gave a network.
+    """Weights that a network took from a file.
 
-    `record` holds fields of `brittle.store.record.ModelRecord`; `said` where the weights were, what was taken off their
-    names and what was left out, in words, empty where the file holds them alone. `mean` and `std` are of inputs
+    `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
+    their names and what was left out, in words, empty where the file holds them alone. `mean` and `std` are of inputs
     in [0, 1].
     """
 
     record: dict[str, str]
-    said: str = ""
+    summary: str = ""
     mean: Numbers | None = None
     std: Numbers | None = None
 
@@ -86,26 +86,29 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     """
     content = read_content(path)
     unmade, held = read_weights(path, content)
-    own = _own(module)
-    tables = [found for place, tensors in _mappings(held) for found in _tables(place, tensors, own)]
-    table = _chosen(tables, own, path)
-    given = {
-        name.removeprefix(table.prefix): one for name, one in table.tensors.items() if name.startswith(table.prefix)
+    weights = _own(module)
+    tables = [table for place, tensors in _mappings(held) for table in _tables(place, tensors, weights)]
+    table = _chosen(tables, weights, path)
+    state = {
+        name.removeprefix(table.prefix): tensor
+        for name, tensor in table.tensors.items()
+        if name.startswith(table.prefix)
     }
     try:
-        missing, unexpected = module.load_state_dict(given, strict=False)
+        missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1 : NAMED + 1]]
-        raise _misfit(path, " ".join(lines), tables, own) from error
-    missing = [name for name in missing if not name.endswith(COUNTER) and not _is_tied(name, table, own)]
-    rest = [name for name in table.tensors if not name.startswith(table.prefix)]
-    rest = [name for name in (*rest, *(table.prefix + name for name in unexpected)) if not _is_spare(name, table, own)]
-    normalisation, normalising = _normalisation({name: table.tensors[name] for name in rest})
-    kinds = ((missing, "missing"), (sorted(set(rest) - normalising), "unexpected"))
-    found = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in kinds if keys)
-    if found:
-        raise _misfit(path, found, tables, own)
-    ignored = len(table.tensors.keys() - {table.prefix + name for name in own} - normalising)
+        raise _misfit(path, " ".join(lines), tables, weights) from error
+    missing = [name for name in missing if not name.endswith(COUNTER) and not _is_tied(name, table, weights)]
+    foreign = [name for name in table.tensors if not name.startswith(table.prefix)]
+    foreign += [table.prefix + name for name in unexpected]
+    extra = [name for name in foreign if not _is_spare(name, table, weights)]
+    normalisation, normalising = _normalisation({name: table.tensors[name] for name in extra})
+    kinds = ((missing, "missing"), (sorted(set(extra) - normalising), "unexpected"))
+    misfits = "; ".join(f"{len(keys)} {kind}: {', '.join(sorted(keys)[:NAMED])}" for keys, kind in kinds if keys)
+    if misfits:
+        raise _misfit(path, misfits, tables, weights)
+    ignored = len(table.tensors.keys() - {table.prefix + name for name in weights} - normalising)
     parts = (
         (table.place, f"found in {table.place}"),
         (table.prefix, f"taken off their names {table.prefix!r}"),
@@ -113,20 +116,24 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
         (ignored, f"left out {ignored} other tensors"),
         (unmade, f"not made objects of {listed(unmade)}"),
     )
-    said = "; ".join(words for there, words in parts if there)
+    summary = "; ".join(words for is_present, words in parts if is_present)
     record = {"weights": os.fspath(path), "weights_sha256": hashlib.sha256(content).hexdigest()}
-    return ReadWeights(record, f"weights of {path}: {said}" if said else "", *(normalisation or ()))
+    return ReadWeights(record, f"weights of {path}: {summary}" if summary else "", *(normalisation or ()))
 
 
 def rows_of(path: Path, name: str) -> int | None:
     """The first size of the tensor that a file of weights has under a name, whatever its prefix; None without one."""
     tables = _mappings(read_weights(path, read_content(path))[1])
-    ends = ((one, ("." + own).endswith("." + name)) for _, tensors in tables for own, one in tensors.items())
-    return next((len(one) for one, is_it in ends if is_it and one.dim()), None)
+    ends = (
+        (tensor, ("." + tensor_name).endswith("." + name))
+        for _, tensors in tables
+        for tensor_name, tensor in tensors.items()
+    )
+    return next((len(tensor) for tensor, is_it in ends if is_it and tensor.dim()), None)
 
 
 def read_weights(path: Path, content: bytes) -> tuple[list[str], Any]:
-    """What a file of weights holds, and the names of the kinds of objects in it that were not made."""
+    """Return the content of a file of weights, and the names of the kinds of objects in it that were not made."""
     if path.suffix == ".safetensors":
         try:
             return [], load_file(path)
@@ -170,7 +177,7 @@ def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str)
 
 
 class _Unmade:
-    """Stands in a checkpoint for an object that is no tensor, of which nothing is kept and nothing is run."""
+    """Placeholder in a checkpoint for an object that is not a tensor: nothing of it is kept or run."""
 
     def __new__(cls, *_: Any) -> _Unmade:
         return object.__new__(cls)
@@ -189,99 +196,106 @@ def _own(module: nn.Module) -> dict[str, Tensor]:
 
 def _mappings(held: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
     """Every mapping from names to tensors in what a file holds, the outermost first, and the keys that lead to it."""
-    queue, seen = deque([("", held)]), set[int]()
+    queue, seen_ids = deque([("", held)]), set[int]()
     while queue:
-        place, one = queue.popleft()
-        if not isinstance(one, Mapping) or id(one) in seen:
+        place, part = queue.popleft()
+        if not isinstance(part, Mapping) or id(part) in seen_ids:
             continue
-        seen.add(id(one))
-        by_name = {name: value for name, value in one.items() if isinstance(name, str)}
+        seen_ids.add(id(part))
+        by_name = {name: value for name, value in part.items() if isinstance(name, str)}
         tensors = {name: value for name, value in by_name.items() if isinstance(value, Tensor)}
         plain = (torch.strided, "cpu", False)  # one with numbers, and one for each place
         yield place, {k: v for k, v in tensors.items() if (v.layout, v.device.type, v.is_quantized) == plain}
         queue.extend((f"{place}.{name}".removeprefix("."), value) for name, value in by_name.items())
 
 
-def _tables(place: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> Iterator[_Table]:
-    """These tensors under every prefix that stands before a name of the network."""
+def _tables(place: str, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> Iterator[_Table]:
+    """Yield these tensors under every prefix of a name of the network."""
     splits = ((name, at) for name in tensors for at in _starts(name))
-    prefixes = Counter(name[:at] for name, at in splits if name[at:] in own)
+    prefixes = Counter(name[:at] for name, at in splits if name[at:] in weights)
     return (_Table(place, tensors, prefix, shared) for prefix, shared in prefixes.items())
 
 
 def _starts(name: str) -> list[int]:
-    """Where the name of a weight may begin: at the front, and behind every dot."""
+    """Return the positions where the name of a weight may begin: at the front, and behind every dot."""
     return [0, *(dot.end() for dot in re.finditer(r"\.", name))]
 
 
-def _chosen(tables: list[_Table], own: Mapping[str, Tensor], path: Path) -> _Table:
+def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> _Table:
     """The table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to judge."""
     if not tables:
-        names = listed(list(own)) or "it has no weights"
+        names = listed(list(weights)) or "it has no weights"
         raise ModelError("weights", f"{path} does not fit the network: it has none of its names ({names})")
-    fitting = sorted((one for one in tables if _fits(one, own)), key=lambda one: len(one.prefix))
-    table = fitting[0] if fitting else max(tables, key=lambda one: one.shared)
-    for other in fitting[1:]:
-        if not all(_is_same(table, other, name) for name in own):
+    fitting = sorted((table for table in tables if _fits(table, weights)), key=lambda table: len(table.prefix))
+    table = fitting[0] if fitting else max(tables, key=lambda table: table.shared)
+    for rival in fitting[1:]:
+        if not all(_is_same(table, rival, name) for name in weights):
             raise ModelError(
                 "weights",
-                f"{path} holds two sets of weights that fit the network and differ, {table.words} and {other.words}; "
+                f"{path} holds two sets of weights that fit the network and differ, {table.words} and {rival.words}; "
                 f"save the one that you mean: torch.save(torch.load(FILE, weights_only=True)[KEY], 'weights.pt')",
             )
     return table
 
 
-def _fits(table: _Table, own: Mapping[str, Tensor]) -> bool:
-    """Whether every weight of the network is there in its shape."""
-    needed = {id(one) for name, one in own.items() if not name.endswith(COUNTER)}
+def _fits(table: _Table, weights: Mapping[str, Tensor]) -> bool:
+    """Return whether the table has every weight of the network in its shape."""
+    needed = {id(weight) for name, weight in weights.items() if not name.endswith(COUNTER)}
     if table.shared < len(needed):
         return False
-    found = ((table.tensors.get(table.prefix + name), one) for name, one in own.items())
+    pairs = ((table.tensors.get(table.prefix + name), weight) for name, weight in weights.items())
     return needed <= {
-        id(one) for tensor, one in found if tensor is not None and (is_lazy(one) or tensor.shape == one.shape)
+        id(weight)
+        for tensor, weight in pairs
+        if tensor is not None and (is_lazy(weight) or tensor.shape == weight.shape)
     }
 
 
-def _is_same(table: _Table, other: _Table, name: str) -> bool:
-    """Whether two tables have the same numbers under a name of the network, or neither has any."""
-    one, two = (each.tensors.get(each.prefix + name) for each in (table, other))
-    return name.endswith(COUNTER) or one is two or (one is not None and two is not None and _are_equal(one, two))
+def _is_same(table: _Table, rival: _Table, name: str) -> bool:
+    """Return whether two tables have the same numbers under a name of the network, or neither has any."""
+    a, b = (source.tensors.get(source.prefix + name) for source in (table, rival))
+    return name.endswith(COUNTER) or a is b or (a is not None and b is not None and _are_equal(a, b))
 
 
-def _are_equal(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other)
+def _are_equal(a: Tensor, b: Tensor) -> bool:
+    return a.dtype == b.dtype and torch.equal(a, b)
 
 
-def _is_tied(name: str, table: _Table, own: Mapping[str, Tensor]) -> bool:
-    """Whether the table has a weight under the name of another that is tied to it."""
-    return any(one is own.get(name) and table.prefix + other in table.tensors for other, one in own.items())
+def _is_tied(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
+    """Return whether the table has a weight under the name of another that is tied to it."""
+    return any(
+        weight is weights.get(name) and table.prefix + weight_name in table.tensors
+        for weight_name, weight in weights.items()
+    )
 
 
-def _is_spare(name: str, table: _Table, own: Mapping[str, Tensor]) -> bool:
-    """Whether a tensor is the count of an average of weights, or the copy of one that was taken."""
-    copied = (table.tensors.get(table.prefix + name[at:]) for at in _starts(name) if name[at:] in own)
-    equal = (one is not None and _are_equal(one, table.tensors[name]) for one in copied)
+def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
+    """Return whether a tensor is the count of an average of weights, or a copy of a weight of the network."""
+    copied = (table.tensors.get(table.prefix + name[at:]) for at in _starts(name) if name[at:] in weights)
+    equal = (tensor is not None and _are_equal(tensor, table.tensors[name]) for tensor in copied)
     return name.rpartition(".")[2] == "n_averaged" or any(equal)
 
 
 def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Numbers] | None, set[str]]:
     """Mean and std of inputs in [0, 1] among tensors, and the names of these; none where there are two that differ."""
-    found, names = set[tuple[Numbers, Numbers]](), set[str]()
-    few = {name for name, one in tensors.items() if one.is_floating_point() and 1 <= one.numel() <= 4}  # channels
-    for parent, last in (name.rpartition(".")[::2] for name in few):
-        pair = {f"{parent}.{one}".removeprefix(".") for one in (last, NORMALISATIONS.get(last, ""))}
-        if len(pair) == 2 and pair <= few:
+    pairs, names = set[tuple[Numbers, Numbers]](), set[str]()
+    short_names = {
+        name for name, tensor in tensors.items() if tensor.is_floating_point() and 1 <= tensor.numel() <= 4
+    }  # channels
+    for parent, last in (name.rpartition(".")[::2] for name in short_names):
+        pair = {f"{parent}.{last_name}".removeprefix(".") for last_name in (last, NORMALISATIONS.get(last, ""))}
+        if len(pair) == 2 and pair <= short_names:
             mean, std = (tuple(tensors[name].flatten().tolist()) for name in sorted(pair))  # mean, std; mu, sigma
             if all(0 <= number <= 1 for number in (*mean, *std)) and min(std) > 0:
-                found.add((mean, std))
+                pairs.add((mean, std))
                 names |= pair
-    return (found.pop(), names) if len(found) == 1 else (None, set())
+    return (pairs.pop(), names) if len(pairs) == 1 else (None, set())
 
 
-def _misfit(path: Path, why: str, tables: list[_Table], own: Mapping[str, Tensor]) -> ModelError:
+def _misfit(path: Path, why: str, tables: list[_Table], weights: Mapping[str, Tensor]) -> ModelError:
     """The error for weights that are not those of the network, with the places in the file that come nearest."""
-    nearest = sorted(tables, key=lambda one: -one.shared)[:NAMED]
-    shares = ", ".join(f"{one.words} has {one.shared} of {len(own)} names" for one in nearest)
+    nearest = sorted(tables, key=lambda table: -table.shared)[:NAMED]
+    shares = ", ".join(f"{table.words} has {table.shared} of {len(weights)} names" for table in nearest)
     return ModelError("weights", f"{path} does not fit the network ({why}); all must agree; nearest: {shares}")
 
 
@@ -308,5 +322,5 @@ def read_content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        meant = "" if path.exists() else nearby(path, lambda one: one.suffix == path.suffix)
+        meant = "" if path.exists() else nearby(path, lambda file: file.suffix == path.suffix)
         raise ModelError("unreadable", f"{path} cannot be read: {error.strerror or error}{meant}") from error

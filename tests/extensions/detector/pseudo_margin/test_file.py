@@ -1,4 +1,4 @@
-"""A pseudo margin as a file: it comes back whole, and nothing else is taken for one."""
+"""A pseudo-margin as a file: a round trip restores it, and any other file is refused."""
 
 from __future__ import annotations
 
@@ -58,29 +58,29 @@ WEIGHTS: list[tuple[str, Any, str]] = [
 ]
 
 
-def test_strictness(tmp_path: Path, learned: PseudoMargin) -> None:
+def test_any_other_file_is_refused_by_name(tmp_path: Path, learned: PseudoMargin) -> None:
     good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
     recipe, points = plain(learned.recipe), list(learned.points)
 
-    def said(changes: Any = (), points: object = points) -> dict[str, str]:
+    def metadata_with(changes: Any = (), points: object = points) -> dict[str, str]:
         return {"learned": json.dumps({"recipe": recipe | dict(changes), "points": points})}
 
-    def refused(weights: dict[str, Tensor], said: dict[str, str] | None) -> str:
+    def refused(weights: dict[str, Tensor], metadata: dict[str, str] | None) -> str:
         path = tmp_path / "bad.safetensors"
-        path.write_bytes(safetensors.torch.save(weights, said))
+        path.write_bytes(safetensors.torch.save(weights, metadata))
         with pytest.raises(ArtefactError, match="not a pseudo-margin") as caught:
             PseudoMargin.load(path)
         return str(caught.value)
 
-    for name, value, named in RECIPES:
-        assert named in refused(good, said({name: value})), (name, value)
-    for name, tensor, named in WEIGHTS:
-        changed = {key: one for key, one in (good | {name: tensor}).items() if one is not None}
-        assert named in refused(changed, said()), (name, named)
+    for name, value, message in RECIPES:
+        assert message in refused(good, metadata_with({name: value})), (name, value)
+    for name, tensor, message in WEIGHTS:
+        changed = {key: tensor for key, tensor in (good | {name: tensor}).items() if tensor is not None}
+        assert message in refused(changed, metadata_with()), (name, message)
     for wrong in ("", ["0", 1], {}, []):
-        refused(good, said(points=wrong))
-    for other in (None, {}, {"learned": "x"}, {"learned": "[" * 100_000}):
-        assert "JSON" in refused(good, other)
+        refused(good, metadata_with(points=wrong))
+    for metadata in (None, {}, {"learned": "x"}, {"learned": "[" * 100_000}):
+        assert "JSON" in refused(good, metadata)
     with pytest.raises(StorageError, match="cannot be read"):
         PseudoMargin.load(tmp_path / "absent.safetensors")
     with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):

@@ -1,4 +1,4 @@
-"""A pseudo-margin learns the order that the logit margin misses, is a score, and serves a detector."""
+"""A pseudo-margin learns the order that the logit margin misses, is a score, and feeds a detector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from brittle.extensions.detector.pseudo_margin import PseudoMargin
 from brittle.scores import LogitMargin
 
 
-def test_it_orders_points_that_the_logit_margin_does_not(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
     fresh = points(500, seed=1)
     with torch.no_grad():
         logits, features = classifier.observe(fresh)
@@ -33,19 +33,19 @@ def test_it_orders_points_that_the_logit_margin_does_not(classifier: brittle.Cla
     assert after > 0.9
     assert learned.recipe.validation_loss < 0.01
     assert (learned.recipe.points, learned.recipe.norm, len(learned.points)) == (400, "linf", 400)
-    said = repr(learned)
-    assert said.startswith("PseudoMargin(400 points, 3 features, norm=")
-    assert len(said) < 120
+    text = repr(learned)
+    assert text.startswith("PseudoMargin(400 points, 3 features, norm=")
+    assert len(text) < 120
 
 
 def test_predictions_are_margins_and_fail_closed(learned: PseudoMargin) -> None:
     features = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)) * 100
     features[0, 1], features[1, 1] = math.nan, math.inf
-    found = learned.predict(features)
-    assert found.dtype == torch.float64
-    assert found[:2].isnan().all()
-    assert ((found[2:] >= 0) & (found[2:] <= learned.regressor.scale)).all()
-    torch.testing.assert_close(learned.predict(features[2:3]), found[2:3], rtol=1e-5, atol=0.0)
+    margins = learned.predict(features)
+    assert margins.dtype == torch.float64
+    assert margins[:2].isnan().all()
+    assert ((margins[2:] >= 0) & (margins[2:] <= learned.regressor.scale)).all()
+    torch.testing.assert_close(learned.predict(features[2:3]), margins[2:3], rtol=1e-5, atol=0.0)
 
 
 def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
@@ -60,32 +60,32 @@ def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) ->
     assert run.record.scores[0].parameters == {"sha256": learned.digest, "norm": "linf"}
 
 
-def test_wrong_features_and_model(learned: PseudoMargin) -> None:
+def test_wrong_features_and_models_are_refused(learned: PseudoMargin) -> None:
     with pytest.raises(ParameterError, match=r"\[B, 3\]"):
         learned.predict(torch.rand(2, 4))
     torch.manual_seed(0)  # some layers give outputs between 0 and 1 alone, which are refused
-    other = brittle.Classifier(nn.Linear(2, 2))
+    linear = brittle.Classifier(nn.Linear(2, 2))
     x = points(60, seed=0)
-    run = with_margins(brittle.score(other, x, [LogitMargin()]), margin(x).tolist())
+    run = with_margins(brittle.score(linear, x, [LogitMargin()]), margin(x).tolist())
     data = array_points(x, None, bounds=(0, 1))
     elsewhere = array_points(points(60, seed=1), None, bounds=(0, 1))
     wrong: list[tuple[type[Exception], str, tuple[object, ...]]] = [
         (ModelError, "state_sha256", (run, brittle.Classifier(Misleading()), data)),
-        (ModelError, r"mean None here \(0\.5,\)", (run, brittle.Classifier(other.model, mean=0.5), data)),
-        (DataError, r"of the data .*found .*give those of the run", (run, other, elsewhere)),
-        (ParameterError, r"expected the brittle\.Table of a run, found str", ("run", other, data)),
-        (ParameterError, r"expected a brittle\.Classifier, found Linear", (run, other.model, data)),
-        (DataError, r"data\.npz does not exist", (run, other, "data.npz")),
-        (DataError, r"input_margin\(norm=linf\)", (run, other, data, "l2")),
+        (ModelError, r"mean None here \(0\.5,\)", (run, brittle.Classifier(linear.model, mean=0.5), data)),
+        (DataError, r"of the data .*found .*give those of the run", (run, linear, elsewhere)),
+        (ParameterError, r"expected the brittle\.Table of a run, found str", ("run", linear, data)),
+        (ParameterError, r"expected a brittle\.Classifier, found Linear", (run, linear.model, data)),
+        (DataError, r"data\.npz does not exist", (run, linear, "data.npz")),
+        (DataError, r"input_margin\(norm=linf\)", (run, linear, data, "l2")),
     ]
-    for error, said, arguments in wrong:
-        with pytest.raises(error, match=said):
+    for error, message, arguments in wrong:
+        with pytest.raises(error, match=message):
             PseudoMargin.fit_run(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
-        PseudoMargin.fit_run(run, other, data, form="none")  # type: ignore[arg-type]
+        PseudoMargin.fit_run(run, linear, data, form="none")  # type: ignore[arg-type]
 
 
-def test_what_is_dropped_and_clipped() -> None:
+def test_points_without_a_margin_are_dropped_and_others_clipped() -> None:
     x = points(100, seed=0)
     distance = margin(x)
     distance[:5] = math.nan
@@ -97,32 +97,32 @@ def test_what_is_dropped_and_clipped() -> None:
 
 
 def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: PseudoMargin, tmp_path: Path) -> None:
-    """It is calibrated on points it was not trained on, flags far fewer robust points, and can be exported."""
+    """Calibrated on other points than it was trained on, it flags far fewer robust points, and can be exported."""
     x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin(), learned.score]), margin(x).tolist())
     by_logits = Detector.fit(run, epsilon=0.1)
-    found = Detector.fit(run, epsilon=0.1, score="pseudo_margin", pseudo_margin=learned)
-    assert found.counts.learned_from == 400
-    assert found.counts.brittle + found.counts.robust == 600
-    assert found.false_positives.high < by_logits.false_positives.low
-    assert found.verdict.trusted
-    found = Detector.load(found.save(tmp_path / "detector.json"))
+    detector = Detector.fit(run, epsilon=0.1, score="pseudo_margin", pseudo_margin=learned)
+    assert detector.counts.learned_from == 400
+    assert detector.counts.brittle + detector.counts.robust == 600
+    assert detector.false_positives.high < by_logits.false_positives.low
+    assert detector.verdict.trusted
+    detector = Detector.load(detector.save(tmp_path / "detector.json"))
     read = PseudoMargin.load(learned.save(tmp_path / "pseudo.safetensors"))
-    wrapped = found.wrap(classifier, pseudo_margin=read)
+    wrapped = detector.wrap(classifier, pseudo_margin=read)
     fresh = points(1000, seed=6)
     wrapped(points(4, 0))
     program = exported(wrapped, points(4, 0))
-    flags = found.apply(classifier, fresh, pseudo_margin=read)
+    flags = detector.apply(classifier, fresh, pseudo_margin=read)
     _, score, brittle_points = wrapped(fresh)
-    assert np.array_equal(brittle_points.numpy(), found.flag(score))
+    assert np.array_equal(brittle_points.numpy(), detector.flag(score))
     assert torch.equal(program(fresh)[2], brittle_points)
     assert np.mean(flags["brittle"].to_numpy() == brittle_points.numpy()) > 0.998
     another = PseudoMargin.fit(points(50, 0), margin(points(50, 0)), **SMALL)
     for wrong, error in ((None, ParameterError), (another, ModelError)):
         with pytest.raises(error, match="pseudo-margin"):
-            found.wrap(classifier, pseudo_margin=wrong)
+            detector.wrap(classifier, pseudo_margin=wrong)
         with pytest.raises(error, match="pseudo-margin"):
-            found.apply(classifier, fresh, pseudo_margin=wrong)
+            detector.apply(classifier, fresh, pseudo_margin=wrong)
     with pytest.raises(ParameterError, match="needs the file"):
         Detector.fit(run, epsilon=0.1, score="pseudo_margin")
     for use in (
@@ -135,10 +135,10 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     stranger = replace(learned, recipe=replace(learned.recipe, model="0" * 64))
     with pytest.raises(ModelError, match="was learned from the model 0000"):
         Detector.fit(run, 0.1, score="pseudo_margin", pseudo_margin=stranger)
-    # Other data have the same row numbers, which say nothing; those left out are named where too few remain.
+    # Other data have the same row numbers without a meaning; the error counts the points left out where too few remain.
     fit = {"epsilon": 0.1, "score": "pseudo_margin", "pseudo_margin": learned}
     elsewhere = points(500, seed=7)
-    other = with_margins(brittle.score(classifier, elsewhere, [learned.score]), margin(elsewhere).tolist())
-    assert Detector.fit(other, **fit).counts.learned_from == 0  # type: ignore[arg-type]
+    fresh_run = with_margins(brittle.score(classifier, elsewhere, [learned.score]), margin(elsewhere).tolist())
+    assert Detector.fit(fresh_run, **fit).counts.learned_from == 0  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"found \d+ \(left out: 400 learned from\)"):
         Detector.fit(first_points(run, 420), **fit)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ def test_the_size_of_the_paper_learns() -> None:
 
 
 def test_searches_that_end_far_off_do_not_hide_the_others() -> None:
-    """One of 50 margins lies 50 times as far as the rest: a scale of theirs would leave the others at zero."""
+    """One of 50 margins lies 50 times as far as the others: a scale set by it would leave the others at zero."""
     x = points(400, seed=2)
     margins = torch.as_tensor(margin(x)).clone()
     margins[::50] = 50 * margins.max()
@@ -35,7 +35,8 @@ def test_searches_that_end_far_off_do_not_hide_the_others() -> None:
     assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.5
 
 
-def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
+def test_same_arguments_give_the_same_weights() -> None:
+    """On any number of threads, after any draws of the program."""
     x = points(100, seed=0)
 
     def fit(seed: int, threads: int) -> PseudoMargin:
@@ -49,9 +50,9 @@ def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
             torch.set_num_threads(before)
 
     state = torch.random.get_rng_state()
-    one, two, other = fit(0, 1), fit(0, 2), fit(1, 1)
-    assert one.digest == two.digest != other.digest
-    assert one.recipe == two.recipe
+    single, double, another_seed = fit(0, 1), fit(0, 2), fit(1, 1)
+    assert single.digest == double.digest != another_seed.digest
+    assert single.recipe == double.recipe
     torch.random.set_rng_state(state)
     expected = torch.rand(7), torch.rand(3)
     torch.random.set_rng_state(state)
@@ -69,24 +70,24 @@ def test_same_arguments_same_weights_whatever_the_program_drew_before() -> None:
         (torch.rand(30), torch.rand(30), ParameterError),
     ],
 )
-def test_what_cannot_be_learned(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
+def test_bad_features_and_margins_are_refused(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
     with pytest.raises(error):
         PseudoMargin.fit(features, margins)
 
 
 def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
     def set_from_a_new_thread(count: int | None = None) -> int:
-        found: list[int] = []
+        counts: list[int] = []
 
         def work() -> None:
-            found.append(torch.get_num_threads())
+            counts.append(torch.get_num_threads())
             if count is not None:
                 torch.set_num_threads(count)
 
         thread = threading.Thread(target=work)
         thread.start()
         thread.join(LIMIT)
-        return found[0]
+        return counts[0]
 
     before = set_from_a_new_thread(2)
     try:

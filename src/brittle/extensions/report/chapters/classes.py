@@ -14,8 +14,9 @@ from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Grid
 from brittle.extensions.report.contents import Contents, extreme_classes
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import fixed, interval, percent, plural, range_text, short, show
+from brittle.extensions.report.wording import fixed, interval, percent, plural, range_text, show
 from brittle.store.representative import preferred
+from brittle.text import number
 
 MAX_CLASSES = 30
 """Classes drawn; of more, the least and the most robust."""
@@ -50,7 +51,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "setting": show(str(bias.column.setting)),
         "spread": fixed(max(bias.classes["mean"]) - min(bias.classes["mean"])),
         "left": plural(len(bias.classes) - MAX_CLASSES, "class") if len(bias.classes) > MAX_CLASSES else "",
-        "p": "below 1e-12" if bias.p_value < 1e-12 else short(bias.p_value),
+        "p": number(bias.p_value),
         "differ": bias.differ,
         "grid": grid,
     }

@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from brittle.analysis.columns import CHANGE, LAPLACIAN
+from brittle.analysis.columns import CHANGE, LAPLACIAN, parameters_text
 from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Entry, Grid
@@ -81,18 +81,17 @@ def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[st
 
 
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
-    """The score as the table writes it, its noise and its draws."""
+    """What people call the score, its parameters with its noise, and its draws."""
     if column is None:
-        return "accuracy", "", ""
-    name = show(column.variant, 40)
+        return "Accuracy", "", ""
+    name = show(column.title, 40)
     name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
     name += " *" if row["statistic"] == MEDIAN else ""
-    if column.setting.sigma is None:
-        return name, "", ""
-    most = (
-        "" if column.most_draws is None else f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
-    )
-    return name, contents.noise_text(column.setting), most
+    noise = "" if column.setting.sigma is None else contents.noise_text(column.setting)
+    details = ", ".join(filter(None, [show(parameters_text(column), 40), noise]))
+    if not noise or column.most_draws is None:
+        return name, details, ""
+    return name, details, f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
 
 
 def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:

@@ -21,16 +21,17 @@ from brittle.store.representative import TYPICAL_P_ROBUST, preferred
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration
 
-FRAGILE = 0.01
-"""A prediction whose flip probability exceeds this counts as fragile."""
+STEADY = 0.99
+"""A prediction whose p_robust is less than this is counted beside the mean."""
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
     """The record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
     header = ("What", "Status", "Meaning", "Points", "The first of them")
+    titles = {column.label: column.title for column in contents.columns}
     lost, remarks = (
-        Grid(header, [_outcome_row(row) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
+        Grid(header, [_outcome_row(row, titles) for row in rows if row["has_value"] == valued], frozenset({0, 1, 2, 4}))
         for valued in (False, True)
     )
     return {
@@ -109,16 +110,17 @@ def _mean_entry(contents: Contents, setting: Setting) -> Entry:
     text, column = MISSING, preferred(contents.columns, setting)
     if column is not None:
         mean = mean_interval(column.p_robust, contents.confidence)
-        fragile = percent(float((column.value.dropna() > FRAGILE).mean()))
-        ends = interval(mean.low, mean.high)
-        often = f"{fragile} of the points flip with a probability above {100.0 * FRAGILE:g}%"
-        text = f"{fixed(mean.mean)}; {ends}. {often}."
+        below = percent(float((column.value.dropna() > 1.0 - STEADY).mean()))
+        text = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. It is below {STEADY:g} at {below} of the points."
     return Entry(f"Mean p_robust, {show(str(setting))}", text)
 
 
 def _chosen_text(contents: Contents, chosen: Column) -> str:
     """Which column speaks for a point, and why."""
-    text = f"Where one is wanted, this page reads {show(chosen.shown)}: of the estimators of the run the most preferred"
+    text = (
+        f"Where one is wanted, this page reads {show(chosen.title)} ({show(chosen.shown)}): of the estimators of the "
+    )
+    text += "run the most preferred"
     several = f", at the noise level whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}"
     return f"{text}{several if len(contents.settings) > 1 else ''}."
 
@@ -140,28 +142,29 @@ def _scores(contents: Contents) -> Grid:
         groups.setdefault(column.variant, []).append(column)
     return Grid(
         ("Score", "What it is", "Draws", "Passes per point"),
-        [_score_row(variant, group) for variant, group in groups.items()],
+        [_score_row(contents, group) for group in groups.values()],
         frozenset({0, 1}),
         [contents.colours[group[0].score] for group in groups.values()],
     )
 
 
-def _score_row(variant: str, group: Sequence[Column]) -> tuple[str, ...]:
+def _score_row(contents: Contents, group: Sequence[Column]) -> tuple[str, ...]:
     draws = sorted({(column.most_draws, column.stops) for column in group if column.most_draws is not None})
     costs = sorted(column.cost for column in group if column.value.notna().any())
     return (
-        show(variant, 60),
+        contents.score_cell(group[0]),
         show(group[0].explanation or group[0].title),
         range_text([f"{'at most ' if stops else ''}{count:,}" for count, stops in draws]),
         range_text([f"{cost:,.0f}" for cost in costs]),
     )
 
 
-def _outcome_row(row: Row) -> tuple[str, ...]:
+def _outcome_row(row: Row, titles: Mapping[str, str]) -> tuple[str, ...]:
     labels, more = row["labels"], " …" if row["points"] > len(row["first"]) else ""
-    what = show(short_labels(labels)[labels[0]], 60) if labels else "the point itself"
-    if len(labels) > 1:
-        what += f" and {plural(len(labels) - 1, 'other score')}"
+    what = "the point itself"
+    if labels:
+        others = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
+        what = f"{show(titles[labels[0]], 60)}{others}\n{show(short_labels(labels)[labels[0]], 60)}"
     first = "; ".join(_first_text(*entry) for entry in row["first"])
     return what, show(row["status"]), show(row["sentence"]), f"{row['points']:,}", first + more
 

@@ -4,14 +4,14 @@
 import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, troubleOf, votesOf } from "./data.js";
 import { featuresOf } from "./features.js";
-import { fields, titleOf } from "./fields.js";
+import { endsAt, fields, textAt, titleOf } from "./fields.js";
 import { walk } from "./list.js";
 import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
 import { drawDifference, drawNoisy, drawPicture, drawWhole, imageAt, pictured, takesNoise } from "./pictures.js";
 import { drawLevels } from "./levels.js";
 import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, choose, state } from "./state.js";
-import { confidenceText, counted, percentOf, short, shown, valueText } from "./text.js";
+import { counted, percentOf, short, shown } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
@@ -187,13 +187,9 @@ function scores(point) {
  * @param {number} point
  */
 function scoreRow(field, point) {
-  const { column, probability } = field;
-  const turned = probability && column.sigma === null;
-  const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
-  /** @param {number} value */
-  const text = (value) => (turned ? confidenceText(value) : valueText(value, probability));
-  const [low, high] = turned ? [ends[1], ends[0]] : ends;
-  const interval = isFound(column) ? foundText(low, high, text) : Number.isNaN(low) || low === high ? "–" : `${text(low)} to ${text(high)}`;
+  const { column, label, detail: told } = field;
+  const [low, high] = [column.low, column.high].map((all) => (all ? all[point] : NaN));
+  const interval = isFound(column) ? foundText(low, high) : Number.isNaN(low) || low === high ? "–" : endsAt(field, point).join(" to ");
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = [status === "ok" ? "" : (statuses[status] ?? ""), detail].filter(Boolean).join(" ");
@@ -202,8 +198,8 @@ function scoreRow(field, point) {
   return element(
     "tr",
     { class: column.place === state.by ? "chosen" : "" },
-    element("th", { scope: "row" }, shown(field.short)),
-    element("td", {}, shown(text(column.value[point]) + beside)),
+    element("th", { scope: "row" }, shown(label), ...(told ? [element("small", {}, shown(told))] : [])),
+    element("td", {}, shown(textAt(field, point) + beside)),
     element("td", {}, interval),
     element("td", {}, rankText(field, point)),
     element("td", {}, shown(status), ...(meaning ? [element("small", {}, shown(meaning))] : [])),
@@ -222,10 +218,9 @@ function isFound({ value, low, high }) {
  * What a search shows of a distance: at most what was found, and at least what was certified. No interval of a confidence.
  * @param {number} low
  * @param {number} high
- * @param {(value: number) => string} text
  */
-function foundText(low, high, text) {
-  const ends = [low > 0 ? `at least ${text(low)} (certified)` : "", Number.isFinite(high) ? `at most ${text(high)} (found)` : ""];
+function foundText(low, high) {
+  const ends = [low > 0 ? `at least ${short(low)} (certified)` : "", Number.isFinite(high) ? `at most ${short(high)} (found)` : ""];
   return ends.filter(Boolean).join(", ") || "–";
 }
 

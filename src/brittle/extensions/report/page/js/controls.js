@@ -6,7 +6,7 @@ import { classOf, columns, count, runs } from "./data.js";
 import { fieldBy, fields, speaking } from "./fields.js";
 import { filters, searched, selected } from "./selection.js";
 import { choose, clear, state } from "./state.js";
-import { counted, percentOf, shown, valueText } from "./text.js";
+import { counted, short, shown } from "./text.js";
 
 const by = /** @type {HTMLSelectElement} */ (byId("by"));
 const inRun = /** @type {HTMLSelectElement} */ (byId("run"));
@@ -26,7 +26,7 @@ const NUMBER_PAUSE = 400;
 export function drawControls() {
   const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
   const { run, judges } = columns[state.by];
-  const own = speaking(run).map(({ key, short }) => ({ value: key, text: shown(short) }));
+  const own = speaking(run).map((field) => ({ value: field.key, text: shown(field.short) }));
   fill(by, own, `s${state.by}`);
   fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: shown(name) })), String(run));
   fill(across, all, state.across);
@@ -35,7 +35,6 @@ export function drawControls() {
   for (const list of [by, inRun, across, up, filterBy]) list.title = list.selectedOptions[0]?.text ?? "";
   if (document.activeElement !== limit) limit.value = String(state.limit);
   byId("judging").hidden = !judges;
-  byId("limit-percent").textContent = `= ${percentOf(state.limit)}`;
   if (document.activeElement !== find) find.value = state.find;
   drawEnds();
   byId("searched").textContent = searched();
@@ -47,10 +46,8 @@ export function drawControls() {
 function drawEnds() {
   const field = fieldBy(filterBy.value);
   const [low, high] = (field && state.ranges[field.key]) ?? [NaN, NaN];
-  const factor = field?.probability ? 100 : 1;
-  if (document.activeElement !== from) from.value = Number.isFinite(low) ? String(Number((factor * low).toPrecision(12))) : "";
-  if (document.activeElement !== to) to.value = Number.isFinite(high) ? String(Number((factor * high).toPrecision(12))) : "";
-  byId("unit").textContent = field?.probability ? "%" : "";
+  if (document.activeElement !== from) from.value = Number.isFinite(low) ? String(Number(low.toPrecision(12))) : "";
+  if (document.activeElement !== to) to.value = Number.isFinite(high) ? String(Number(high.toPrecision(12))) : "";
   const range = field && state.ranges[field.key];
   byId("left").textContent = range ? `${range[0] > range[1] ? "“from” is larger than “to”: " : ""}${counted(selected().length)} of ${counted(count)} points left` : "";
 }
@@ -66,7 +63,7 @@ function chosen() {
   for (const [key, [low, high]] of Object.entries(state.ranges)) {
     const field = fieldBy(key);
     if (!field) continue;
-    const ends = [low, high].map((end) => (Number.isFinite(end) ? valueText(end, field.probability) : ""));
+    const ends = [low, high].map((end) => (Number.isFinite(end) ? short(end) : ""));
     const text = ends[0] && ends[1] ? `${ends[0]} to ${ends[1]}` : ends[0] ? `from ${ends[0]}` : `up to ${ends[1]}`;
     made.push(chip(`${field.name}: ${ends[0] || ends[1] ? text : "any number"}`, () => choose({ ranges: without(key) })));
   }
@@ -185,21 +182,11 @@ function inRunOf(field, key) {
 function filter() {
   const field = fieldBy(filterBy.value);
   if (!field || from.validity.badInput || to.validity.badInput) return;
-  const low = from.value === "" ? -Infinity : typed(from.value, field.probability);
-  const high = to.value === "" ? Infinity : typed(to.value, field.probability);
+  const low = from.value === "" ? -Infinity : Number(from.value);
+  const high = to.value === "" ? Infinity : Number(to.value);
   if (Number.isNaN(low) || Number.isNaN(high)) return;
   const ranges = without(field.key);
   if (Number.isFinite(low) || Number.isFinite(high)) ranges[field.key] = [low, high];
   const before = state.ranges[field.key];
   if (before?.[0] !== ranges[field.key]?.[0] || before?.[1] !== ranges[field.key]?.[1]) choose({ ranges });
-}
-
-/**
- * A number as it is typed; one in per cent as the nearest to the decimal that is meant, which a division is not.
- * @param {string} text
- * @param {boolean} inPercent
- */
-function typed(text, inPercent) {
-  if (!inPercent) return Number(text);
-  return /e/i.test(text) ? Number(text) / 100 : Number(`${text}e-2`);
 }

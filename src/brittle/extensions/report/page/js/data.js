@@ -84,7 +84,7 @@ export const spokesman = written.by;
 /** @type {Record<string, string>} What intervals rest on that count no copies. */
 export const rests = written.rests;
 
-/** @type {{ counted: string, verbs: [string, string], right: string, unlabelled: string }} How the page says how many are right. */
+/** @type {{ counted: string, verbs: [string, string], correct: string, unlabelled: string }} How the page says how many are right. */
 export const rightWords = written.right;
 
 /** @type {Record<string, string>} What each status means. */

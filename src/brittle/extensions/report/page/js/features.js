@@ -25,7 +25,7 @@ export function featuresOf(point, beside) {
   const rows = order.slice(0, MOST).map((place) => {
     const own = Object.hasOwn(levels, names[place]) ? levels[names[place]] : [];
     /** @param {number} value */
-    const said = (value) => (Number.isNaN(value) ? "missing" : shown(own[value] ?? short(value)));
+    const said = (value) => (Number.isNaN(value) ? "missing" : shown(own[value] ?? (Number.isInteger(value) ? String(value) : short(value))));
     const cells = [said(values[start + place]), ...(found && others ? [said(others[start + place]), short(change(place))] : [])];
     return element(
       "tr",

@@ -2,7 +2,8 @@
 /** What points can be ordered, drawn and filtered by: every score, as one number a point. */
 
 import { columns, runs } from "./data.js";
-import { even, symmetricLog, tail, turned } from "./scales.js";
+import { even, symmetricLog, towardsOne } from "./scales.js";
+import { keptText, short } from "./text.js";
 
 /** @typedef {import("./data.js").Column} Column */
 /** @typedef {import("./data.js").Numbers} Numbers */
@@ -13,9 +14,11 @@ import { even, symmetricLog, tail, turned } from "./scales.js";
  * @property {string} key what the address calls it
  * @property {string} name in words
  * @property {string} short without its run
+ * @property {string} label without what tells it from others of that label
+ * @property {string} detail what tells it from them; empty for nothing
  * @property {Column} column
- * @property {Numbers} values
- * @property {Numbers} order what sorts and ranks: of a confidence the flip probability, negated, so that those near 1 differ
+ * @property {Numbers} values of a flip probability the probability that the prediction is kept
+ * @property {Numbers} order what sorts and ranks: of a flip probability its negative, so that those near 0 differ
  * @property {boolean} probability
  * @property {"higher" | "lower" | null} safer
  * @property {Scale} scale
@@ -29,18 +32,36 @@ export const fields = columns.map(fieldOf);
  * @returns {Field}
  */
 function fieldOf(column) {
-  const key = `s${column.place}`;
-  const of = runs.length > 1 ? `, ${column.run ? runs[column.run].name : "this run"}` : "";
-  if (column.probability && column.sigma === null) {
-    const values = Float64Array.from(column.value, (flip) => 1 - flip);
-    const short = `confidence, by ${column.title.toLowerCase()}`;
-    return { key, name: short + of, short, column, values, order: column.value.map((flip) => -flip), probability: true, safer: "higher", scale: turned() };
-  }
-  const what = column.probability ? "flip probability, " : "";
-  const noise = column.setting && `, ${column.setting}`;
-  const short = `${what}${titleOf(column)}${noise}`;
-  const scale = column.probability ? tail() : scaleOf(column.value);
-  return { key, name: short + of, short, column, values: column.value, order: column.value, probability: column.probability, safer: column.safer, scale };
+  const { probability, sigma, setting, title } = column;
+  const label = !probability ? title : sigma === null ? "confidence" : "p_robust";
+  const detail = [probability ? title : "", parametersOf(column), setting].filter(Boolean).join(", ");
+  const words = detail ? `${label} (${detail})` : label;
+  const run = runs.length > 1 ? `, ${column.run ? runs[column.run].name : "this run"}` : "";
+  const values = probability ? Float64Array.from(column.value, (flip) => 1 - flip) : column.value;
+  return {
+    key: `s${column.place}`,
+    name: words + run,
+    short: words,
+    label,
+    detail,
+    column,
+    values,
+    order: probability ? Float64Array.from(column.value, (flip) => -flip) : column.value,
+    probability,
+    safer: probability ? "higher" : column.safer,
+    scale: probability ? towardsOne() : scaleOf(values),
+  };
+}
+
+/**
+ * The parameters that tell a score from those of the same title, in words; empty where none does.
+ * @param {Column} column
+ */
+function parametersOf(column) {
+  const alike = columns.filter((one) => one.run === column.run && one.title === column.title && one.setting === column.setting);
+  if (alike.length < 2) return "";
+  const own = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
+  return (own ? column.variant : column.label).slice(column.name.length).replace(/^\(|\)$/g, "").replaceAll("=", " ");
 }
 
 /**
@@ -48,10 +69,34 @@ function fieldOf(column) {
  * @param {Column} column
  */
 export function titleOf(column) {
-  const alike = columns.filter((one) => one.run === column.run && one.title === column.title && one.setting === column.setting);
-  if (alike.length < 2) return column.title;
-  const own = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
-  return `${column.title} ${(own ? column.variant : column.label).slice(column.name.length)}`.trimEnd();
+  return [column.title, parametersOf(column)].filter(Boolean).join(", ");
+}
+
+/**
+ * The value of a point as the page writes it.
+ * @param {Field} field
+ * @param {number} point
+ */
+export function textAt({ column, probability }, point) {
+  return numberText(column.value[point], probability);
+}
+
+/**
+ * The interval of a point as the page writes it, its lower end first.
+ * @param {Field} field
+ * @param {number} point
+ */
+export function endsAt({ column, probability }, point) {
+  const ends = [column.low, column.high].map((all) => numberText(all ? all[point] : NaN, probability));
+  return probability ? ends.reverse() : ends;
+}
+
+/**
+ * @param {number} value
+ * @param {boolean} probability
+ */
+function numberText(value, probability) {
+  return probability ? keptText(value) : short(value);
 }
 
 /**
@@ -81,8 +126,8 @@ export function directed({ name, safer }) {
  * What an axis of a field may be called, the most telling first.
  * @param {Field} field
  */
-export function axisNames({ name, short, safer }) {
-  return [directed({ name, safer }), directed({ name: short, safer }), name, short];
+export function axisNames({ name, short, label, safer }) {
+  return [directed({ name, safer }), directed({ name: short, safer }), directed({ name: label, safer }), label];
 }
 
 /**

@@ -1,13 +1,13 @@
 // @ts-check
-/** How the flip probability of one point grows with the noise, by each score that was computed at several levels. */
+/** How the probability that one prediction is kept falls with the noise, by each score that was computed at several levels. */
 
 import { canvas, element } from "./dom.js";
 import { columns } from "./data.js";
 import { titleOf } from "./fields.js";
 import { MARGIN, across, colour, surface, up, writeBelow } from "./paint.js";
-import { tail } from "./scales.js";
+import { towardsOne } from "./scales.js";
 import { state } from "./state.js";
-import { short, shown } from "./text.js";
+import { keptText, short, shown } from "./text.js";
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]];
 
@@ -25,12 +25,12 @@ export function drawLevels(point) {
   const { family, unit } = series[0][0];
   const by = unit ? `level of the noise ${family} (${unit})` : "sigma of the noise";
   const sigmas = [...new Set(series.flat().map(({ sigma }) => Number(sigma)))].sort((one, other) => one - other);
-  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ level, value }) => `${value[point].toPrecision(2)} at ${level} ${unit}`.trim()).join(", ")}`);
-  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`Flip probability by ${by}. ${spoken.join("; ")}.`) });
+  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ level, value }) => `${keptText(value[point])} at ${level} ${unit}`.trim()).join(", ")}`);
+  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`p_robust by ${by}. ${spoken.join("; ")}.`) });
   requestAnimationFrame(() => draw(on, series, sigmas, point));
   const families = new Set(series.map(([one]) => one.family)).size;
   const keys = series.map((one, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(one[0])}${families > 1 ? `, ${one[0].family}` : ""}`);
-  return element("figure", {}, element("figcaption", {}, shown(`Flip probability by ${by}, with intervals. ${keys.join("; ")}.`)), on);
+  return element("figure", {}, element("figcaption", {}, shown(`p_robust (higher is safer) by ${by}, with intervals. ${keys.join("; ")}.`)), on);
 }
 
 /**
@@ -62,7 +62,9 @@ function byVariant() {
 function draw(canvas, series, sigmas, point) {
   const on = surface(canvas);
   const { pen, width, height } = on;
-  const scale = tail();
+  const scale = towardsOne();
+  /** @param {number} flip */
+  const top = (flip) => up(scale.place(1 - flip), height);
   const written = new Map(series.flat().filter(({ unit }) => unit).map(({ sigma, level }) => [Number(sigma), level]));
   /** @param {Column} column */
   const left = ({ sigma }) => across((sigmas.indexOf(Number(sigma)) + 0.5) / sigmas.length, width);
@@ -83,14 +85,14 @@ function draw(canvas, series, sigmas, point) {
     pen.strokeStyle = colour(one.some((column) => column.place === state.by) ? "--accent" : "--ink");
     pen.setLineDash(DASHES[place % DASHES.length]);
     pen.beginPath();
-    known.forEach((column) => pen.lineTo(left(column), up(scale.place(column.value[point]), height)));
+    known.forEach((column) => pen.lineTo(left(column), top(column.value[point])));
     pen.stroke();
     pen.setLineDash([]);
     for (const column of known) {
       if (!column.low || !column.high || Number.isNaN(column.low[point])) continue;
       pen.beginPath();
-      pen.moveTo(left(column), up(scale.place(column.low[point]), height));
-      pen.lineTo(left(column), up(scale.place(column.high[point]), height));
+      pen.moveTo(left(column), top(column.low[point]));
+      pen.lineTo(left(column), top(column.high[point]));
       pen.stroke();
     }
   });

@@ -3,11 +3,11 @@
 
 import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, count, labels, nameOf } from "./data.js";
-import { fieldBy, fields } from "./fields.js";
+import { fieldBy, fields, textAt } from "./fields.js";
 import { drawPicture, pictured } from "./pictures.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { STATES, choose, state } from "./state.js";
-import { confidenceText, counted, shown, valueText } from "./text.js";
+import { counted, shown } from "./text.js";
 
 const HEIGHT = 44;
 const BEYOND = 6;
@@ -19,7 +19,7 @@ const box = byId("rows");
 const head = byId("head");
 const space = byId("space");
 
-/** @returns {{key: string, text: string, extra?: boolean}[]} */
+/** @returns {{key: string, text: string, detail?: string, extra?: boolean}[]} */
 function columns() {
   const across = fieldBy(state.across);
   const own = fields[state.by];
@@ -29,17 +29,17 @@ function columns() {
     { key: "row", text: "point" },
     { key: "label", text: "label" },
     { key: "predicted", text: "predicted" },
-    ...others.map((field) => ({ key: field.key, text: nameIn(field), extra: true })),
-    { key: own.key, text: own.short },
+    ...others.map((field) => ({ key: field.key, text: field.label, detail: detailIn(field), extra: true })),
+    { key: own.key, text: own.label, detail: own.detail },
   ];
 }
 
 /**
- * The name of a field, with its run where that is not the one that the page speaks of.
+ * What tells a field from others, with its run where that is not the one that the page speaks of.
  * @param {import("./fields.js").Field} field
  */
-function nameIn(field) {
-  return field.column.run === fields[state.by].column.run ? field.short : field.name;
+function detailIn({ column, name, label, detail }) {
+  return column.run === fields[state.by].column.run ? detail : name.slice(label.length);
 }
 
 /** Draws the heads and the rows that are seen. */
@@ -49,13 +49,14 @@ export function drawList() {
   head.dataset.columns = String(shownColumns.length);
   head.replaceChildren(
     ...(pictured ? [element("span")] : []),
-    ...shownColumns.map(({ key, text, extra }) => {
+    ...shownColumns.map(({ key, text, detail, extra }) => {
       const sorted = state.sort === key;
       const direction = sorted ? (state.down ? " ▼" : " ▲") : "";
       const click = () => choose({ sort: key, down: sorted ? !state.down : fieldBy(key)?.safer !== "higher" && key.startsWith("s") });
-      const name = `Sort by ${shown(text)}`;
+      const name = shown(`Sort by ${[text, detail].filter(Boolean).join(" ")}`);
+      const small = detail ? [" ", element("small", {}, shown(detail))] : [];
       const kind = extra ? "extra" : "";
-      return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, shown(text) + direction);
+      return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, shown(text) + direction, ...small);
     }),
   );
   space.style.height = `${selected().length * HEIGHT}px`;
@@ -114,8 +115,7 @@ function cell(point, key, kind) {
   }
   const field = fieldBy(key);
   if (!field) return element("span");
-  const turned = field.probability && field.column.sigma === null;
-  const value = turned ? confidenceText(field.column.value[point]) : valueText(field.values[point], field.probability);
+  const value = textAt(field, point);
   if (field.column.place !== state.by || !field.column.probability) return element("span", { class: kind }, value);
   const name = STATES[states[point]];
   if (name === "absent") return element("span", { class: kind }, name);

@@ -7,7 +7,7 @@ import { drawControls, watchControls } from "./controls.js";
 import { byId, keepFocus, unfoldTo } from "./dom.js";
 import { drawHistogram, watchHistogram } from "./histogram.js";
 import { drawList, reveal, toStart, watchList } from "./list.js";
-import { drawOverview } from "./overview.js";
+import { drawOverview, watchOverview } from "./overview.js";
 import { watchSaving } from "./save.js";
 import { pictured } from "./pictures.js";
 import { drawRing, drawScatter, watchScatter } from "./scatter.js";
@@ -56,6 +56,7 @@ function follow(changed) {
   if (state.point >= 0 && places[state.point] < 0 && !changed.has("point")) choose({ point: -1 });
 }
 
+watchOverview();
 watchControls();
 watchHistogram();
 watchScatter();

@@ -1,7 +1,7 @@
 // @ts-check
 /** The first screen, alive: its groups and classes select, and follow the score and the limit that the reader chooses. */
 
-import { element, keepFocus } from "./dom.js";
+import { bring, byId, element, keepFocus } from "./dom.js";
 import { chosen, classOf, classes, columns, count, ownLimit, rests, rightWords, runs, spokesman } from "./data.js";
 import { fields } from "./fields.js";
 import { bringSelection } from "./list.js";
@@ -18,7 +18,8 @@ const groups = overview?.querySelector(".groups") ?? null;
 const bars = overview?.querySelector(".bars tbody") ?? null;
 const where = overview?.querySelector(".where") ?? null;
 const sure = overview?.querySelector(".sure") ?? null;
-const near = /** @type {HTMLElement | null} */ (overview?.querySelector(".near") ?? null);
+const ofThisRun = /** @type {HTMLElement[]} */ ([...(overview?.querySelectorAll(".near, .gallery") ?? [])]);
+const pairs = /** @type {HTMLElement[]} */ ([...(overview?.querySelectorAll(".pairs li") ?? [])]);
 const place = overview?.querySelector(".steps + p") ?? null;
 const steps = [...(overview?.querySelectorAll(".steps li[data-state]") ?? [])];
 const written = { lead: lead?.textContent ?? "", where: where?.textContent ?? "", sure: sure?.textContent ?? "", place: place?.textContent ?? "" };
@@ -35,11 +36,23 @@ export function drawOverview() {
   if (lead) lead.textContent = own && state.limit === ownLimit ? written.lead : sentence();
   if (where) where.textContent = own ? written.where : `Whether classes differ was tested by ${shown(fields[spokesman].name)} alone.`;
   if (sure) sure.textContent = own && state.limit === ownLimit ? written.sure : evidenceText();
-  if (near) near.hidden = columns[state.by].run !== 0;
+  for (const part of ofThisRun) part.hidden = columns[state.by].run !== 0;
   drawGroups();
   drawBars();
   for (const step of steps) drawStep(/** @type {HTMLElement} */ (step));
   if (place) place.textContent = steps.some((step) => step.querySelector("code:not([hidden])")) ? (next()?.where ?? written.place) : "";
+}
+
+/** Lets a click on a picture of the first screen open its point. */
+export function watchOverview() {
+  for (const pair of pairs) {
+    const click = () => {
+      choose({ point: Number(pair.dataset.place) });
+      bring(byId("card"));
+      byId("card").focus({ preventScroll: true });
+    };
+    pair.replaceChildren(element("button", { type: "button", click }, ...pair.childNodes));
+  }
 }
 
 /** How many predictions hold and break by the chosen score and limit, and how many are right. */
@@ -53,7 +66,7 @@ function sentence() {
   }
   const rated = tally[0] + tally[1] + tally[2];
   const [right, all] = [known[0], known[0] + known[1]];
-  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.right}.` : rightWords.unlabelled;
+  const accuracy = all ? `${share(right, all, rightWords.counted)} ${verbOf(right, all, ...rightWords.verbs)} ${rightWords.correct}.` : rightWords.unlabelled;
   if (probability && !judges) return shown(`${chosen}${title} is no measurement under noise: it has no interval, so no point is held or broken by it. ${accuracy}`);
   if (!judges || !rated) return chosen + accuracy;
   const noise = setting ? `Under noise of ${setting}, ` : "By this score, ";
@@ -207,8 +220,7 @@ function drawStep(step) {
   for (let point = 0; point < count; point++) {
     if ((!name || STATES[states[point]] === name) && (!kind || KINDS[kinds[point]] === kind)) points++;
   }
-  const heldWrong = !name && states.some((which, point) => which === 0 && kinds[point] === 1);
-  step.hidden = points === 0 || heldWrong;
+  step.hidden = points === 0;
   const text = step.querySelector("p");
   if (text) text.textContent = `${counted(points)} ${words}${words.endsWith("?") ? "" : "."}`;
   const command = step.querySelector("code");

@@ -55,7 +55,7 @@ function selectionCsv() {
   const headings = ["point", "row", "name", "label", "predicted", "state"];
   for (const { column } of fields) {
     const name = column.run ? `${runs[column.run].name}: ${column.label}` : column.label;
-    headings.push(column.probability ? `${name}.flip_probability` : name, `${name}.low`, `${name}.high`, `${name}.status`);
+    headings.push(column.probability ? `${name}.p_robust` : name, `${name}.low`, `${name}.high`, `${name}.status`);
   }
   if (withNotes) headings.push("tags", "note");
   const predicted = predictions();
@@ -63,9 +63,10 @@ function selectionCsv() {
   for (const point of selected()) {
     const cells = [runCell(ids[point]), String(rows[point]), runCell(nameOf(point))];
     cells.push(...[labels[point], predicted[point]].map((number) => (number < 0 ? "" : runCell(classOf(number)))), stateCell(point));
-    for (const { column } of fields) {
-      const { value, low, high, status } = column;
-      cells.push(numberCell(value[point]), low ? numberCell(low[point]) : "", high ? numberCell(high[point]) : "", runCell(textOf(status, point)));
+    for (const { column, values, probability } of fields) {
+      const ends = [column.low, column.high].map((all) => (all ? all[point] : NaN));
+      const [low, high] = probability ? [1 - ends[1], 1 - ends[0]] : ends;
+      cells.push(...[values[point], low, high].map(numberCell), runCell(textOf(column.status, point)));
     }
     if (withNotes) cells.push(csvCell(noteOf(point).tags), csvCell(noteOf(point).note));
     lines.push(cells.join(","));

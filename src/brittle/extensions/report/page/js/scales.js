@@ -11,44 +11,30 @@
 
 import { short } from "./text.js";
 
-/** Edges of the scale of a flip probability, which shows its tail. */
-const TAIL = [0, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
-const TAIL_TEXTS = ["0", "10⁻⁶", "0.01%", "0.1%", "1%", "5%", "10%", "25%", "50%", "75%", "90%", "100%"];
-const TURNED_TEXTS = ["1", "1−10⁻⁶", "99.99%", "99.9%", "99%", "95%", "90%", "75%", "50%", "25%", "10%", "0"];
+/** Edges of the scale of a probability, which shows how near to 1 it comes: their distances from 1. */
+const FROM_ONE = [1, 0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 0];
+const TEXTS = ["0", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95", "0.99", "0.999", "0.9999", "1−10⁻⁶", "1"];
 const BINS = 20;
 
 /**
- * The scale of flip probabilities: equal room from each of these edges to the next.
+ * The scale of probabilities: equal room from each of these edges to the next.
  * @returns {Scale}
  */
-export function tail() {
-  const last = TAIL.length - 1;
+export function towardsOne() {
+  const edges = FROM_ONE.map((distance) => 1 - distance);
+  const last = edges.length - 1;
   return {
     place(value) {
-      const bin = binOf(TAIL, value);
-      return (bin + (value - TAIL[bin]) / (TAIL[bin + 1] - TAIL[bin])) / last;
+      const bin = binOf(edges, value);
+      return (bin + (value - edges[bin]) / (edges[bin + 1] - edges[bin])) / last;
     },
     value(place) {
       const along = Math.min(Math.max(place, 0), 1) * last;
       const bin = Math.min(Math.floor(along), last - 1);
-      return TAIL[bin] + (along - bin) * (TAIL[bin + 1] - TAIL[bin]);
+      return edges[bin] + (along - bin) * (edges[bin + 1] - edges[bin]);
     },
-    ticks: TAIL.map((value, place) => ({ value, text: TAIL_TEXTS[place] })),
-    edges: TAIL,
-  };
-}
-
-/**
- * The scale of confidences: that of flip probabilities, turned round, so that it shows how near to 1 they come.
- * @returns {Scale}
- */
-export function turned() {
-  const flipped = tail();
-  return {
-    place: (value) => 1 - flipped.place(1 - value),
-    value: (place) => 1 - flipped.value(1 - place),
-    ticks: TAIL.map((value, place) => ({ value: 1 - value, text: TURNED_TEXTS[place] })).reverse(),
-    edges: TAIL.map((value) => 1 - value).reverse(),
+    ticks: edges.map((value, place) => ({ value, text: TEXTS[place] })),
+    edges,
   };
 }
 

@@ -56,7 +56,7 @@ export function percent(share) {
   if (share > 0.999) return `${Number((100 * share).toFixed(4))}%`;
   if (share < 0.001) return `${(100 * share).toPrecision(1)}%`;
   if (share < 0.0995) return `${(100 * share).toFixed(1)}%`;
-  return share >= 0.995 ? `${Math.min(100 * share, 99.9).toFixed(1)}%` : `${(100 * share).toFixed(0)}%`;
+  return share >= 0.995 ? `${Math.min(100 * share, 99.9).toFixed(1)}%` : percent0(share);
 }
 
 /**
@@ -102,20 +102,12 @@ function percent0(ratio) {
 }
 
 /**
- * A value of a field, as its kind wants it.
- * @param {number} value
- * @param {boolean} probability
- */
-export function valueText(value, probability) {
-  return probability ? percent(value) : short(value);
-}
-
-/**
- * The confidence that a flip probability leaves, never rounded to all.
+ * The probability that a flip probability leaves, never rounded to 0 or to 1.
  * @param {number} flip
  */
-export function confidenceText(flip) {
-  return flip > 0 && flip < 1e-6 ? "over 99.9999%" : percent(1 - flip);
+export function keptText(flip) {
+  if (flip > 0 && flip < 1e-6) return "over 0.999999";
+  return flip < 1 && flip > 0.999 ? "under 0.001" : short(1 - flip);
 }
 
 /**
