@@ -41,7 +41,7 @@ def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
 def file_answers(
     array: np.ndarray | None, where: str, count: int, targets: bool, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """What is right for each point, as `answers_of` gives it of an array in a file, with the names of the classes:
+    """Return what is right for each point, as `answers_of` does, of an array in a file, with the names of the classes:
     `names`, or else the texts of which the labels are, sorted."""
     known = {} if names is None else {"class_names": tuple(names)}
     if array is None or targets or array.dtype.kind != "U":

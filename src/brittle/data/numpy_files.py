@@ -64,7 +64,7 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
-    """What is right for each of `count` points, in a `.npy` file of its own, as `file_answers` gives it."""
+    """Return what is right for each of `count` points, in a `.npy` file of its own, as `file_answers` gives it."""
     if reading.labels is None:
         return {}
     path = Path(reading.labels)
