@@ -142,7 +142,8 @@ def how_brittle(overview: Overview) -> str:
         f"{chosen}{noise}{share_of(held, overview.rated, 'prediction')} "
         f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
         f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
-        f"undecided{_undecided_text(overview)}. {accuracy}{imprecise and f' {imprecise}'}"
+        f"undecided{_undecided_text(overview)}. {accuracy}"
+        f"{imprecise and f' {imprecise}'}"
     )
 
 

@@ -32,8 +32,8 @@ class Passes:
     def total(self) -> float:
         return self.forward + self.backward
 
-    def __add__(self, other: Passes) -> Passes:
-        return Passes(self.forward + other.forward, self.backward + other.backward)
+    def __add__(self, more: Passes) -> Passes:
+        return Passes(self.forward + more.forward, self.backward + more.backward)
 
 
 class NetworkTraits(Protocol):
@@ -120,15 +120,15 @@ def by_stream(needs: Iterable[Measurement]) -> list[list[Measurement]]:
 
 def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> dict[Measurement, Any]:
     """Take every measurement of `needs` once, those of one stream together."""
-    taken: dict[Measurement, Any] = {}
+    results: dict[Measurement, Any] = {}
     with classifier.evaluating():
         for members in by_stream(needs):
             kind = type(members[0])
             with failing(kind, "measure"):
-                taken |= zip(members, kind.measure(members, classifier, clean), strict=True)
+                results |= zip(members, kind.measure(members, classifier, clean), strict=True)
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
-    return taken
+    return results
 
 
 def look_for(
@@ -144,19 +144,19 @@ def look_for(
     """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
     Arguments as for `brittle.measure.forward.look`."""
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
-    kept = {"differentiate": differentiate, "observe": observe}
-    return look(classifier, inputs, ids, seed, rows=rows, **kept, confidence=confidence, extra_inputs=extra_inputs)
+    recorded = {"differentiate": differentiate, "observe": observe}
+    return look(classifier, inputs, ids, seed, rows=rows, **recorded, confidence=confidence, extra_inputs=extra_inputs)
 
 
-def passes_of(taken: Mapping[Measurement, Any], clean: Clean) -> Tensor:
+def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
     """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A result
     without `passes` says nothing and counts as 0."""
     total = torch.zeros_like(clean.predicted)
-    for members in by_stream(taken):
+    for members in by_stream(results):
         with failing(type(members[0]), "measure"):
-            said = [torch.as_tensor(getattr(taken[need], "passes", clean.passes)) for need in members]
-            most = torch.stack([passes.to(total).expand_as(total) for passes in said]).amax(dim=0)
-        total = total + (most - clean.passes).clamp_min(0)
+            stated = [torch.as_tensor(getattr(results[need], "passes", clean.passes)) for need in members]
+            largest = torch.stack([passes.to(total).expand_as(total) for passes in stated]).amax(dim=0)
+        total = total + (largest - clean.passes).clamp_min(0)
     return total
 
 

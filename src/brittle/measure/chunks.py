@@ -58,17 +58,17 @@ def noisy_chunks(
     """
     members = len(signs)
     stream = clean.stream(noise, purpose)
-    most = max(1, passes * clean.rows // (len(clean.inputs) * members))
-    first = 0
+    max_units = max(1, passes * clean.rows // (len(clean.inputs) * members))
+    start = 0
     for end in sorted({budget // members for budget in budgets}):
-        while first < end:
-            units = min(most, end - first)
-            yield NoiseChunk(stream.copies(units, signs).flatten(0, 2), first, units, members)
-            first += units
+        while start < end:
+            units = min(max_units, end - start)
+            yield NoiseChunk(stream.copies(units, signs).flatten(0, 2), start, units, members)
+            start += units
 
 
 def add_in_turn(total: Tensor, by_unit: Tensor) -> None:
     """Add each unit of `by_unit` `[B, units, *rest]` to `total` `[B, *rest]`, one by one. So the last bits do not
     depend on how the units were cut into chunks."""
-    for one in by_unit.unbind(1):
-        total += one
+    for unit in by_unit.unbind(1):
+        total += unit

@@ -64,5 +64,5 @@ class Features(Measurement):
             with torch.no_grad():
                 features = classifier.observe(clean.inputs, clean.extra_inputs)[1]
         weight = classifier.head.weight.detach().double()
-        found = HeadInputs(clean, features.detach().double(), weight, passes)
-        return [found for _ in needs]
+        head_inputs = HeadInputs(clean, features.detach().double(), weight, passes)
+        return [head_inputs for _ in needs]

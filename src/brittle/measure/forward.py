@@ -38,7 +38,7 @@ WIDE, NUMBERS = 2**20, 2**23
 LOGITS = 2**22
 """Logits of one pass at most, where that is more than `ROWS` rows."""
 
-POINTS, SHARE, MOST_POINTS = 32, 4, 256
+POINTS, SHARE, MOST_POINTS = 32, 4, 512
 """Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most."""
 
 
@@ -46,8 +46,8 @@ def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInpu
     """How many rows like `inputs[0]`, with what it has beside it, go through the network at a time; 8 times `ROWS` on
     an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
-    most = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
-    rows = min(max(ROWS, WIDE // size), most) if classifier.device.type == "cpu" else 8 * ROWS
+    max_rows = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
+    rows = min(max(ROWS, WIDE // size), max_rows) if classifier.device.type == "cpu" else 8 * ROWS
     return max(1, min(rows, NUMBERS // size))
 
 
@@ -63,11 +63,11 @@ class Widest(TorchDispatchMode):
         return False  # it would import the compiler, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for one in found if isinstance(found, tuple | list) else (found,):
-            if isinstance(one, Tensor) and one.shape[:1] == (self._rows,) and not func.is_view:  # as of a weight
-                self._numbers = max(self._numbers, one.numel() // self._rows)
-        return found
+        result = func(*args, **(kwargs or {}))
+        for output in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(output, Tensor) and output.shape[:1] == (self._rows,) and not func.is_view:  # as of a weight
+                self._numbers = max(self._numbers, output.numel() // self._rows)
+        return result
 
     def fitting(self, rows: int, device: torch.device) -> int:
         """At most `rows` rows, fewer on a CPU where the layers are wide."""
@@ -76,14 +76,16 @@ class Widest(TorchDispatchMode):
 
 def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
     """Numbers that a model is given for one row."""
-    return inputs[0].numel() + sum(one[0].numel() for one in (extra_inputs.tensors.values() if extra_inputs else ()))
+    return inputs[0].numel() + sum(
+        tensor[0].numel() for tensor in (extra_inputs.tensors.values() if extra_inputs else ())
+    )
 
 
 def batch_points(rows: int, device: torch.device) -> int:
     """Points that are measured at a time, above `POINTS` a power of 2; noisy copies of them fill a pass of `rows`."""
     shared = 1 << max(1, rows // SHARE).bit_length() - 1
-    most = max(POINTS, min(shared, MOST_POINTS)) if device.type == "cpu" else rows
-    return max(1, min(rows // 2, most))
+    max_points = max(POINTS, min(shared, MOST_POINTS)) if device.type == "cpu" else rows
+    return max(1, min(rows // 2, max_points))
 
 
 def competitors_kept(classes: int, count: int | None = None) -> int:
@@ -180,8 +182,8 @@ class Clean:
     @property
     def incomplete(self) -> Tensor:
         """Which points have missing values, `[B]`; their coordinates are filled, and do not vary."""
-        found = None if self.extra_inputs is None else self.extra_inputs.incomplete
-        return torch.zeros_like(self.tied) if found is None else found
+        missing_rows = None if self.extra_inputs is None else self.extra_inputs.incomplete
+        return torch.zeros_like(self.tied) if missing_rows is None else missing_rows
 
     @cached_property
     def predicted(self) -> Tensor:
@@ -202,26 +204,27 @@ class Clean:
     def only(self, rows: Tensor) -> Clean:
         """The points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
-        wanted = None if self.wanted is None else self.wanted[rows]
+        numbered = None if self.wanted is None else self.wanted[rows]
         extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
         logs = None if self.log_probabilities is None else self.log_probabilities[rows]
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        beside = {"confidence": self.confidence, "wanted": wanted, "extra_inputs": extra_inputs}
+        beside = {"confidence": self.confidence, "wanted": numbered, "extra_inputs": extra_inputs}
         return Clean(*parts, **beside, passes=self.passes, log_probabilities=logs)
 
     def competitors(self, count: int | None = None) -> Tensor:
         """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order. All of
         them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
-        others = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
-        nearest = others.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
+        other_logits = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
+        nearest = other_logits.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values
 
 
-def as_points(x: Tensor | Points, bounds: BoundsLike, **given: Any) -> Points:
-    """Points in memory of a tensor, with what is `given` as for `array_points`; points as they are, with their own."""
+def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
+    """Points in memory of a tensor, with what is `details` as for `array_points`; points as they are, with their
+    own."""
     if not isinstance(x, Points):
-        return array_points(x, bounds=bounds, **given)
-    twice = next((name for name, one in given.items() if one is not None), None)
+        return array_points(x, bounds=bounds, **details)
+    twice = next((name for name, value in details.items() if value is not None), None)
     if twice is not None:
         raise ParameterError(f"the points have their own; leave {twice} out, or give the inputs as a tensor")
     return x
@@ -242,8 +245,8 @@ class TakesMissing:
         patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
         new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.known}
         if new:
-            taken = self._try(inputs[[*new.values()]])
-            self.known.update(zip(new, taken, strict=True))
+            accepted = self._try(inputs[[*new.values()]])
+            self.known.update(zip(new, accepted, strict=True))
         return torch.tensor([self.known[pattern] for pattern in patterns])
 
     def _try(self, inputs: Tensor) -> list[bool]:
@@ -253,7 +256,9 @@ class TakesMissing:
             return self.classifier.read(inputs).flatten(1).isfinite().all(dim=1).tolist()
         except ModelError:
             return (
-                [False] if len(inputs) == 1 else [each for half in inputs.tensor_split(2) for each in self._try(half)]
+                [False]
+                if len(inputs) == 1
+                else [accepted for half in inputs.tensor_split(2) for accepted in self._try(half)]
             )
         finally:
             self.classifier.count(before - self.classifier.forward_passes)
@@ -284,8 +289,10 @@ def look(
     rows = rows or default_rows(classifier, inputs, extra_inputs)
     if (fixed := classifier.fixed(inputs)) is not None:
         varies = torch.ones_like(inputs, dtype=torch.bool) & ~fixed.to(inputs.device)
-        own = extra_inputs or ExtraInputs()
-        extra_inputs = replace(own, varies=varies if own.varies is None else varies & own.varies.to(varies.device))
+        extras = extra_inputs or ExtraInputs()
+        extra_inputs = replace(
+            extras, varies=varies if extras.varies is None else varies & extras.varies.to(varies.device)
+        )
     with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)

@@ -73,9 +73,9 @@ def action_at(shape: Noise | None, clean: Clean) -> Action | None:
     return None if shape is None else shape.covariance_at(clean.inputs, clean.varies)
 
 
-def last(kept: Tensor, predicted: Tensor) -> Tensor:
-    """The order of the classes `kept` `[B, M]` in which the predicted one comes last, `[B, M]`."""
-    return (kept == predicted[:, None]).int().argsort(dim=1, stable=True)
+def last(classes: Tensor, predicted: Tensor) -> Tensor:
+    """The order of the classes `classes` `[B, M]` in which the predicted one comes last, `[B, M]`."""
+    return (classes == predicted[:, None]).int().argsort(dim=1, stable=True)
 
 
 def grams_of_units(parts: Tensor, action: Action | None) -> Tensor:

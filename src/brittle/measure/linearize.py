@@ -75,8 +75,8 @@ class Linearize(Measurement):
 
     def cost(self, network: NetworkTraits) -> Passes:
         """A backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is there."""
-        kept = competitors_kept(network.classes, self.classes) + 1
-        return Passes(0, kept) if self.draws is None else Passes(self.draws, self.draws * kept)
+        class_count = competitors_kept(network.classes, self.classes) + 1
+        return Passes(0, class_count) if self.draws is None else Passes(self.draws, self.draws * class_count)
 
     @property
     def uses_graph(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -86,15 +86,15 @@ class Linearize(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:
         """The linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
-        first = needs[0]
-        kept = torch.cat((clean.predicted[:, None], clean.competitors(first.classes)), dim=1).sort(dim=1).values
-        block = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
-        measured = _at_point if first.draws is None else _smoothed
-        if len(kept) <= block:
-            return measured(needs, classifier, clean, kept)
+        need = needs[0]
+        classes = torch.cat((clean.predicted[:, None], clean.competitors(need.classes)), dim=1).sort(dim=1).values
+        block = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))
+        measured = _at_point if need.draws is None else _smoothed
+        if len(classes) <= block:
+            return measured(needs, classifier, clean, classes)
         parts = [
-            measured(needs, classifier, clean.only(rows), kept[rows])
-            for rows in torch.arange(len(kept), device=kept.device).split(block)
+            measured(needs, classifier, clean.only(rows), classes[rows])
+            for rows in torch.arange(len(classes), device=classes.device).split(block)
         ]
         return [join(pieces) for pieces in zip(*parts, strict=True)]
 
@@ -143,16 +143,16 @@ def linearize(
     return Linearize(shape, noise, draws, antithetic, classes)(classifier, clean)
 
 
-def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, kept: Tensor) -> list[Linearization]:
+def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
     """One Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
-    own = clean.graph is None
+    owns_graph = clean.graph is None
     inputs, logits = clean.graph or _differentiable(classifier, clean)
-    jacobian = _jacobian(classifier, logits.gather(1, kept), inputs).flatten(2)
-    exact, passes = logits.detach().double(), clean.passes + own + kept.shape[1]
+    jacobian = _jacobian(classifier, logits.gather(1, classes), inputs).flatten(2)
+    exact, passes = logits.detach().double(), clean.passes + owns_graph + classes.shape[1]
     broken = (~exact.isfinite().all(dim=1)).long()
     orders = {need.order for need in needs if need.order is not None}
-    lengths = {order: _lengths(jacobian, kept, clean.predicted, order) for order in orders}
-    common = (kept, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
+    lengths = {order: _lengths(jacobian, classes, clean.predicted, order) for order in orders}
+    common = (classes, clean.predicted, clean.tied, passes, None, broken, clean.inputs[0].numel())
     grams = [contract(jacobian, action_at(need.shape, clean)) for need in needs]
     return [
         Linearization(exact, gram, *common, None if need.order is None else lengths[need.order])
@@ -160,9 +160,9 @@ def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     ]
 
 
-def _lengths(jacobian: Tensor, kept: Tensor, predicted: Tensor, order: float) -> Tensor:
+def _lengths(jacobian: Tensor, classes: Tensor, predicted: Tensor, order: float) -> Tensor:
     """`||grad z_t - grad z_j||` of every competitor in a norm, `[B, M - 1]`, for `jacobian` `[B, M, n]`."""
-    ranks = last(kept, predicted)
+    ranks = last(classes, predicted)
     parts = []
     for columns in jacobian.split(COLUMNS, dim=2):
         sorted_columns = columns.take_along_dim(ranks[:, :, None], dim=1).double()
@@ -175,21 +175,21 @@ def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tenso
     return inputs, clean.logits_of(classifier, inputs)
 
 
-def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, kept: Tensor) -> list[Linearization]:
+def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
     """The linearisations averaged over the noise, from the draws of the largest of `needs`."""
-    first = needs[0]
-    assert first.noise is not None
-    rows = max(1, JACOBIAN_NUMBERS // (kept.shape[1] * clean.inputs[0].numel()))
+    largest = needs[0]
+    assert largest.noise is not None
+    rows = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))
     clean = replace(clean, rows=min(clean.rows, rows))
-    signs = PAIRS if first.antithetic else SINGLE
+    signs = PAIRS if largest.antithetic else SINGLE
     budgets = [need.draws or 0 for need in needs]
-    sums = LinearSums.start(classifier, clean, kept, first.shape, len(signs))
-    found: dict[int, Linearization] = {}
-    for chunk in noisy_chunks(clean, first.noise, "linearize", budgets, signs):
+    sums = LinearSums.start(classifier, clean, classes, largest.shape, len(signs))
+    linearizations: dict[int, Linearization] = {}
+    for chunk in noisy_chunks(clean, largest.noise, "linearize", budgets, signs):
         sums.add(chunk)
         if chunk.end * len(signs) in budgets:
-            found[chunk.end * len(signs)] = sums.read(chunk.end)
-    return [found[budget] for budget in budgets]
+            linearizations[chunk.end * len(signs)] = sums.read(chunk.end)
+    return [linearizations[budget] for budget in budgets]
 
 
 def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
@@ -203,14 +203,14 @@ def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
 class LinearSums:
     """Running sums over units of noise.
 
-    `kept`, `[B, M]`, are the classes whose gradients are taken, in class order; `action`, `v -> K v`, is that of the
-    contraction, None for the identity. Logits are `[B, C]`, the Jacobian `[B, M, n]`; `even` and `odd`, `[B, M, M]`,
-    float64, are Gram matrices of the even and the odd parts of the gradients of each unit.
+    `kept_classes`, `[B, M]`, are the classes whose gradients are taken, in class order; `action`, `v -> K v`, is that
+    of the contraction, None for the identity. Logits are `[B, C]`, the Jacobian `[B, M, n]`; `even` and `odd`, `[B, M,
+    M]`, float64, are Gram matrices of the even and the odd parts of the gradients of each unit.
     """
 
     classifier: Classifier
     clean: Clean
-    kept: Tensor
+    kept_classes: Tensor
     action: Action | None
     logits: Tensor
     jacobian: Tensor
@@ -219,22 +219,24 @@ class LinearSums:
     votes: Votes
 
     @classmethod
-    def start(cls, classifier: Classifier, clean: Clean, kept: Tensor, shape: Noise | None, members: int) -> LinearSums:
-        points, classes = kept.shape
+    def start(
+        cls, classifier: Classifier, clean: Clean, classes: Tensor, shape: Noise | None, members: int
+    ) -> LinearSums:
+        points, class_count = classes.shape
         logits = torch.zeros_like(clean.logits, dtype=torch.float64)
-        jacobian = clean.inputs.new_zeros(points, classes, clean.inputs[0].numel())
-        gram = logits.new_zeros(points, classes, classes)
+        jacobian = clean.inputs.new_zeros(points, class_count, clean.inputs[0].numel())
+        gram = logits.new_zeros(points, class_count, class_count)
         votes = Votes.of(logits[:, None, None].expand(-1, -1, members, -1)[:, :0], clean.predicted)
-        return cls(classifier, clean, kept, action_at(shape, clean), logits, jacobian, gram, gram.clone(), votes)
+        return cls(classifier, clean, classes, action_at(shape, clean), logits, jacobian, gram, gram.clone(), votes)
 
     def add(self, chunk: NoiseChunk) -> None:
-        inputs, clean, kept = chunk.inputs.requires_grad_(True), self.clean, self.kept
+        inputs, clean, classes = chunk.inputs.requires_grad_(True), self.clean, self.kept_classes
         values = clean.logits_of(self.classifier, inputs, chunk.rows)
         exact = chunk.unfold(values.detach().double())
         add_in_turn(self.logits, exact.sum(2))
         self.votes += Votes.of(exact, clean.predicted)
-        count = kept.shape[1]
-        copies = kept.repeat_interleave(chunk.units * chunk.members, dim=0)
+        count = classes.shape[1]
+        copies = classes.repeat_interleave(chunk.units * chunk.members, dim=0)
         gradients = inputs.new_empty(len(inputs), count, inputs[0].numel())
         for number in range(count):
             chosen = values.gather(1, copies[:, number : number + 1])[:, 0]
@@ -253,10 +255,10 @@ class LinearSums:
         return Linearization(
             logits=self.logits / draws,
             gram=gram,
-            classes=self.kept,
+            classes=self.kept_classes,
             predicted=clean.predicted,
             tied=clean.tied,
-            passes=clean.passes + draws * (1 + self.kept.shape[1]),
+            passes=clean.passes + draws * (1 + self.kept_classes.shape[1]),
             draws=draws,
             nonfinite=self.votes.nonfinite,
             dimension=clean.inputs[0].numel(),

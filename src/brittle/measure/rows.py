@@ -12,7 +12,7 @@ from torch import Tensor
 Found = TypeVar("Found")
 
 
-def pick(found: Found, rows: Tensor) -> Found:
+def pick(record: Found, rows: Tensor) -> Found:
     """The points of a result, or of running sums, at the positions `rows`, or where the mask `rows` is True.
 
     Tensors, in dataclasses, lists and tuples however deep, hold a row for each point. What has a method `only` picks
@@ -20,28 +20,30 @@ def pick(found: Found, rows: Tensor) -> Found:
     """
     if rows.dtype == torch.bool:
         rows = rows.nonzero().flatten()
-    if isinstance(found, Tensor):
-        return cast("Found", found[rows])
-    if isinstance(found, list | tuple):
-        return cast("Found", type(found)(pick(each, rows) for each in found))
-    if hasattr(found, "only"):
-        return cast("Any", found).only(rows)
-    if is_dataclass(found) and not isinstance(found, type):
-        picked = {one.name: pick(getattr(found, one.name), rows) for one in fields(found)}
-        return cast("Found", replace(found, **picked))
-    return found
+    if isinstance(record, Tensor):
+        return cast("Found", record[rows])
+    if isinstance(record, list | tuple):
+        return cast("Found", type(record)(pick(part, rows) for part in record))
+    if hasattr(record, "only"):
+        return cast("Any", record).only(rows)
+    if is_dataclass(record) and not isinstance(record, type):
+        picked = {member.name: pick(getattr(record, member.name), rows) for member in fields(record)}
+        return cast("Found", replace(record, **picked))
+    return record
 
 
 def join(parts: Sequence[Found]) -> Found:
     """The points of several results of one kind, one after another; what holds no rows is that of the first."""
-    first = parts[0]
-    if isinstance(first, Tensor):
+    part = parts[0]
+    if isinstance(part, Tensor):
         return cast("Found", torch.cat(cast("list[Tensor]", list(parts))))
-    if isinstance(first, list | tuple):
-        return cast("Found", type(first)(join(each) for each in zip(*cast("Any", parts), strict=True)))
-    if isinstance(first, dict):
-        return cast("Found", {name: join([cast("Any", part)[name] for part in parts]) for name in first})
-    if is_dataclass(first) and not isinstance(first, type):
-        joined = {one.name: join([getattr(part, one.name) for part in parts]) for one in fields(first)}
-        return cast("Found", replace(first, **joined))
-    return first
+    if isinstance(part, list | tuple):
+        return cast(
+            "Found", type(part)(join(parts_of_field) for parts_of_field in zip(*cast("Any", parts), strict=True))
+        )
+    if isinstance(part, dict):
+        return cast("Found", {name: join([cast("Any", part)[name] for part in parts]) for name in part})
+    if is_dataclass(part) and not isinstance(part, type):
+        joined = {member.name: join([getattr(part, member.name) for part in parts]) for member in fields(part)}
+        return cast("Found", replace(part, **joined))
+    return part

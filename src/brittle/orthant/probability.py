@@ -124,29 +124,29 @@ def orthant_probability(
     # union, over variables `0..k`.
     count = torch.where(rows.union, rows.size, 1)
     terms = torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
-    wanted = terms & (usable & ~closed)[:, None]
-    sums = torch.zeros(*wanted.shape, SHIFTS, dtype=torch.float64, device=mean.device)
-    spent = torch.zeros_like(wanted, dtype=torch.int64)  # nodes of each integral and shift
+    is_active = terms & (usable & ~closed)[:, None]
+    sums = torch.zeros(*is_active.shape, SHIFTS, dtype=torch.float64, device=mean.device)
+    node_counts = torch.zeros_like(is_active, dtype=torch.int64)  # nodes of each integral and shift
     # The spread over far fewer points than pairs says little.
-    first = torch.minimum(rows.size**2 // 4, max_nodes // (SHIFTS * count))
+    initial = torch.minimum(rows.size**2 // 4, max_nodes // (SHIFTS * count))
     for size, larger in pairwise((*LATTICES, sys.maxsize)):
-        affordable = size * SHIFTS * wanted.sum(1, keepdim=True) <= max_nodes
-        wanted &= affordable | (size == min(LATTICES))
-        now = wanted & (first < larger)[:, None]
+        affordable = size * SHIFTS * is_active.sum(1, keepdim=True) <= max_nodes
+        is_active &= affordable | (size == min(LATTICES))
+        now = is_active & (initial < larger)[:, None]
         if not now.any():
             continue
         sums[now] += size * _integrate_terms(rows, now, size, seed)
-        spent[now] += size
-        integrals = sums / spent.clamp_min(1)[:, :, None]
+        node_counts[now] += size
+        integrals = sums / node_counts.clamp_min(1)[:, :, None]
         _, complement, error = _summarise(rows, integrals, tolerance)
         # The terms whose spread is not small beside that of the worst one.
         spread = _deviation(integrals)
         influential = (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
         unfinished = influential & (error > tolerance * complement)[:, None]
-        wanted = torch.where(now.any(1, keepdim=True), unfinished & usable[:, None], wanted)
-    nodes = spent.amax(1) * SHIFTS
+        is_active = torch.where(now.any(1, keepdim=True), unfinished & usable[:, None], is_active)
+    nodes = node_counts.amax(1) * SHIFTS
 
-    value, complement, error = _summarise(rows, sums / spent.clamp_min(1)[:, :, None], tolerance)
+    value, complement, error = _summarise(rows, sums / node_counts.clamp_min(1)[:, :, None], tolerance)
     error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
     value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
     if closed.any():
@@ -165,8 +165,8 @@ def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
 def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Tensor:
     """Which rows are finite, `[B]`; raise where these have another shape, kind or value than is expected."""
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
-        found = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
-        raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {found}")
+        shapes = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
+        raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {shapes}")
     if not (mean.is_floating_point() and covariance.is_floating_point()):
         raise ParameterError(f"expected floating tensors; found {mean.dtype} and {covariance.dtype}")
     if not 0 < tolerance < math.inf or seed < 0:
@@ -178,8 +178,8 @@ def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Ten
     largest, skew = covariance.abs().amax((1, 2)), (covariance - covariance.mT).abs().amax((1, 2))
     rounding = max(1e-5, 4 * torch.finfo(covariance.dtype).eps)
     for row in (finite & (skew > rounding * largest)).nonzero().flatten().tolist():
-        found = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
-        raise ParameterError(f"the covariance of row {row} is not symmetric: {found}")
+        shapes = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
+        raise ParameterError(f"the covariance of row {row} is not symmetric: {shapes}")
     return finite
 
 
@@ -194,8 +194,8 @@ def _standardise(mean: Tensor, covariance: Tensor, finite: Tensor) -> tuple[Tens
     bounds = torch.where(random, mean / scale, torch.where(mean > 0, math.inf, -math.inf))
     correlation = covariance / scale[:, :, None] / scale[:, None, :]
     correlation = (correlation + correlation.mT) / 2
-    both = random[:, :, None] & random[:, None, :]
-    return bounds, torch.where(both & (eye == 0), correlation, eye)
+    is_random_pair = random[:, :, None] & random[:, None, :]
+    return bounds, torch.where(is_random_pair & (eye == 0), correlation, eye)
 
 
 def _condition_number(correlation: Tensor) -> Tensor:
@@ -234,10 +234,10 @@ def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor
     """Value, complement and their error, each `[B]`."""
     by_shift = integrals.sum(1)
     total = by_shift.mean(1).clamp(0.0, 1.0)
-    rest = 1 - total
-    unseen = (_SHARE * tolerance + 1e-13) * torch.where(rows.size > 1, torch.minimum(total, rest), 0.0)
+    survival = 1 - total
+    unseen = (_SHARE * tolerance + 1e-13) * torch.where(rows.size > 1, torch.minimum(total, survival), 0.0)
     error = _STUDENT / math.sqrt(SHIFTS) * _deviation(by_shift) + rows.dropped + unseen
-    return torch.where(rows.union, rest, total), torch.where(rows.union, total, rest), error
+    return torch.where(rows.union, survival, total), torch.where(rows.union, total, survival), error
 
 
 def _deviation(by_shift: Tensor) -> Tensor:
@@ -247,12 +247,13 @@ def _deviation(by_shift: Tensor) -> Tensor:
     return (centred.square().sum(-1) / (SHIFTS - 1)).sqrt() * unit[..., 0]
 
 
-def _integrate_terms(rows: _Rows, wanted: Tensor, size: int, seed: int) -> Tensor:
+def _integrate_terms(rows: _Rows, is_active: Tensor, size: int, seed: int) -> Tensor:
     """The integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
-    row, event = wanted.nonzero(as_tuple=True)
+    row, event = is_active.nonzero(as_tuple=True)
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
-    integrals = torch.zeros(len(row), SHIFTS, dtype=torch.float64, device=row.device)
-    narrower, widest = 0, rows.bounds.shape[1]
+    likeliest = rows.bounds[row, 0]  # of one variable, the normal distribution function
+    integrals = normal_cdf(torch.where(rows.union[row], -likeliest, likeliest))[:, None].repeat(1, SHIFTS)
+    narrower, widest = 1, rows.bounds.shape[1]
     for width in (*(width for width in _SIZES if width < widest), widest):
         problems = ((dimension > narrower) & (dimension <= width)).nonzero()[:, 0]
         narrower = width
@@ -280,12 +281,12 @@ def _both_below(bounds: Tensor, correlation: Tensor) -> tuple[Tensor, Tensor]:
 
     Source: D. B. Owen, Tables for computing bivariate normal probabilities, Ann. Math. Statist. 27 (1956), section 2.
     """
-    h, k = (one.cpu().numpy() for one in bounds.unbind(dim=1))
+    h, k = (bound.cpu().numpy() for bound in bounds.unbind(dim=1))
     r = correlation.cpu().numpy()
     value = _owen(h, k, r)
     complement = special.ndtr(-h) + special.ndtr(-k) - _owen(-h, -k, r)
-    found, beside = (torch.from_numpy(np.clip(one, 0.0, 1.0)).to(bounds) for one in (value, complement))
-    return found, beside
+    probability, beside = (torch.from_numpy(np.clip(values, 0.0, 1.0)).to(bounds) for values in (value, complement))
+    return probability, beside
 
 
 def _owen(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
@@ -294,7 +295,7 @@ def _owen(h: np.ndarray, k: np.ndarray, r: np.ndarray) -> np.ndarray:
     h, k = h + 0.0, k + 0.0  # -0 becomes 0, whose sign decides a quarter
     root = np.sqrt((1 - r) * (1 + r))
     with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = special.owens_t(h, (k - r * h) / (h * root)), special.owens_t(k, (h - r * k) / (k * root))
+        owen_h, owen_k = special.owens_t(h, (k - r * h) / (h * root)), special.owens_t(k, (h - r * k) / (k * root))
     apart = (h * k < 0) | ((h * k == 0) & (h + k < 0))
-    found = (special.ndtr(h) + special.ndtr(k)) / 2 - first - second - np.where(apart, 0.5, 0.0)
-    return np.where((h == 0) & (k == 0), 0.25 + np.arcsin(r) / (2 * math.pi), found)
+    probability = (special.ndtr(h) + special.ndtr(k)) / 2 - owen_h - owen_k - np.where(apart, 0.5, 0.0)
+    return np.where((h == 0) & (k == 0), 0.25 + np.arcsin(r) / (2 * math.pi), probability)

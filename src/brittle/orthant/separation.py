@@ -108,8 +108,8 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
         deviation = variance.clamp_min(tolerance).sqrt()
         pivot = torch.where(free, slack / deviation, math.inf).argmin(1)
         root = deviation[problems, pivot]
-        known = (factor[:, :, :j] @ factor[problems, pivot, :j, None])[:, :, 0]
-        column = torch.where(free, (correlation[problems, pivot] - known) / root[:, None], 0.0)
+        dot_products = (factor[:, :, :j] @ factor[problems, pivot, :j, None])[:, :, 0]
+        column = torch.where(free, (correlation[problems, pivot] - dot_products) / root[:, None], 0.0)
         column[problems, pivot] = torch.where(free[problems, pivot], root, 0.0)
         factor[:, :, j] = column
         variance = (variance - column**2).index_put((problems, pivot), variance.new_zeros(()))
@@ -154,8 +154,10 @@ def integrate(steps: list[Step], size: int, seed: int) -> Tensor:
     shifts = lattice_shifts(size, len(steps), seed).to(device)
     variables = total.new_empty(min(width, problems), len(steps), SHIFTS * nodes)  # fresh memory would cost more
     for part in (slice(start, start + width) for start in range(0, problems, width)):
-        own = ((StepLimits(one.bound[part], one.slope[part]) for one in step.limits()) for step in steps)
-        blocks = _blocks([Step(*limits) for limits in own])
+        limits_by_step = (
+            (StepLimits(limits.bound[part], limits.slope[part]) for limits in step.limits()) for step in steps
+        )
+        blocks = _blocks([Step(*limits) for limits in limits_by_step])
         for index in torch.arange(size, device=device).split(nodes):
             here = variables[: len(total[part]), :, : SHIFTS * len(index)]
             integrand = _integrand(blocks, partial(lattice_coordinate, index, shifts, size), here)
@@ -175,17 +177,17 @@ class _Block:
     def limits(self, variables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
         """Each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by then.
         The memory of the limits may be written to."""
-        rest = torch.baddbmm(self.bound, self.slope, variables[:, : self.start], alpha=-1)
-        first = 0
+        remaining = torch.baddbmm(self.bound, self.slope, variables[:, : self.start], alpha=-1)
+        start = 0
         for j, step in enumerate(self.steps, start=self.start):
             at_nodes = []
             for limits in step.limits():
-                end = first + limits.bound.shape[1]
-                inside = rest[:, first:end]
+                end = start + limits.bound.shape[1]
+                inside = remaining[:, start:end]
                 if j > self.start:
                     inside.baddbmm_(limits.slope[:, :, self.start :], variables[:, self.start : j], alpha=-1)
                 at_nodes.append(inside)
-                first = end
+                start = end
             yield j, at_nodes
 
 

@@ -21,7 +21,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     groups: Any = frame.groupby(["sigma", "noise"])
     tables = [_comparison(contents, Setting(*key), rows) for key, rows in groups]
     return {
-        "tables": sorted(tables, key=lambda one: not one["main"]),
+        "tables": sorted(tables, key=lambda summary: not summary["main"]),
         "shared": bool(frame["shares_draws"].any()),
         "left": max(frame["left_out"]),
     }

@@ -157,8 +157,8 @@ def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
             "kind": np.select([points["kink"], ~decided, same], [KINK, UNDECIDED, SAME], OTHER),
         }
     )
-    known = np.isfinite(frame[["predicted", "sampled"]]).all(axis=1)
-    frame = frame.loc[known].reset_index(drop=True)
+    is_finite = np.isfinite(frame[["predicted", "sampled"]]).all(axis=1)
+    frame = frame.loc[is_finite].reset_index(drop=True)
     return frame.iloc[:: max(-(-len(frame) // charts.MAX_DOTS), 1)]
 
 
@@ -255,7 +255,7 @@ def _flips(contents: Contents) -> dict[str, Any]:
     return {
         "conclusion": _flips_conclusion(name, row),
         "grid": _by_laplacian(contents, rows),
-        "dropped": max(one["dropped"] for one in rows.values()),
+        "dropped": max(row["dropped"] for row in rows.values()),
     }
 
 
@@ -277,7 +277,7 @@ def _flips_conclusion(name: str, row: Row) -> str:
 def _kept(row: Row) -> Row:
     """A row of `label_flips` with the shares of noisy copies that keep the prediction in place of those that flip."""
     ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
-    return row | {f"{group}{end}": 1.0 - row[f"{group}{other}"] for group in GROUPS for end, other in ends}
+    return row | {f"{group}{end}": 1.0 - row[f"{group}{opposite}"] for group in GROUPS for end, opposite in ends}
 
 
 def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
@@ -289,7 +289,7 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
             *(f"{fixed(row[group])}\n{interval(row[f'{group}_low'], row[f'{group}_high'])}" for group in GROUPS),
             p_value(row["p_flips"]),
         )
-        for setting, row in ((setting, _kept(one)) for setting, one in rows.items())
+        for setting, row in ((setting, _kept(row)) for setting, row in rows.items())
         if row["group"]
     ]
     header = ("Noise", "Confident points", "In either group", "p_robust, lowest Laplacian", "p_robust, highest", "p")

@@ -1,4 +1,4 @@
-"""What the figures share: colours and marks, sizes, axes, and a scale for numbers of any sign and size."""
+"""Common parts of the figures: colours and marks, sizes, axes, and a scale for numbers of any sign and size."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ _TICK_LABEL = (
 def score_colours(columns: Iterable[Column]) -> dict[str, str]:
     """The colour of each score: that of the place it names, else the next that no score of the run names. Scores take
     the free places in their order; the palette begins anew where it ends."""
-    named = {column.score: column.colour for column in columns}
-    taken = {place for place in named.values() if place is not None}
+    place_by_score = {column.score: column.colour for column in columns}
+    used_places = {place for place in place_by_score.values() if place is not None}
     order = (*range(len(CLAIMED), len(PALETTE)), *range(len(CLAIMED)))
-    free = itertools.chain((place for place in order if place not in taken), itertools.count(len(PALETTE)))
-    places = {score: next(free) if place is None else place for score, place in named.items()}
+    free = itertools.chain((place for place in order if place not in used_places), itertools.count(len(PALETTE)))
+    places = {score: next(free) if place is None else place for score, place in place_by_score.items()}
     return {score: PALETTE[place % len(PALETTE)] for score, place in places.items()}
 
 

@@ -34,8 +34,8 @@ def report(
     table = open_run(run_folder, *against, images=True)
     if epsilon is not None and not margin_columns(table):
         raise UsageError("--epsilon is for runs with input_margin; this one has none")
-    others = {str(folder): open_run(folder, run_folder, *against, images=True) for folder in against}
-    contents = open_contents(table, epsilon, others)
+    rivals = {str(folder): open_run(folder, run_folder, *against, images=True) for folder in against}
+    contents = open_contents(table, epsilon, rivals)
     path = ReportPage(render(contents)).save(page)
     if contents.tells_robustness:
         show(how_brittle(contents.overview))

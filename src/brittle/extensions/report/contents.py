@@ -1,4 +1,4 @@
-"""What a page is made from: one run, with what several chapters ask of it."""
+"""Content of a page: a run, with the questions that several chapters ask of it."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from brittle.store.table import Table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contents(Table):
-    """One run, as every chapter reads it: its table, with what was asked of the page.
+    """A run as every chapter reads it: its table, with the arguments of the page.
 
     Attributes:
         epsilon: perturbation size that was asked for, in pixel units; None where a chapter is to choose.
         epsilon_text: how it was written, such as `2/255`; empty for the number.
-        others: other runs over the same points, by the names that the page gives them.
+        rivals: other runs over the same points, by the names that the page gives them.
     """
 
     epsilon: float | None = None
     epsilon_text: str = ""
-    others: Mapping[str, Contents] = field(default_factory=dict)
+    rivals: Mapping[str, Contents] = field(default_factory=dict)
 
     @property
     def confidence(self) -> float:
-        """Of all intervals."""
+        """Confidence of all intervals."""
         return self.record.confidence
 
     @cached_property
@@ -61,11 +61,11 @@ class Contents(Table):
     @cached_property
     def margins(self) -> Mapping[str, Column]:
         """The first input margins with a value in each norm."""
-        known: dict[str, Column] = {}
+        column_by_norm: dict[str, Column] = {}
         for column in margin_columns(self):
             if (norm := column.parameters.get("norm")) in DISTANCES:
-                known.setdefault(str(norm), column)
-        return {norm: column for norm, column in known.items() if column.value.notna().any()}
+                column_by_norm.setdefault(str(norm), column)
+        return {norm: column for norm, column in column_by_norm.items() if column.value.notna().any()}
 
     @cached_property
     def laplacian(self) -> Column | None:
@@ -81,21 +81,23 @@ class Contents(Table):
     def change_setting(self) -> Setting | None:
         """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
         order = list(self.changes)
-        return max(order, key=lambda one: (sum(decided_signs(self.changes[one])), order.index(one)), default=None)
+        return max(
+            order, key=lambda setting: (sum(decided_signs(self.changes[setting])), order.index(setting)), default=None
+        )
 
     @cached_property
     def noises(self) -> Mapping[str, NoiseRecord]:
-        """What the noise families of the run are like, by the names that their settings have."""
+        """Facts about the noise families of the run, by the names in their settings."""
         return {column.setting.noise: column.noise for column in self.columns if column.noise is not None}
 
     @cached_property
     def tells_robustness(self) -> bool:
-        """Whether the page speaks of robustness under noise: the run holds some, or nothing else to speak of."""
+        """True where the page is about robustness under noise: the run holds some, or nothing else."""
         return self.chosen is not None or not (self.margins or self.changes or self.laplacian is not None)
 
     @cached_property
     def overview(self) -> Overview:
-        """What the run says in one screen."""
+        """Overview of the run in one screen."""
         return overview(self)
 
     @cached_property
@@ -113,12 +115,13 @@ class Contents(Table):
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def answer_text(self, number: float | None, words: object) -> str:
-        """A label or a prediction as the page shows it: the name of its class, or the words for what is no class."""
-        known = number is not None and not pd.isna(number)
-        return self.class_text(number) if known or not isinstance(words, str) else show(words, 40)
+        """Return a label or a prediction as the page shows it: the name of its class, or the words for a decision
+        without classes."""
+        has_class = number is not None and not pd.isna(number)
+        return self.class_text(number) if has_class or not isinstance(words, str) else show(words, 40)
 
     def score_cell(self, column: Column) -> str:
-        """What people call a score, and below it the name by which it is asked for."""
+        """Return the title of a score, and below it its name for commands."""
         return f"{show(column.title, 60)}\n{show(column.variant, 60)}"
 
     def class_labels(self, numbers: Iterable[int]) -> dict[int, str]:
@@ -156,8 +159,8 @@ def extreme_classes(bias: ClassBias, limit: int) -> list[int]:
     """
     rows = bias.classes.to_dict("records")
     if len(rows) > limit:
-        least = sorted(rows, key=lambda row: row["high"])[: limit // 2]
-        others = [row for row in rows if row not in least]
-        most = sorted(others, key=lambda row: -row["low"])[: limit - len(least)]
-        rows = [row for row in rows if row in least] + [row for row in rows if row in most]
+        lowest = sorted(rows, key=lambda row: row["high"])[: limit // 2]
+        remaining = [row for row in rows if row not in lowest]
+        highest = sorted(remaining, key=lambda row: -row["low"])[: limit - len(lowest)]
+        rows = [row for row in rows if row in lowest] + [row for row in rows if row in highest]
     return [int(row["class"]) for row in rows]

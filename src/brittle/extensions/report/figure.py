@@ -108,8 +108,8 @@ def inert(svg: str, name: str, kind: str = "") -> str:
     begins its identifiers; `kind` is its class on the page."""
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)
-    known = dict.fromkeys(node.attrib["id"] for node in root.iter() if "id" in node.attrib)
-    _clean(root, {identifier: f"{name}-{order}" for order, identifier in enumerate(known)})
+    names_by_id = dict.fromkeys(node.attrib["id"] for node in root.iter() if "id" in node.attrib)
+    _clean(root, {identifier: f"{name}-{order}" for order, identifier in enumerate(names_by_id)})
     if kind:
         root.set("class", kind)
     return ElementTree.tostring(root, encoding="unicode")
@@ -121,10 +121,10 @@ def _clean(node: ElementTree.Element, ids: dict[str, str]) -> None:
             _clean(child, ids)
         else:
             node.remove(child)
-    kept = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
-    if "id" in kept:
-        kept["id"] = ids[kept["id"]]
-    if "clip-path" in kept:
-        kept["clip-path"] = f"url(#{ids[kept['clip-path'].removeprefix('url(#').removesuffix(')')]})"
+    attributes = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
+    if "id" in attributes:
+        attributes["id"] = ids[attributes["id"]]
+    if "clip-path" in attributes:
+        attributes["clip-path"] = f"url(#{ids[attributes['clip-path'].removeprefix('url(#').removesuffix(')')]})"
     node.attrib.clear()
-    node.attrib.update(kept)
+    node.attrib.update(attributes)

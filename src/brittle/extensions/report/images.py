@@ -78,13 +78,13 @@ def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
             tiles[point] = len(placed)
             placed.append((point, image))
     side = max((max(image.size) for _, image in placed), default=0)
-    made: list[str] = []
+    encoded_sheets: list[str] = []
     for start in range(0, len(placed), PER_SIDE**2):
-        if sum(map(len, made)) > MAX_SHEET_BYTES:
+        if sum(map(len, encoded_sheets)) > MAX_SHEET_BYTES:
             tiles[[point for point, _ in placed[start:]]] = -1
             break
-        made.append(_sheet([image for _, image in placed[start : start + PER_SIDE**2]], side))
-    return Sheets(side, tuple(made), tiles)
+        encoded_sheets.append(_sheet([image for _, image in placed[start : start + PER_SIDE**2]], side))
+    return Sheets(side, tuple(encoded_sheets), tiles)
 
 
 def _sheet(images: Sequence[Image.Image], side: int) -> str:

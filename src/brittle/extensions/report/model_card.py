@@ -1,4 +1,4 @@
-"""What a run says of its model, as a section of a model card."""
+"""Section of a model card about the model of a run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DIGITS = 10_000
 an exponent as text."""
 
 MODALITIES = {1: "tabular", 3: "image"}
-"""What inputs with so many axes are."""
+"""Words for inputs by their number of axes."""
 
 
 def model_card(table: Table, limit: float | None = None) -> str:
-    """What a run says of its model, in Markdown: the front matter of a model card and a section.
+    """Return the model card of a run in Markdown: front matter and a section.
 
     The front matter is the `model-index` of the Hugging Face Hub, with the metrics `holds`, the share of the points
     that are known to be kept with probability `limit` or more, and `accuracy`, the share of the labelled points that
@@ -64,58 +64,63 @@ def model_card(table: Table, limit: float | None = None) -> str:
               name: "data in memory"
         <BLANKLINE>
     """
-    found = overview(table, limit)
-    holds, right = (0.0 if known else None for known in (found.judges and found.rated, found.labelled))
-    checked = None if holds is right is None else check(table, limit=limit, holds=holds, accuracy=right)
-    some = found.record.data.ids_sha256 is not None or found.record.part is not None
-    matter = [] if checked is None or some else _front_matter(found, checked)
-    return "\n".join([*matter, *_section(found, checked)]) + "\n"
+    run_overview = overview(table, limit)
+    holds, accuracy = (
+        0.0 if is_known else None for is_known in (run_overview.judges and run_overview.rated, run_overview.labelled)
+    )
+    checked = None if holds is accuracy is None else check(table, limit=limit, holds=holds, accuracy=accuracy)
+    is_partial = run_overview.record.data.ids_sha256 is not None or run_overview.record.part is not None
+    matter = [] if checked is None or is_partial else _front_matter(run_overview, checked)
+    return "\n".join([*matter, *_section(run_overview, checked)]) + "\n"
 
 
-def _front_matter(found: Overview, checked: Checked) -> list[str]:
+def _front_matter(run_overview: Overview, checked: Checked) -> list[str]:
     """The metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
-    record = found.record
+    record = run_overview.record
     data = _text(_data_name(record))
     lines = ["---", "model-index:", f"- name: {_text(Path(record.model.spec).name)}", "  results:"]
     lines += ["  - task:", f"      type: {_task(record)}", "    dataset:", f"      type: {data}", f"      name: {data}"]
     lines += [f"      split: {_text(record.data.split)}"] if record.data.split else []
     lines += ["    metrics:"]
-    for one in checked.verdicts:
-        low, high = math.floor(DIGITS * one.low) / DIGITS, math.ceil(DIGITS * one.high) / DIGITS
-        args = json.dumps({"confidence": checked.confidence, "low": low, "high": high, "points": one.points})
+    for verdict in checked.verdicts:
+        low, high = math.floor(DIGITS * verdict.low) / DIGITS, math.ceil(DIGITS * verdict.high) / DIGITS
+        args = json.dumps({"confidence": checked.confidence, "low": low, "high": high, "points": verdict.points})
         lines += [
-            f"    - type: {one.rule}",
-            f"      value: {round(one.value, 4)}",
-            f"      name: {_text(_words(found, one))}",
+            f"    - type: {verdict.rule}",
+            f"      value: {round(verdict.value, 4)}",
+            f"      name: {_text(_words(run_overview, verdict))}",
         ]
         lines += [f"      args: {args}"]
     return [*lines, "---", ""]
 
 
-def _section(found: Overview, checked: Checked | None) -> list[str]:
-    record = found.record
-    said = [how_brittle(found), decision_text(record.model), still_text(record.data), where(found)]
+def _section(run_overview: Overview, checked: Checked | None) -> list[str]:
+    record = run_overview.record
+    sentences = [how_brittle(run_overview), decision_text(record.model), still_text(record.data), where(run_overview)]
     lines = ["## How easily predictions break", ""]
-    lines += [f"- {in_markdown(text)}" for text in (*said, how_sure(found), *found.margins) if text]
+    lines += [f"- {in_markdown(text)}" for text in (*sentences, how_sure(run_overview), *run_overview.margins) if text]
     if checked is not None:
         lines += ["", f"| share of the points | found | {100 * checked.confidence:.4g}% interval, of all together |"]
         lines += ["| --- | --- | --- |"]
-        rows = ((_words(found, one), number(one.value), span(one.low, one.high)) for one in checked.verdicts)
+        rows = (
+            (_words(run_overview, verdict), number(verdict.value), span(verdict.low, verdict.high))
+            for verdict in checked.verdicts
+        )
         lines += [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
-    scores = ", ".join(one.label for one in record.scores)
+    scores = ", ".join(score.label for score in record.scores)
     model, data = Path(record.model.spec).name, _data_name(record)
     part = "" if record.part is None else f" (part {record.part[0]} of {record.part[1]} of a run)"
-    facts = f"Measured by brittle {record.brittle} of {model} on {found.points:,} points of {data}{part}"
+    facts = f"Measured by brittle {record.brittle} of {model} on {run_overview.points:,} points of {data}{part}"
     facts += f", seed {record.seed}"
     return [*lines, "", in_markdown(f"{facts}: {scores}.")]
 
 
-def _words(found: Overview, one: Verdict) -> str:
-    if one.rule != "holds" or found.column is None:
-        return words_of(found.record.model.decision).correct
-    setting = found.column.setting
+def _words(run_overview: Overview, verdict: Verdict) -> str:
+    if verdict.rule != "holds" or run_overview.column is None:
+        return words_of(run_overview.record.model.decision).correct
+    setting = run_overview.column.setting
     noise = "" if setting.sigma is None else f" under noise of {setting}"
-    return f"known to be kept with probability {found.limit:.12g} or more{noise}"
+    return f"known to be kept with probability {run_overview.limit:.12g} or more{noise}"
 
 
 def _task(record: RunRecord) -> str:

@@ -61,12 +61,12 @@ class ReportPage:
 
     @staticmethod
     def of(table: Table, height: int, epsilon: float | str | None, against: Mapping[str, Table] | None) -> ReportPage:
-        """That of `table`, as `Table.report` takes it."""
+        """Return the page of `table`, as `Table.report` takes it."""
         if isinstance(height, bool) or not isinstance(height, int) or height < 1:
             raise ParameterError(f"height must be a whole number of pixels, 1 or more; found {height!r:.40}")
-        for other in (against or {}).values():
-            if not isinstance(other, Table):
-                raise ParameterError(f"another run is a table, such as brittle.read_table('RUN'); found {other!r:.60}")
+        for rival in (against or {}).values():
+            if not isinstance(rival, Table):
+                raise ParameterError(f"another run is a table, such as brittle.read_table('RUN'); found {rival!r:.60}")
         return ReportPage(render(open_contents(table, epsilon, against)), height)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -98,13 +98,13 @@ class PointFrame(pd.DataFrame):
     @staticmethod
     def of(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
         """Make the frame of some points of `table`, or return `frame` where they have no thumbnails."""
-        own = table.points.filter(pc.field("point").isin(pa.array(frame["point"].tolist(), pa.string())))
-        images = dict(zip(own["point"].to_pylist(), own["image"].to_pylist(), strict=True))
-        found = {point: base64.b64encode(image).decode("ascii") for point, image in images.items() if image}
+        rows = table.points.filter(pc.field("point").isin(pa.array(frame["point"].tolist(), pa.string())))
+        images = dict(zip(rows["point"].to_pylist(), rows["image"].to_pylist(), strict=True))
+        encoded_by_point = {point: base64.b64encode(image).decode("ascii") for point, image in images.items() if image}
         frame = table.label_points(frame)
         shown = PointFrame(frame)
-        shown.attrs["thumbnails"] = found
-        return shown if found else frame
+        shown.attrs["thumbnails"] = encoded_by_point
+        return shown if encoded_by_point else frame
 
     @property
     def _constructor(self) -> type[PointFrame]:
@@ -115,7 +115,7 @@ class PointFrame(pd.DataFrame):
         if "point" not in self.columns or "image" in self.columns or not self.columns.is_unique:
             return super()._repr_html_()  # pyright: ignore[reportCallIssue]
         shown = pd.DataFrame(self).dropna(axis="columns", how="all").reset_index(drop=True)
-        shown = shown.map(lambda one: show_text(one) if isinstance(one, str) else one)
+        shown = shown.map(lambda value: show_text(value) if isinstance(value, str) else value)
         shown.insert(0, "image", [self.attrs.get("thumbnails", {}).get(str(point).strip()) for point in self["point"]])
         shown.columns = [str(escape(show_text(str(name)))) for name in shown.columns]
         picture = '<img src="data:image/png;base64,{}" style="image-rendering:pixelated;min-width:48px">'
@@ -139,9 +139,9 @@ def table_text(table: Table) -> str:
     A table whose parts do not fit together is said to be one, and nothing is raised.
     """
     try:
-        found = overview(table) if len(table.points) else None
-        said = () if found is None else (how_brittle(found), *found.margins)
-        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (*said, _columns(table)) if line)])
+        run_overview = overview(table) if len(table.points) else None
+        sentences = () if run_overview is None else (how_brittle(run_overview), *run_overview.margins)
+        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (*sentences, _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
         return f"Table that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 
@@ -161,6 +161,6 @@ def _title(table: Table) -> str:
 def _columns(table: Table) -> str:
     """The first columns, and how many more there are."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
-    left = len(labels) - COLUMNS
-    more = f" and {left:,} more" if left > 0 else ""
+    hidden_count = len(labels) - COLUMNS
+    more = f" and {hidden_count:,} more" if hidden_count > 0 else ""
     return f"columns: {', '.join(labels[:COLUMNS])}{more}" if labels else ""

@@ -63,7 +63,7 @@ def open_contents(
         counterexamples=table.counterexamples,
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
         epsilon_text=show(epsilon.strip(), 24) if isinstance(epsilon, str) else "",
-        others={name: open_contents(other) for name, other in (against or {}).items()},
+        rivals={name: open_contents(rival) for name, rival in (against or {}).items()},
     )
 
 
@@ -88,7 +88,7 @@ def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> s
 
 @cache
 def environment() -> Environment:
-    """What compiles the templates, each once in a process."""
+    """Return the environment of the templates, each compiled once in a process."""
     return Environment(
         loader=PackageLoader("brittle.extensions.report", "."),
         autoescape=True,
@@ -131,9 +131,9 @@ def _draw_all(value: Any, identity: str) -> Any:
         drawing = Markup(figure.draw(value, identity))
         return {"drawing": drawing, "spoken": value.spoken} if drawing else None
     if isinstance(value, dict):
-        return {name: _draw_all(one, f"{identity}-{name}") for name, one in value.items()}
+        return {name: _draw_all(part, f"{identity}-{name}") for name, part in value.items()}
     if isinstance(value, list):
-        return [_draw_all(one, f"{identity}-{place}") for place, one in enumerate(value)]
+        return [_draw_all(part, f"{identity}-{place}") for place, part in enumerate(value)]
     return value
 
 
@@ -143,10 +143,15 @@ def _style() -> str:
 
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
-    """What a reader should know of the run: what is left to judge, then what was put right; heading, class, entries."""
-    entries = [(one.code in HANDLED, Entry(show(one.code), show(one.sentence))) for one in contents.record.warnings]
+    """Return the notes on the run: those left to judge, then those put right; heading, class, entries."""
+    entries = [
+        (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
+        for warning in contents.record.warnings
+    ]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
-    lists = [(heading, kind, [one for done, one in entries if done == wanted]) for heading, kind, wanted in parts]
+    lists = [
+        (heading, kind, [entry for done, entry in entries if done == is_handled]) for heading, kind, is_handled in parts
+    ]
     return [part for part in lists if part[2]]
 
 
@@ -157,7 +162,7 @@ def _title(contents: Contents) -> str:
 
 def _subtitle(contents: Contents) -> str:
     record = contents.record
-    created, finished = (show(one or "", 60)[:16].replace("T", " ") for one in (record.created, record.finished))
+    created, finished = (show(time or "", 60)[:16].replace("T", " ") for time in (record.created, record.finished))
     when = f"from {created} to {finished}" if finished not in ("", created) else created
     state = "" if record.finished else " The run had not finished: the page shows what it had."
     decided = decision_text(record.model)
@@ -182,7 +187,7 @@ def _digest(text: str) -> str:
 
 @cache
 def script() -> str:
-    modules = {one.name: one for one in (_PAGE / "js").iterdir() if one.name.endswith(".js")}
+    modules = {file.name: file for file in (_PAGE / "js").iterdir() if file.name.endswith(".js")}
     return joined({name: file.read_text(encoding="utf-8") for name, file in modules.items()})
 
 
@@ -199,8 +204,8 @@ def joined(modules: Mapping[str, str]) -> str:
             raise ValueError(f"modules import one another in a circle: {' -> '.join((*importers, name))}")
         if name in done:
             return
-        for _, other in _IMPORT.findall(modules[name]):
-            add(other, (*importers, name))
+        for _, imported in _IMPORT.findall(modules[name]):
+            add(imported, (*importers, name))
         exported = ", ".join(_NAMES.findall(modules[name]))
         body = _EXPORT.sub("", _IMPORT.sub(r'const \1 = modules["\2"];\n', modules[name]))
         body = body.replace("// @ts-check\n", "").strip()

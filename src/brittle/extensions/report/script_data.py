@@ -76,11 +76,11 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
     judge = representative_column(contents.columns)
     spoken = None if judge is None else numbers_beside(contents, judge)
-    columns = _columns(contents, [one for one in (spoken, judge) if one is not None])
+    columns = _columns(contents, [column for column in (spoken, judge) if column is not None])
     if not contents.points.num_rows or not columns:
         return None
-    own = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
-    runs = [own, *(_other(own, name, other) for name, other in contents.others.items())]
+    this_run = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
+    runs = [this_run, *(_other(this_run, name, rival) for name, rival in contents.rivals.items())]
     answers = Answers([run.contents for run in runs])
     by = spoken if spoken is not None else columns[0]
     safe = safety(by)
@@ -93,7 +93,7 @@ def page_data(contents: Contents) -> dict[str, object] | None:
         "chosen": chosen_sentence(contents.points.num_rows, record.data),
         # What tells the notes on these points from those on others: runs over as many of the same data share theirs
         "identity": f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200],
-        "runs": [_run(own, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
+        "runs": [_run(this_run, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
         "by": [column.label for column in columns].index(by.label),
         "right": words._asdict() | {"correct": show(words.correct)},
@@ -107,15 +107,17 @@ def page_data(contents: Contents) -> dict[str, object] | None:
 
 
 class Answers:
-    """The classes of some runs by their numbers, with `names`; words for what is no class have numbers, too."""
+    """Classes of some runs by their numbers, with `names`; words for decisions without classes have numbers, too."""
 
     def __init__(self, runs: Sequence[Contents]) -> None:
         tables = [(run.points, *names) for run in runs for names in _WORDS.items()]
         tables += [(run.counterexamples, "predicted", "decided") for run in runs]
-        words = {word for one in tables for number, word in _pairs(*one) if number is None and word}
+        words = {word for source in tables for number, word in _pairs(*source) if number is None and word}
         self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
-        known = {number for one in tables for number, _ in _pairs(*one) if number is not None}
-        classes = {str(int(one)): runs[0].class_text(one) for one in sorted(known) if 0 <= one < FIRST_WORD}
+        numbers = {number for source in tables for number, _ in _pairs(*source) if number is not None}
+        classes = {
+            str(int(number)): runs[0].class_text(number) for number in sorted(numbers) if 0 <= number < FIRST_WORD
+        }
         self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
 
     def of(self, run: Contents, column: str) -> NDArray[np.float64]:
@@ -135,13 +137,13 @@ def _pairs(table: pa.Table, column: str, words: str) -> list[tuple[float | None,
     return list(zip(table[column].to_pylist(), table[words].to_pylist(), strict=True))
 
 
-def _other(own: _Run, name: str, other: Contents) -> _Run:
+def _other(this_run: _Run, name: str, rival: Contents) -> _Run:
     """Another run, as far as it holds the same points and scores."""
-    pairing = pair_points(own.contents, other)
+    pairing = pair_points(this_run.contents, rival)
     partner = dict(zip(pairing.first, pairing.second, strict=True))
-    labels = {column.label for column in own.columns}
-    shared = [column for column in other.columns if column.label in labels]
-    return _Run(show(name, 40), other, [partner.get(point or "") for point in own.points], shared)
+    labels = {column.label for column in this_run.columns}
+    shared = [column for column in rival.columns if column.label in labels]
+    return _Run(show(name, 40), rival, [partner.get(point or "") for point in this_run.points], shared)
 
 
 def _points(contents: Contents, answers: Answers) -> dict[str, object]:
@@ -159,29 +161,31 @@ def _points(contents: Contents, answers: Answers) -> dict[str, object]:
 
 
 def _run(run: _Run, answers: Answers) -> dict[str, object]:
-    """Of each point of the page: whether the run holds it, what it predicts, and whether that is right."""
-    own = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
-    own["predicted"] = answers.of(run.contents, "predicted")
-    own["right"] = own["correct"].map({True: 1, False: 0}).fillna(2)
-    found = own.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
+    """Return for each point of the page whether the run holds it, its prediction, and whether that is correct."""
+    points = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
+    points["predicted"] = answers.of(run.contents, "predicted")
+    points["right"] = points["correct"].map({True: 1, False: 0}).fillna(2)
+    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
     return {
         "name": run.name,
         "confidence": run.contents.confidence,
-        "held": packed(found["held"], "u1"),
-        "predicted": packed(found["predicted"], "f8"),
-        "correct": packed(found["right"], "u1"),
+        "held": packed(aligned["held"], "u1"),
+        "predicted": packed(aligned["predicted"], "f8"),
+        "correct": packed(aligned["right"], "u1"),
     }
 
 
 def _next(run: _Run, limit: float) -> dict[str, object]:
-    """What to do next with another run: the score that its commands read, these commands, and where they run."""
-    found = overview(run.contents, limit=limit)
-    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(found)]
+    """Return the next steps with another run: the score that its commands read, these commands, and their folder."""
+    run_overview = overview(run.contents, limit=limit)
+    steps = [
+        {"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(run_overview)
+    ]
     return {
         "next": {
-            "by": "" if found.numbers is None else found.numbers.label,
+            "by": "" if run_overview.numbers is None else run_overview.numbers.label,
             "steps": steps,
-            "where": show(where_to_run(found)).replace("this run", run.name),
+            "where": show(where_to_run(run_overview)).replace("this run", run.name),
         }
     }
 
@@ -196,25 +200,25 @@ def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | N
     ]
     if judge is None or numbers is None or numbers is judge:
         return columns
-    places = {(one["run"], one["label"]): place for place, one in enumerate(columns)}
+    places = {(entry["run"], entry["label"]): place for place, entry in enumerate(columns)}
     return [
-        one | {"decidedBy": places.get((one["run"], judge.label)) if one["label"] == numbers.label else None}
-        for one in columns
+        entry | {"decidedBy": places.get((entry["run"], judge.label)) if entry["label"] == numbers.label else None}
+        for entry in columns
     ]
 
 
 def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
     """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
-    most = {column.label for column in largest_budgets(contents.columns)}
-    wanted = [
+    largest = {column.label for column in largest_budgets(contents.columns)}
+    candidates = [
         column
         for column in contents.columns
-        if column in spoken or ((column.label in most or not column.is_probability) and column.value.notna().any())
+        if column in spoken or ((column.label in largest or not column.is_probability) and column.value.notna().any())
     ]
-    first = [column for column in wanted if column in spoken]
-    kept = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
-    labels = {column.label for column in [*first, *wanted][:kept]}
-    return [column for column in wanted if column.label in labels]
+    leading = [column for column in candidates if column in spoken]
+    max_columns = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
+    labels = {column.label for column in [*leading, *candidates][:max_columns]}
+    return [column for column in candidates if column.label in labels]
 
 
 def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
@@ -245,8 +249,8 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
 
 
 def _ends(rows: pd.DataFrame, name: str) -> dict[str, str] | str | None:
-    """One end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
-    numbers, values = (rows[one].to_numpy(np.float64) for one in (name, "value"))
+    """Return one end of the intervals; `"value"` where it is the value at every point, None where no point has any."""
+    numbers, values = (rows[name_of_column].to_numpy(np.float64) for name_of_column in (name, "value"))
     if np.isnan(numbers).all():
         return None
     if np.array_equal(numbers, values, equal_nan=True):
@@ -266,67 +270,76 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     pngs = contents.points["image"].to_pylist()
     if all(png is None for png in pngs):
         return None
-    made = sheets(pngs, order.tolist())
-    if not made.images:
+    image_sheets = sheets(pngs, order.tolist())
+    if not image_sheets.images:
         return None
-    told = {"side": made.side, "perSide": PER_SIDE, "sheets": [*made.images], "tiles": packed(made.tiles, "i4")}
+    content = {
+        "side": image_sheets.side,
+        "perSide": PER_SIDE,
+        "sheets": [*image_sheets.images],
+        "tiles": packed(image_sheets.tiles, "i4"),
+    }
     bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or (1,)
     # Steps of brightness that one unit of the input is; None where a pixel of an image is none of the input
     reduced = max(sides[1:], default=TILE + 1) > TILE
     steps = None if bounds is None or reduced else 255.0 / (bounds[1] - bounds[0])
-    return {**told, "steps": steps, "grey": sides[0] == 1}
+    return {**content, "steps": steps, "grey": sides[0] == 1}
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
     """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
-    labels = {(one.score, parameters_json(one.parameters)): one.label for one in contents.columns}
+    labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}
     pairs = zip(contents.counterexamples.to_pylist(), answers.nearest(contents), strict=True)
-    known = [(places[row["point"]], row, number) for row, number in pairs if row["point"] in places]
+    located = [(places[row["point"]], row, number) for row, number in pairs if row["point"] in places]
     images = contents.points["image"].to_pylist()
     entries, shown, room = [], 0, MAX_PAIR_BYTES
-    for place, row, number in sorted(known, key=lambda one: rank[one[0]]):
+    for place, row, number in sorted(located, key=lambda entry: rank[entry[0]]):
         score = labels.get((row["score"], row["parameters"]), row["score"])
         entry: dict[str, object] = {"point": place, "score": score, "predicted": number}
-        own, other = images[place], row["image"]
-        if shown < MAX_PAIRS and decoded(own) is not None and decoded(other) is not None:
-            size = len(own) + len(other)
+        point_image, neighbour = images[place], row["image"]
+        if shown < MAX_PAIRS and decoded(point_image) is not None and decoded(neighbour) is not None:
+            size = len(point_image) + len(neighbour)
             if size <= room:
                 room, shown = room - size, shown + 1
-                pair = {"own": embedded(own), "other": embedded(other)}
+                pair = {"own": embedded(point_image), "other": embedded(neighbour)}
                 entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
         entries.append(entry)
     return entries
 
 
 def _levels(data: DataRecord) -> dict[str, list[str]]:
-    """What the codes of features that are categories stand for, by the name of the feature."""
-    known = data.reading.get("categories")
-    known = known if isinstance(known, dict) else {}
-    levels = {name: one.get("levels") for name, one in known.items() if isinstance(one, dict)}
-    return {storable(name): [str(one) for one in own] for name, own in levels.items() if isinstance(own, list)}
+    """Return the values behind the codes of categorical features, by the name of the feature."""
+    categories = data.reading.get("categories")
+    categories = categories if isinstance(categories, dict) else {}
+    levels = {
+        name: description.get("levels") for name, description in categories.items() if isinstance(description, dict)
+    }
+    return {
+        storable(name): [str(level) for level in values] for name, values in levels.items() if isinstance(values, list)
+    }
 
 
 def _inputs(contents: Contents) -> dict[str, object] | None:
     """Names and values of all features, and of each point the first input with another prediction that was met. None
     where no input is kept."""
-    kept = contents.points["input"]
-    if kept.null_count == len(kept):
+    cells = contents.points["input"]
+    if cells.null_count == len(cells):
         return None
     values = kept_inputs(contents)
     if values.size > MAX_INPUT_NUMBERS:
         return None
     rows = contents.counterexamples.select(["score", "parameters", "input"]).to_pylist()
     searching = {(row["score"], row["parameters"]) for row in rows if row["input"] is not None}
-    others = np.full(values.shape, np.nan)
+    neighbours = np.full(values.shape, np.nan)
     for column in contents.columns:
         if (column.score, parameters_json(column.parameters)) in searching:
-            own = kept_counterexamples(contents, column)
-            others = np.where(np.isnan(others).all(axis=1, keepdims=True), own, others)
+            counterexamples = kept_counterexamples(contents, column)
+            neighbours = np.where(np.isnan(neighbours).all(axis=1, keepdims=True), counterexamples, neighbours)
     return {
         "names": feature_names(contents.record.data),
         "levels": _levels(contents.record.data),
         "values": packed(values, "f8"),
-        "others": None if np.isnan(others).all() else packed(others, "f8"),
+        "others": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
     }

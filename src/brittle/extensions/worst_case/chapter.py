@@ -90,15 +90,15 @@ class MarginCase:
 
     @cached_property
     def curves(self) -> dict[str, tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-        margins, every = self.margin.value.to_numpy(), np.ones(len(self.margin))
+        margins, everywhere = self.margin.value.to_numpy(), np.ones(len(self.margin))
         labelled = bool((~np.isnan(margins) & ~np.isnan(self.correct)).any())
         lower = self.margin.low.fillna(0.0).where(self.margin.value.notna()).to_numpy()
-        curves = {"all": ("any prediction", margins, every)}
+        curves = {"all": ("any prediction", margins, everywhere)}
         if labelled:
             curves["correct"] = ("correct prediction (robust accuracy)", margins, self.correct)
         if (lower > 0.0).any():
             name = f"{'correct' if labelled else 'any'} prediction, certified"
-            curves["certified"] = (name, lower, self.correct if labelled else every)
+            curves["certified"] = (name, lower, self.correct if labelled else everywhere)
         return curves
 
     def count(self, status: Status) -> int:
@@ -106,8 +106,8 @@ class MarginCase:
 
     def beyond(self, kind: str) -> RobustAccuracy:
         """The share of points of a curve whose margin exceeds epsilon."""
-        _, margins, right = self.curves[kind]
-        return direct_robust_accuracy(margins, right, self.epsilon.value, self.contents.confidence)
+        _, margins, is_correct = self.curves[kind]
+        return direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
@@ -184,13 +184,13 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
     surely so."""
     size = case.epsilon.text
     labelled, points = "correct" in case.curves, len(case.distance)
-    middle, *others = (
-        short(one) if np.isfinite(one) else "∞"
-        for one in (median, *(case.distance.quantile(q, interpolation="lower") for q in (0.05, 0.25, 0.75, 0.95)))
+    middle, *ends = (
+        short(distance) if np.isfinite(distance) else "∞"
+        for distance in (median, *(case.distance.quantile(q, interpolation="lower") for q in (0.05, 0.25, 0.75, 0.95)))
     )
-    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(others)}; over {plural(points, 'point')}."
-    beyond, right = case.beyond("all"), case.beyond("correct" if labelled else "all")
-    left, share = percent(right.robust_accuracy), percent(beyond.robust_accuracy)
+    note = f"Quantiles 5%, 25%, 75%, 95%: {', '.join(ends)}; over {plural(points, 'point')}."
+    beyond, among_correct = case.beyond("all"), case.beyond("correct" if labelled else "all")
+    robust_text, share = percent(among_correct.robust_accuracy), percent(beyond.robust_accuracy)
     either = f"{percent_interval(beyond.low, beyond.high)}. The prediction may be right or wrong."
     numbers = [
         Number("Median distance to another prediction", middle, note),
@@ -198,17 +198,17 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
     ]
     if labelled:
         note = (
-            f"{percent_interval(right.low, right.high)}. Right, and no other prediction found within {size}; "
-            f"{percent(right.accuracy)} are right unperturbed."
+            f"{percent_interval(among_correct.low, among_correct.high)}. Right, and no other prediction found within "
+            f"{size}; {percent(among_correct.accuracy)} are right unperturbed."
         )
-        numbers.append(Number(f"Robust accuracy at {size}", left, note))
+        numbers.append(Number(f"Robust accuracy at {size}", robust_text, note))
     if "certified" in case.curves:
         proven = case.beyond("certified")
         share, title = percent(proven.robust_accuracy), "robust accuracy" if labelled else "share"
         note = (
             f"{percent_interval(proven.low, proven.high)}. {'Right, and proven' if labelled else 'Proven'} that no "
             f"input within {size} has another prediction. The {title} on these points lies between this {share} and "
-            f"the {left} that the attacks left."
+            f"the {robust_text} that the attacks left."
         )
         numbers.append(Number(f"Certified {title} at {size}", share, note))
     if count := int(np.isinf(case.distance).sum()):
@@ -222,18 +222,18 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     end = max(1.05 * float(finite.quantile(0.99)) if len(finite) else 0.0, 1.5 * case.epsilon.value) or 1.0
     sizes = np.linspace(0.0, end, STEPS).tolist()
     rows = [
-        (kind, of, one.epsilon, one.robust_accuracy, one.low, one.high, case.epsilon.value)
-        for kind, (of, margins, right) in case.curves.items()
-        for one in direct_robust_accuracies(margins, right, sizes, case.contents.confidence)
+        (kind, of, accuracy.epsilon, accuracy.robust_accuracy, accuracy.low, accuracy.high, case.epsilon.value)
+        for kind, (of, margins, is_correct) in case.curves.items()
+        for accuracy in direct_robust_accuracies(margins, is_correct, sizes, case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
 
 
 def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
     """Whether a score can stand in for the distance, point by point: the logit margin, or else the most consistent."""
-    known = {column.label: column for column in case.contents.columns}
+    column_by_label = {column.label: column for column in case.contents.columns}
     rows = compared.to_dict("records")
-    columns = [known[row["score"]] for row in rows]
+    columns = [column_by_label[row["score"]] for row in rows]
     if not columns:
         return {"conclusion": "This run holds no score beside the input margin.", "grid": None}
     place = next((place for place, column in enumerate(columns) if column.score == PREFERRED), 0)
@@ -297,30 +297,34 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
     names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
     points = case.contents.points.select(names).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
-    others = case.contents.counterexamples.to_pandas()
-    own = (others["score"] == case.margin.score) & (others["parameters"] == parameters_json(case.margin.parameters))
-    others = others.loc[own, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
-    both = points.merge(others, on="point", suffixes=("", "_other"))
-    both = both[np.isfinite(both["distance"])]
+    counterexamples = case.contents.counterexamples.to_pandas()
+    of_margin = (counterexamples["score"] == case.margin.score) & (
+        counterexamples["parameters"] == parameters_json(case.margin.parameters)
+    )
+    counterexamples = counterexamples.loc[
+        of_margin, ["point", "predicted", "decided", "image", "difference"]
+    ].drop_duplicates("point")
+    pairs = points.merge(counterexamples, on="point", suffixes=("", "_other"))
+    pairs = pairs[np.isfinite(pairs["distance"])]
     if "correct" in case.curves:
-        both = both[both["correct"].eq(True)]
-    return both.sort_values(["distance", "row"], ignore_index=True)
+        pairs = pairs[pairs["correct"].eq(True)]
+    return pairs.sort_values(["distance", "row"], ignore_index=True)
 
 
 def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
     """A point beside the nearest input found with another prediction; each image with its words."""
     predicted = case.contents.answer_text(row["predicted"], row["decided"])
-    other = case.contents.answer_text(row["predicted_other"], row["decided_other"])
+    answer = case.contents.answer_text(row["predicted_other"], row["decided_other"])
     distance = short(row["distance"], 3)
     images = (
         (row["image"], f"{predicted}, the point as it is"),
-        (row["image_other"], f"changed by {distance} and now decided as {other}"),
-        (row["difference"], f"what changed between {predicted} and {other}"),
+        (row["image_other"], f"changed by {distance} and now decided as {answer}"),
+        (row["difference"], f"what changed between {predicted} and {answer}"),
     )
     return {
         "name": show(row["name"], 80) if isinstance(row["name"], str) else f"row {row['row']}",
         "predicted": predicted,
-        "other": other,
+        "other": answer,
         "distance": distance,
         "images": [(embedded(image), words) for image, words in images if embedded(image)],
     }

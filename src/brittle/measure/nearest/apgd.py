@@ -92,7 +92,7 @@ class Descents:
     `radius` is that of the first ball. Points are `[R, n]`, all else `[R]`.
     """
 
-    own: Tensor
+    positions: Tensor
     rows: Tensor
     targets: Tensor
     points: Tensor
@@ -100,7 +100,7 @@ class Descents:
     starts: Tensor
 
 
-def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+def apgd(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted projected gradient descent on `z_t - z_j` with the radius searched for by each row on its way.
 
     Each step goes along the steepest direction of the norm and is projected on a ball around the point. While nothing
@@ -130,15 +130,15 @@ def apgd(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
     ends = torch.full((len(search.own), len(effort.starts)), torch.inf, dtype=torch.float64, device=rows.device)
     turn = torch.zeros_like(search.own)
     while len(pairs := _due(search, effort, ends, turn, rows)):
-        for some in pairs.split(max(len(rows), search.rows // effort.restart_rounds[0][0])):
-            ends[some[:, 0], some[:, 1]] = _set_out(search, effort, *some.unbind(dim=1))
+        for part in pairs.split(max(len(rows), search.rows // effort.restart_rounds[0][0])):
+            ends[part[:, 0], part[:, 1]] = _set_out(search, effort, *part.unbind(dim=1))
         turn.index_add_(0, pairs[:, 0], torch.ones_like(pairs[:, 0]))
-    search.bisect(found, effort.halvings)
+    search.bisect(neighbours, effort.halvings)
     if effort.refine_steps:
         beside = search.beside_best(rows, effort.refine_targets)
         descents = Descents(beside[0], *beside, starts=torch.zeros_like(beside[0]))
         _descend(search, search.best.distance.clone(), REFINE, ((0, effort.refine_steps),), descents)
-        search.bisect(found, effort.halvings)
+        search.bisect(neighbours, effort.halvings)
 
 
 def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tensor) -> Tensor:
@@ -164,8 +164,8 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     rows = rows[places]
     radius = steepest_line(search, rows, rivals, linear)
     schedule, anyone = EXPLORE[effort.decay][search.norm.name], torch.full_like(rivals, ANY)
-    own = torch.arange(len(rows), device=rows.device)
-    descents = Descents(own, rows, anyone, search.origin[rows], radius, torch.zeros_like(rows))
+    positions = torch.arange(len(rows), device=rows.device)
+    descents = Descents(positions, rows, anyone, search.origin[rows], radius, torch.zeros_like(rows))
     _descend(search, torch.full_like(radius, torch.inf), schedule, ((1, effort.scout_steps),), descents)
 
 
@@ -190,24 +190,24 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> T
     limit = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.device)
     untargeted = torch.isin(starts, torch.tensor(effort.untargeted, device=rows.device))
     steps = effort.untargeted_steps[search.norm.name]
-    for some, rounds, schedules in (
+    for selection, rounds, schedules in (
         (starts == 0, effort.rounds, EXPLORE),
         ((starts > 0) & ~untargeted, effort.restart_rounds, EXPLORE),
         (untargeted, ((1, steps),), UNTARGETED),
     ):
-        if not bool(some.any()):
+        if not bool(selection.any()):
             continue
-        own = some.nonzero()[:, 0]
-        places, rivals, linear = search.rivals(rows[own], rounds[0][0])
-        own = own[places]
-        targeted, start = rows[own], starts[own]
-        points, known = _start(search, targeted, start), search.best.distance[targeted]
+        positions = selection.nonzero()[:, 0]
+        places, rivals, linear = search.rivals(rows[positions], rounds[0][0])
+        positions = positions[places]
+        targeted, start = rows[positions], starts[positions]
+        points, distances = _start(search, targeted, start), search.best.distance[targeted]
         wider = 2.0 ** start.clamp_max(WIDER) * linear
-        least = torch.where(start > 0, known / FAR, 0)
-        radius = torch.where(known.isfinite(), linear.clamp(least, known), wider)
+        smallest = torch.where(start > 0, distances / FAR, 0)
+        radius = torch.where(distances.isfinite(), linear.clamp(smallest, distances), wider)
         rivals = torch.full_like(rivals, ANY) if schedules is UNTARGETED else rivals
         schedule = schedules[effort.decay][search.norm.name]
-        _descend(search, limit, schedule, rounds, Descents(own, targeted, rivals, points, radius, start))
+        _descend(search, limit, schedule, rounds, Descents(positions, targeted, rivals, points, radius, start))
     return limit
 
 
@@ -220,23 +220,23 @@ def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
     for number in starts[starts > 1].unique().tolist():
         generator = torch.Generator().manual_seed(number)
         signs = coarse_signs(search.shape, CELLS[number % len(CELLS)], generator).to(origin)
-        some = (starts == number).nonzero()[:, 0]
-        far = (length[some] / search.norm.length(signs[None])).to(origin)[:, None] * signs
-        points[some] = search.bounds.clip(origin[some] + far)
+        selection = (starts == number).nonzero()[:, 0]
+        far = (length[selection] / search.norm.length(signs[None])).to(origin)[:, None] * signs
+        points[selection] = search.bounds.clip(origin[selection] + far)
     return points
 
 
 def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, descents: Descents) -> None:
     """The steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to what is found."""
-    own, rows, targets, points, radius, starts = vars(descents).values()
+    positions, rows, targets, points, radius, starts = vars(descents).values()
     heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
     momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
     last, number = max(1, sum(steps for _, steps in rounds) - 1), 0
     for several, (count, steps) in enumerate(rounds):
         if several:
-            kept = nearest_of_each(own, torch.where(reached.isfinite(), reached, boundary), count)
-            own, rows, targets, points, radius, heading, reached, momentum = (
-                one[kept] for one in (own, rows, targets, points, radius, heading, reached, momentum)
+            leading = nearest_of_each(positions, torch.where(reached.isfinite(), reached, boundary), count)
+            positions, rows, targets, points, radius, heading, reached, momentum = (
+                tensor[leading] for tensor in (positions, rows, targets, points, radius, heading, reached, momentum)
             )
         origin = search.origin[rows]
         for _ in range(steps):
@@ -244,10 +244,10 @@ def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, 
             response = search.differentiate(rows, points, targets)
             length = torch.where(response.flipped, response.length, torch.inf)
             reached = torch.minimum(reached, length)
-            limit.scatter_reduce_(0, own, length, "amin")
+            limit.scatter_reduce_(0, positions, length, "amin")
             steepness = response.steepness.clamp_min(TINY)
             boundary = response.length + response.margin / steepness
-            radius = next_radius(response.flipped, response.length, boundary, limit[own], radius, change)
+            radius = next_radius(response.flipped, response.length, boundary, limit[positions], radius, change)
             gradient = response.gradient * (1 / steepness).to(points)[:, None]
             heading = torch.addcmul(gradient, heading, momentum)
             moved = search.norm.downhill(response.points, heading, step * radius)
@@ -256,7 +256,7 @@ def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, 
             points = search.norm.into_ball(moved, origin, radius, search.bounds)
             number += 1
     flipped, length = search.look(rows, points) < 0, search.norm.length(points - search.origin[rows])
-    limit.scatter_reduce_(0, own, torch.where(flipped, length, torch.inf), "amin")
+    limit.scatter_reduce_(0, positions, torch.where(flipped, length, torch.inf), "amin")
 
 
 def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
@@ -281,5 +281,5 @@ def next_radius(
 
 
 def _geometric(ends: tuple[float, float], share: float) -> float:
-    first, last = ends
-    return first * (last / first) ** share
+    start, end = ends
+    return start * (end / start) ** share

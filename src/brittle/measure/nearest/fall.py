@@ -45,17 +45,19 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
     the gradients is the difference of the values).
     """
     share = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
-    left = search.best.distance[rows].isfinite().nonzero()[:, 0]
-    ways = _Ways(search, rows[left], search.best.points[rows[left]], search.best.predicted[rows[left]])
-    parts = ways.whole()
+    remaining = search.best.distance[rows].isfinite().nonzero()[:, 0]
+    segments = _Ways(
+        search, rows[remaining], search.best.points[rows[remaining]], search.best.predicted[rows[remaining]]
+    )
+    parts = segments.whole()
     for _ in range(CUTS // AT_ONCE):
-        share[left] = ways.share(parts)
-        doubtful = share[left] > EXPLAINED
-        left, ways, parts = left[doubtful], ways.of(doubtful), parts[:, doubtful]
-        if not len(left):
+        share[remaining] = segments.share(parts)
+        doubtful = share[remaining] > EXPLAINED
+        remaining, segments, parts = remaining[doubtful], segments.of(doubtful), parts[:, doubtful]
+        if not len(remaining):
             return share
-        parts = ways.cut(parts)
-    share[left] = ways.share(parts)
+        parts = segments.cut(parts)
+    share[remaining] = segments.share(parts)
     return share
 
 
@@ -74,11 +76,11 @@ class _Ways:
     def at(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """The margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
         each_way = (self.rows, self.ends, self.targets)
-        rows, ends, targets = (each.repeat_interleave(shares.shape[1], dim=0) for each in each_way)
-        way = ends - self.search.origin[rows]
-        points = self.search.origin[rows] + shares.flatten().to(way)[:, None] * way
+        rows, ends, targets = (tensor.repeat_interleave(shares.shape[1], dim=0) for tensor in each_way)
+        direction = ends - self.search.origin[rows]
+        points = self.search.origin[rows] + shares.flatten().to(direction)[:, None] * direction
         response = self.search.differentiate(rows, points, targets)
-        slope = (response.gradient * way).sum(dim=1, dtype=torch.float64)
+        slope = (response.gradient * direction).sum(dim=1, dtype=torch.float64)
         return response.margin.view_as(shares), slope.view_as(shares)
 
     def share(self, parts: Tensor) -> Tensor:
@@ -113,10 +115,10 @@ class _Ways:
         _, length, high, low, _, slope = parts
         missed = self._missed(high - low, slope * length) * (length > SHORTEST)
         order = missed.argsort(dim=1, descending=True, stable=True).expand(len(parts), -1, -1)
-        kept, worst = parts.gather(2, order[..., AT_ONCE:]), parts.gather(2, order[..., :AT_ONCE])
+        settled, worst = parts.gather(2, order[..., AT_ONCE:]), parts.gather(2, order[..., :AT_ONCE])
         start, length, high, low, middle, _ = worst
         half = length / 2
-        first, second = (start, half, high, middle), (start + half, half, middle, low)
+        lower_half, upper_half = (start, half, high, middle), (start + half, half, middle, low)
         return torch.cat(
-            [kept, self.parts(*(torch.cat(pair, dim=1) for pair in zip(first, second, strict=True)))], dim=2
+            [settled, self.parts(*(torch.cat(pair, dim=1) for pair in zip(lower_half, upper_half, strict=True)))], dim=2
         )

@@ -154,11 +154,11 @@ class Nearest(Measurement):
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
         """One search for all of `needs`."""
-        found = _measure(needs[0], classifier, clean)
+        neighbours = _measure(needs[0], classifier, clean)
         if not any(need.observe for need in needs):
-            return [found for _ in needs]
-        observed = _observe(found, DISTANCES[needs[0].norm], classifier, clean)
-        return [observed if need.observe else found for need in needs]
+            return [neighbours for _ in needs]
+        observed = _observe(neighbours, DISTANCES[needs[0].norm], classifier, clean)
+        return [observed if need.observe else neighbours for need in needs]
 
 
 def nearest(
@@ -217,25 +217,25 @@ def nearest(
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     classifier = classifier.reading(points.provenance)
     points = hold_missing(classifier, points)
-    first, parts = next(iter(points.batches(1, 0, 1))), []
-    rows = default_rows(classifier, first.inputs, first.extra_inputs)
+    batch_of_one, parts = next(iter(points.batches(1, 0, 1))), []
+    rows = default_rows(classifier, batch_of_one.inputs, batch_of_one.extra_inputs)
     for batch in points.batches(batch_points(rows, classifier.device)):
         check_values(batch, classifier.bounds)
         unread = next(filter(None, batch.detail), None)
         if unread is not None:
             raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
         beside = batch.extra_inputs
-        found = need(classifier, look(classifier, batch.inputs, batch.ids, 0, rows=rows, extra_inputs=beside))
-        parts.append(found if beside is None else replace(found, points=beside.kept(found.points)))
+        neighbours = need(classifier, look(classifier, batch.inputs, batch.ids, 0, rows=rows, extra_inputs=beside))
+        parts.append(neighbours if beside is None else replace(neighbours, points=beside.kept(neighbours.points)))
     return join(parts)
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
     """Raise unless there is such a search."""
     choices = {"norm": (norm, DISTANCES), "attack": (attack, ("best", *ATTACKS)), "effort": (effort, EFFORTS)}
-    for name, (value, known) in choices.items():
-        if value not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}; found {value!r}")
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ParameterError(f"{name} must be one of {', '.join(allowed)}; found {value!r}")
     if attack != "best" and norm not in ATTACKS[attack].norms:
         raise ParameterError(f"{attack} knows the norms {', '.join(ATTACKS[attack].norms)} only; found norm={norm!r}")
     if norm == COUNT and not bounded:
@@ -247,17 +247,17 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
     for search_exactly in EXACT_SEARCHES.values() if need.attack == "best" and not need.observe else ():
         exact = search_exactly(need.norm, need.bounded, need.effort, classifier, clean)
         if exact is not None:
-            found = NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
+            neighbours = NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
             rows = clean.incomplete.nonzero()[:, 0]
-            return _replaced(found, rows, _attack(need, classifier, clean.only(rows))) if len(rows) else found
+            return _replaced(neighbours, rows, _attack(need, classifier, clean.only(rows))) if len(rows) else neighbours
     return _attack(need, classifier, clean)
 
 
-def _replaced(found: NearestPoint, rows: Tensor, other: NearestPoint) -> NearestPoint:
-    """`found` with what `other` says of the points `rows`, `[R]`, of which nothing is proved."""
+def _replaced(neighbours: NearestPoint, rows: Tensor, replacement: NearestPoint) -> NearestPoint:
+    """`neighbours` with what `replacement` says of the points `rows`, `[R]`, of which nothing is proved."""
     names = ("distance", "points", "predicted", "passes", "masked")
-    values = {name: getattr(found, name).index_copy(0, rows, getattr(other, name)) for name in names}
-    return replace(found, **values)
+    values = {name: getattr(neighbours, name).index_copy(0, rows, getattr(replacement, name)) for name in names}
+    return replace(neighbours, **values)
 
 
 def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
@@ -270,14 +270,14 @@ def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint
     vanishing = search.vanishing
     settled = [_spend(search, need, vanishing, effort) for effort in stages(need.effort)][-1]
     distance, points = settled.distance, settled.points.view_as(clean.inputs)
-    if isinstance(classifier.model, Fitted) and (kept := classifier.model.kept(points)) is not None:
-        points, found = kept, distance.isfinite()  # what the model read there
-        distance = torch.where(found, DISTANCES[need.norm].length((points - clean.inputs).flatten(1)), distance)
+    if isinstance(classifier.model, Fitted) and (rule_points := classifier.model.kept(points)) is not None:
+        points, is_found = rule_points, distance.isfinite()  # what the model read there
+        distance = torch.where(is_found, DISTANCES[need.norm].length((points - clean.inputs).flatten(1)), distance)
     return NearestPoint(
         distance=torch.where(clean.finite & clean.tied, 0.0, distance),
         points=points,
         predicted=settled.predicted,
-        by_attack={name: found.distance for name, found in search.by_attack.items()},
+        by_attack={name: neighbours.distance for name, neighbours in search.by_attack.items()},
         masked=vanishing | _misled(search, need.attacks, vanishing),
         passes=search.passes,
     )
@@ -290,28 +290,31 @@ def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> 
             rows = search.open
             if need.attack == "best" and name != "segments":
                 rows = rows[vanishing[rows] != ATTACKS[name].guided]
-            with search.attack(name) as found:
-                ATTACKS[name].propose(search, found, effort, rows)
+            with search.attack(name) as neighbours:
+                ATTACKS[name].propose(search, neighbours, effort, rows)
     return search.settle()
 
 
-def _observe(found: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """`found` with the distance between the features."""
-    there = _features(classifier, found.points, clean.rows, clean.extra_inputs)
+def _observe(neighbours: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
+    """`neighbours` with the distance between the features."""
+    features_there = _features(classifier, neighbours.points, clean.rows, clean.extra_inputs)
     here = clean.features
     if here is None:
         here = _features(classifier, clean.inputs, clean.rows, clean.extra_inputs)
-    distance = norm.length((there - here).flatten(1))
-    missing = found.predicted < 0
-    passes = found.passes + (1 if clean.features is not None else 2)
-    return replace(found, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
+    distance = norm.length((features_there - here).flatten(1))
+    missing = neighbours.predicted < 0
+    passes = neighbours.passes + (1 if clean.features is not None else 2)
+    return replace(neighbours, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
 def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
         return torch.cat(
-            [classifier.observe(inputs[own], extra_inputs and extra_inputs.only(own))[1] for own in places]
+            [
+                classifier.observe(inputs[places_of_pass], extra_inputs and extra_inputs.only(places_of_pass))[1]
+                for places_of_pass in places
+            ]
         )
 
 

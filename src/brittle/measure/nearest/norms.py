@@ -90,8 +90,8 @@ def _into_cross_polytope(vectors: Tensor, bound: Tensor) -> Tensor:
     sorted_sizes = sizes.sort(dim=1, descending=True).values
     counts = torch.arange(1, vectors.shape[1] + 1, device=vectors.device)
     levels = (sorted_sizes.cumsum(dim=1) - bound) / counts
-    kept = (sorted_sizes > levels).sum(dim=1, keepdim=True).clamp_min(1)
-    level = levels.gather(1, kept - 1).clamp_min(0)
+    count = (sorted_sizes > levels).sum(dim=1, keepdim=True).clamp_min(1)
+    level = levels.gather(1, count - 1).clamp_min(0)
     return vectors.sign() * (sizes - level).clamp_min(0)
 
 

@@ -9,7 +9,7 @@ from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 
-def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+def segments(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
     """Bisect the segments from each point to far inputs of another prediction.
 
     The far inputs are the same for every point: the inverted input, the darkest and the brightest, mid grey, and fixed
@@ -24,8 +24,8 @@ def segments(search: Search, found: Found, effort: Effort, rows: Tensor) -> None
         if bool(flipped.all()):
             break
         ends = torch.where(flipped[:, None], ends, search.bounds.clip(2 * ends - search.origin[rows]))
-        kept = (~flipped).nonzero()[:, 0]
-        flipped[kept] = search.look(rows[kept], ends[kept]) < 0
+        unflipped = (~flipped).nonzero()[:, 0]
+        flipped[unflipped] = search.look(rows[unflipped], ends[unflipped]) < 0
     search.bisect_segments(rows[flipped], ends[flipped], effort.halvings)
 
 
@@ -67,7 +67,7 @@ NOTICEABLE = 1e-6
 """A flip is kept if the margin falls by more than this share, which rounding does not reach."""
 
 
-def rays(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+def rays(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
     """Hierarchical search over directions of signs, with the boundary found along each by bisection.
 
     The perturbation is `r s`, `s` a vector of signs. Blocks of `s` are flipped in turn, halves first, then quarters
@@ -115,23 +115,23 @@ class _Rays:
         self.left = torch.full_like(rows, budget)
         flipped = self._look(torch.arange(len(rows), device=rows.device), self.radius, self.signs) < 0
         for _ in range(0 if search.declared.finite else DOUBLINGS):
-            kept = (~flipped).nonzero()[:, 0]
-            self.radius[kept] *= 2
-            flipped[kept] = self._look(kept, self.radius[kept], self.signs[kept]) < 0
+            unflipped = (~flipped).nonzero()[:, 0]
+            self.radius[unflipped] *= 2
+            flipped[unflipped] = self._look(unflipped, self.radius[unflipped], self.signs[unflipped]) < 0
         self.rows, self.signs, self.radius = rows[flipped], self.signs[flipped], self.radius[flipped]
         self.left = self.left[flipped]
         self.margin = torch.full_like(self.radius, torch.inf)
         self._shrink(torch.arange(len(self.rows), device=rows.device), self.signs, 20)
 
-    def flip(self, first: int, last: int) -> None:
-        """Try the direction of each point with passes left, its signs `first` to `last` flipped."""
+    def flip(self, start: int, end: int) -> None:
+        """Try the direction of each point with passes left, its signs `start` to `end` flipped."""
         index = (self.left > 0).nonzero()[:, 0]
         signs = self.signs[index]
-        signs[:, first:last] *= -1
+        signs[:, start:end] *= -1
         margin = self._look(index, FURTHER * self.radius[index], signs)
         better = margin < self.margin[index] - NOTICEABLE * self.margin[index].abs().nan_to_num(posinf=0)
-        kept = index[better]
-        self.signs[kept], self.margin[kept] = signs[better], margin[better]
+        improved = index[better]
+        self.signs[improved], self.margin[improved] = signs[better], margin[better]
         crossing = index[self.margin[index] < 0]
         self.radius[crossing] *= FURTHER
         self._shrink(crossing, self.signs[crossing], CUTS)
@@ -163,5 +163,5 @@ def _widest(search: Search, rows: Tensor) -> Tensor | float:
     if search.declared.pair is not None:
         return search.declared.pair[1] - search.declared.pair[0]
     low, high = search.declared.reach(search.origin[rows])
-    found = (search.best.points[rows] - search.origin[rows]).abs().amax(1)
-    return torch.maximum((high - low).expand_as(search.origin[rows]).amax(1), found).double()
+    spread = (search.best.points[rows] - search.origin[rows]).abs().amax(1)
+    return torch.maximum((high - low).expand_as(search.origin[rows]).amax(1), spread).double()

@@ -65,17 +65,17 @@ class Found:
             return
         nearest = torch.full_like(self.distance, torch.inf).scatter_reduce(0, rows, distance, "amin")
         winning = torch.where(distance == nearest[rows], torch.arange(len(rows), device=rows.device), len(rows))
-        first = rows.new_full((len(self.distance),), len(rows))
-        first = first.scatter_reduce(0, rows, winning, "amin")
+        first_winner = rows.new_full((len(self.distance),), len(rows))
+        first_winner = first_winner.scatter_reduce(0, rows, winning, "amin")
         better = (nearest < self.distance).nonzero()[:, 0]
-        chosen = first[better]
+        chosen = first_winner[better]
         self.distance[better] = distance[chosen]
         self.points[better] = points[chosen]
         self.predicted[better] = predicted[chosen]
 
-    def merge(self, other: Found) -> None:
-        """Take over what is nearer of `other`."""
-        self.keep(torch.arange(len(self.distance), device=self.distance.device), *vars(other).values())
+    def merge(self, more: Found) -> None:
+        """Take over what is nearer of `more`."""
+        self.keep(torch.arange(len(self.distance), device=self.distance.device), *vars(more).values())
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ class Search:
 
     def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
         """The same search, to which what it finds and spends is credited, whose gradients are those inside `mode()`."""
-        other = copy(self)
-        other._mode = mode
-        return other
+        search = copy(self)
+        search._mode = mode
+        return search
 
     @contextmanager
     def effort(self) -> Iterator[None]:
@@ -147,16 +147,16 @@ class Search:
             best, self.by_class, by_attack = before
             self._watching = [self.best]
             self.best.merge(best)
-            for name, found in by_attack.items():
-                self.by_attack.setdefault(name, Found.none(self.origin)).merge(found)
+            for name, neighbours in by_attack.items():
+                self.by_attack.setdefault(name, Found.none(self.origin)).merge(neighbours)
 
     @contextmanager
     def attack(self, name: str) -> Iterator[Found]:
         """Inside the block, what is found is credited to the attack `name` too."""
-        own = self.by_attack.setdefault(name, Found.none(self.origin))
-        self._watching = [self.best, own]
+        neighbours = self.by_attack.setdefault(name, Found.none(self.origin))
+        self._watching = [self.best, neighbours]
         try:
-            yield own
+            yield neighbours
         finally:
             self._watching = [self.best]
 
@@ -224,15 +224,16 @@ class Search:
         what was found is far, the point itself and the linearised distance stand in their place."""
         places, rivals, linear = self.rivals(rows, count)
         rows = rows[places]
-        known = self.best.distance[rows]
-        near = known <= FAR * linear
+        distances = self.best.distance[rows]
+        near = distances <= FAR * linear
         start = torch.where(near[:, None], self.best.points[rows], self.origin[rows])
-        return rows, rivals, start, torch.where(near, known, linear)
+        return rows, rivals, start, torch.where(near, distances, linear)
 
-    def bisect(self, found: Found, halvings: int) -> None:
-        """Move what was `found` towards its point, on the segment between them, to where the prediction changes."""
-        rows = found.distance.isfinite().nonzero()[:, 0]
-        self.bisect_segments(rows, found.points[rows].clone(), halvings, start=1 / 16)
+    def bisect(self, neighbours: Found, halvings: int) -> None:
+        """Move what was `neighbours` towards its point, on the segment between them, to where the prediction
+        changes."""
+        rows = neighbours.distance.isfinite().nonzero()[:, 0]
+        self.bisect_segments(rows, neighbours.points[rows].clone(), halvings, start=1 / 16)
 
     def bisect_segments(self, rows: Tensor, ends: Tensor, halvings: int, start: float = 0.5) -> None:
         """Halve the segments from the points `rows` to inputs with another prediction, `ends`, `[R, n]`.
@@ -264,7 +265,7 @@ class Search:
         if len(rows):
             points = self._admitted(rows, self.best.points[rows], self.origin[rows])
             with torch.no_grad():
-                alone = [self._forward(*each) for each in zip(rows.split(1), points.split(1), strict=True)]
+                alone = [self._forward(*part) for part in zip(rows.split(1), points.split(1), strict=True)]
             margin, predicted = self._judge(rows, torch.cat(alone))
             holds = margin < 0
             self._keep(rows, points, holds, predicted, self.norm.length(points - self.origin[rows]))
@@ -275,13 +276,15 @@ class Search:
 
     def _settle_one(self, row: Tensor) -> None:
         """Stretch the best step by step, then try what each attack found, while nothing nearer is settled."""
-        candidates = sorted((self.best, *self.by_attack.values()), key=lambda found: float(found.distance[row]))
+        candidates = sorted(
+            (self.best, *self.by_attack.values()), key=lambda neighbours: float(neighbours.distance[row])
+        )
         origin = self.origin[row]
-        for found in candidates:
-            if not bool(found.distance[row] < self._settled.distance[row]):
+        for neighbours in candidates:
+            if not bool(neighbours.distance[row] < self._settled.distance[row]):
                 return
-            for share in OUTWARD[found is self.best :]:
-                points = origin + (1 + share) * (found.points[row] - origin) if share else found.points[row]
+            for share in OUTWARD[neighbours is self.best :]:
+                points = origin + (1 + share) * (neighbours.points[row] - origin) if share else neighbours.points[row]
                 if bool(self._look(row, points) < 0):
                     return
 
@@ -312,8 +315,8 @@ class Search:
             logits = self._forward(rows, points)
             margin, predicted = self._judge(rows, logits.detach())
             pair = torch.stack([self.own.index_select(0, rows), torch.where(targets == ANY, predicted, targets)], dim=1)
-            own, other = logits.gather(1, pair).unbind(dim=1)
-            towards = own - other
+            clean_logit, target_logit = logits.gather(1, pair).unbind(dim=1)
+            towards = clean_logit - target_logit
             gradient, steepness = self._gradient(rows, towards, points, keep=False)
         points, flipped = points.detach(), margin < 0
         offset = points - origin
@@ -332,9 +335,9 @@ class Search:
                 self._gradient(rows, column, points, keep=number + 1 < len(columns))[0]
                 for number, column in enumerate(columns)
             ]
-        given, ends = points.detach(), self.bounds.ends(self.origin[rows])
+        detached, ends = points.detach(), self.bounds.ends(self.origin[rows])
         pairs = zip(margins.detach().double().unbind(1), gradients, strict=True)
-        return torch.stack([self.norm.to_plane(given, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
+        return torch.stack([self.norm.to_plane(detached, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
 
     def _varying(self, rows: Tensor, values: Tensor, otherwise: Tensor | float) -> Tensor:
         """`values`, `[R, n]`, at the coordinates that vary, `otherwise` at the others."""
@@ -367,9 +370,9 @@ class Search:
 
     def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """The margin over the nearest competitor, not a number where logits are not finite, and that class, `[R]`."""
-        own = self.own.index_select(0, rows)[:, None]
-        top, predicted = logits.scatter(1, own, -torch.inf).max(dim=1)
-        margin = logits.gather(1, own)[:, 0].double() - top
+        clean_classes = self.own.index_select(0, rows)[:, None]
+        top, predicted = logits.scatter(1, clean_classes, -torch.inf).max(dim=1)
+        margin = logits.gather(1, clean_classes)[:, 0].double() - top
         if not math.isfinite(float(logits.sum())):
             margin = torch.where(logits.abs().amax(dim=1).isfinite(), margin, torch.nan)
         return margin, predicted
@@ -380,11 +383,11 @@ class Search:
         slots = torch.add(predicted, rows, alpha=self.by_class.shape[1])
         self.by_class.view(-1).scatter_reduce_(0, slots, length, "amin")
         farthest = self._watching[0].distance
-        for found in self._watching[1:]:
-            farthest = torch.maximum(farthest, found.distance)
+        for neighbours in self._watching[1:]:
+            farthest = torch.maximum(farthest, neighbours.distance)
         near = (length * (1 - ROUGH) < farthest.index_select(0, rows)).nonzero()[:, 0]
         if len(near):
-            rows, points, predicted = (one.index_select(0, near) for one in (rows, points, predicted))
+            rows, points, predicted = (tensor.index_select(0, near) for tensor in (rows, points, predicted))
             distance = self.norm.length(points.double() - self.origin.index_select(0, rows).double())
-            for found in self._watching:
-                found.keep(rows, distance, points, predicted)
+            for neighbours in self._watching:
+                neighbours.keep(rows, distance, points, predicted)

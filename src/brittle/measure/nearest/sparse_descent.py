@@ -26,7 +26,7 @@ HALVINGS = 30
 """Of the level of a projection on a ball inside a box."""
 
 
-def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -> None:
+def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
     """Targeted projected gradient descent on `z_t - z_j` in L1, with the radius searched for by each row on its way.
 
     `d <- P(d - s r u)`, `P` the projection on the ball of radius `r` inside the box and `u` of length one along
@@ -45,10 +45,10 @@ def sparse_descent(search: Search, found: Found, effort: Effort, rows: Tensor) -
         targeted, rivals, linear = near
         start = _start(search, targeted, number)
         _descend(search, WIDE, WIDE_CHANGE, effort.sparse_steps, targeted, rivals, start, linear)
-    search.bisect(found, effort.halvings)
+    search.bisect(neighbours, effort.halvings)
     beside = search.beside_best(rows, effort.sparse_targets)
     _descend(search, FINE, FINE_CHANGE, effort.sparse_fine_steps, *beside)
-    search.bisect(found, effort.halvings)
+    search.bisect(neighbours, effort.halvings)
 
 
 def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -87,7 +87,7 @@ def _descend(
     best = torch.full_like(radius, torch.inf)
     for number in range(steps):
         share = number / max(1, steps - 1)
-        step, change = (first * (last / first) ** share for first, last in (lengths, changes))
+        step, change = (start * (end / start) ** share for start, end in (lengths, changes))
         response = search.differentiate(rows, points, targets)
         length = response.length
         best = torch.where(response.flipped, torch.minimum(best, length), best)

@@ -37,8 +37,8 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     if bias is None:
         return None
     grid = _grid(contents, bias)
-    first, last = (f"{row[0]} {row[2]} ({row[3]})" for row in (grid.rows[0], grid.rows[-1]))
-    spoken = f"Mean p_robust by class, from {first} to {last}."
+    first_row, last_row = (f"{row[0]} {row[2]} ({row[3]})" for row in (grid.rows[0], grid.rows[-1]))
+    spoken = f"Mean p_robust by class, from {first_row} to {last_row}."
     sizes, levels = bias.classes["points"], _by_level(contents, bias)
     medians = (f"{row['name']} {fixed(row['value'])} at {row['level']}" for row in levels.to_dict("records"))
     return {
@@ -63,18 +63,18 @@ CHAPTER = Chapter("classes", "Robustness by class", summarize)
 def classes_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     """Mean p_robust by class with intervals; a row without numbers marks a gap."""
     names = frame.sort_values("order")["name"].tolist()
-    known = alt.Chart(frame.dropna(subset=["value"]))
+    base = alt.Chart(frame.dropna(subset=["value"]))
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
-    place, scale = known.encode(y=y, color=alt.value(charts.ACCENT)), alt.Scale(zero=False, nice=True)
+    place, scale = base.encode(y=y, color=alt.value(charts.ACCENT)), alt.Scale(zero=False, nice=True)
     dots = charts.interval_dots(
         place, title="mean p_robust, further right is safer", scale=scale, axis=charts.few_ticks()
     )
-    layers = alt.layer(charts.dashed(known, x="mean(overall):Q"), *dots)
+    layers = alt.layer(charts.dashed(base, x="mean(overall):Q"), *dots)
     return layers.properties(width=charts.width_beside(width, names), height=alt.Step(20))
 
 
 def _confused(contents: Contents) -> Grid | None:
-    """What noise turns classes into most often; None where nothing was counted that tells."""
+    """Return what noise turns classes into most often; None where no count tells."""
     if not any(map(has_votes, contents.columns)):
         return None
     rows = [
@@ -85,7 +85,8 @@ def _confused(contents: Contents) -> Grid | None:
 
 
 def levels_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """How `p_robust` is spread in each class at each level of noise: a bar between quantiles, a dot at the median."""
+    """Draw the spread of `p_robust` in each class at each level of noise: a bar between quantiles, a dot at the
+    median."""
     names, levels = frame["name"].unique().tolist(), frame["level"].unique().tolist()
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
     colours = alt.Scale(domain=levels, range=[*charts.CLAIMED[1 : 1 + len(levels)]])
@@ -104,14 +105,14 @@ def _by_level(contents: Contents, bias: ClassBias) -> pd.DataFrame:
         return pd.DataFrame()
     steps = min(MAX_LEVELS, len(settings)) - 1
     shown = [settings[round(place * (len(settings) - 1) / steps)] for place in range(steps + 1)]
-    columns = {contents.noise_text(one): preferred(contents.columns, one) for one in shown}
+    columns = {contents.noise_text(setting): preferred(contents.columns, setting) for setting in shown}
     classes: Any = class_of(contents)[1]
     return pd.DataFrame(
         [
-            dict(zip(("low", "value", "high"), own.quantile(MOST), strict=True)) | {"name": name, "level": level}
+            dict(zip(("low", "value", "high"), values.quantile(MOST), strict=True)) | {"name": name, "level": level}
             for number, name in contents.class_labels(extreme_classes(bias, FEW_CLASSES)).items()
             for level, column in columns.items()
-            if column is not None and len(own := pd.Series(column.p_robust[classes == number]).dropna())
+            if column is not None and len(values := pd.Series(column.p_robust[classes == number]).dropna())
         ]
     )
 
@@ -120,14 +121,14 @@ def _frame(contents: Contents, bias: ClassBias) -> pd.DataFrame:
     """Means of the classes, in the order of `bias`; a row without numbers stands for a gap."""
     shown = extreme_classes(bias, MAX_CLASSES)
     names = contents.class_labels(shown)
-    left = len(bias.classes) - len(shown)
+    hidden_count = len(bias.classes) - len(shown)
     rows = [
         {"value": row["mean"], "low": row["low"], "high": row["high"], "name": names[row["class"]]}
         | {"order": shown.index(row["class"]), "overall": bias.column.p_robust.mean()}
         for row in bias.classes.to_dict("records")
         if row["class"] in names
     ]
-    rows += [{"name": f"⋮  {left:,} not drawn", "order": len(shown) // 2 - 0.5}] if left > 0 else []
+    rows += [{"name": f"⋮  {hidden_count:,} not drawn", "order": len(shown) // 2 - 0.5}] if hidden_count > 0 else []
     return pd.DataFrame(rows)
 
 

@@ -43,11 +43,11 @@ THIS = "this run"
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
     """The comparison with each run; None without any."""
-    if not contents.others:
+    if not contents.rivals:
         return None
-    names = _told_apart([show(name, 40) for name in contents.others])
-    others = dict(zip(names, contents.others.values(), strict=True))
-    return {"runs": [_run(contents, name, other, len(others) <= MAX_DRAWN) for name, other in others.items()]}
+    names = _told_apart([show(name, 40) for name in contents.rivals])
+    runs_by_name = dict(zip(names, contents.rivals.values(), strict=True))
+    return {"runs": [_run(contents, name, run, len(runs_by_name) <= MAX_DRAWN) for name, run in runs_by_name.items()]}
 
 
 CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
@@ -59,17 +59,17 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
 
 
-def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[str, Any]:
+def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[str, Any]:
     """This run beside another one, with figures of its own where it is `drawn`."""
-    frame = compare(contents, other)
-    known = {column.label: column for column in contents.columns}
+    frame = compare(contents, rival)
+    column_by_label = {column.label: column for column in contents.columns}
     rows = most_drawn(frame, contents.columns).to_dict("records")
-    names = {row["score"]: _score_name(contents, known.get(row["score"]), row) for row in rows}
-    differences = _differences(rows if drawn else [], names, known)
+    names = {row["score"]: _score_name(contents, column_by_label.get(row["score"]), row) for row in rows}
+    differences = _differences(rows if drawn else [], names, column_by_label)
     header = ("Score", "Points", "This run", "The other", "This − other", "This larger", "p")
     return {
         "name": name,
-        "entries": _entries(contents, other, frame, rows),
+        "entries": _entries(contents, rival, frame, rows),
         "differences": Figure(difference_chart, differences, _differences_spoken(name, differences)),
         "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
         "confidence": percent(contents.confidence),
@@ -81,7 +81,7 @@ def _run(contents: Contents, name: str, other: Contents, drawn: bool) -> dict[st
 
 
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
-    """What people call the score, its parameters with its noise, and its draws."""
+    """Return the title of the score, its parameters with its noise, and its draws."""
     if column is None:
         return "Accuracy", "", ""
     name = show(column.title, 40)
@@ -94,8 +94,8 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     return name, details, f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
 
 
-def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
-    this, that = contents.record, other.record
+def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
+    this, that = contents.record, rival.record
     models = this.model.sha256, that.model.sha256
     if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
         models = this.model.state_sha256, that.model.state_sha256
@@ -114,14 +114,14 @@ def _entries(contents: Contents, other: Contents, frame: pd.DataFrame, rows: Seq
     ]
 
 
-def _same_text(here: str | None, there: str | None, name: str | None) -> str:
-    """Whether a part of the two runs is the same by its digests, and the name of the other one."""
+def _same_text(digest: str | None, rival_digest: str | None, name: str | None) -> str:
+    """Say whether a part of the two runs is the same by its digests, and name the other one."""
     called = show(name, 80)
-    if here is None or there is None:
+    if digest is None or rival_digest is None:
         return f"{called}; no digest tells whether it is the same."
-    if here == there:
-        return f"The same, {called} ({show(there, 12)})."
-    return f"Another one, {called} ({show(there, 12)}; here {show(here, 12)})."
+    if digest == rival_digest:
+        return f"The same, {called} ({show(rival_digest, 12)})."
+    return f"Another one, {called} ({show(rival_digest, 12)}; here {show(digest, 12)})."
 
 
 def _row(row: Row, name: tuple[str, str, str]) -> tuple[str, ...]:
@@ -143,11 +143,13 @@ def _centre(row: Row, name: str, bounded: bool) -> str:
 
 
 def _differences(
-    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], known: Mapping[str, Column]
+    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], column_by_label: Mapping[str, Column]
 ) -> pd.DataFrame:
-    """Of the scores that are, or change, a probability: their differences share one scale, and larger is safer."""
+    """Draw the differences of probability scores, on one scale where larger is safer."""
     means = {
-        one.label for one in known.values() if one.quantity == CHANGE and one.parameters.get("statistic") == "mean"
+        column.label
+        for column in column_by_label.values()
+        if column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
     }
     chosen = [
         row

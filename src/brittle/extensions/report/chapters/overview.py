@@ -24,7 +24,7 @@ from brittle.store.representative import typical
 from brittle.store.schemas import unpack_votes
 
 MAX_CLASSES = 12
-"""Classes shown; of more, those of which the largest and the smallest share breaks."""
+"""Number of classes shown; of more, those with the largest and the smallest share of broken points."""
 
 
 PICTURED = 4
@@ -46,7 +46,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         "brittle": show(how_brittle(overview)),
         "where": show(where(overview)),
         "sure": show(how_sure(overview)),
-        "near": [show(one) for one in overview.margins],
+        "near": [show(sentence) for sentence in overview.margins],
         "groups": _groups(overview),
         "pictures": _pictures(contents, overview),
         "bars": bars,
@@ -61,7 +61,7 @@ CHAPTER = Chapter("overview", "In short", summarize, "first")
 
 
 def _groups(overview: Overview) -> list[dict[str, str]]:
-    """Of the kinds that the run holds, every state."""
+    """Return, for each kind that the run holds, the counts of every state."""
     rated = max(overview.points - overview.without_number, 1)
     kinds = [kind for kind in overview.groups.index if sum(overview.groups.loc[kind].tolist())]
     counts = [(kind, state, overview.count(state, kind)) for kind in kinds for state in FROM_SAFE]
@@ -129,8 +129,8 @@ def _rows(contents: Contents, column: Column, order: pd.Series) -> list[Row]:
 def _pictured(contents: Contents, column: Column, rows: list[Row]) -> list[dict[str, Any]]:
     """The points of these rows that have an image."""
     ids = pa.array([row["point"] for row in rows], pa.string())
-    own = contents.points.filter(pc.field("point").isin(ids)).select(["point", "image"]).to_pylist()
-    images = {row["point"]: embedded(row["image"]) for row in own}
+    stored = contents.points.filter(pc.field("point").isin(ids)).select(["point", "image"]).to_pylist()
+    images = {row["point"]: embedded(row["image"]) for row in stored}
     neighbours: dict[str, Row] = {}
     for row in contents.counterexamples.filter(pc.field("point").isin(ids)).to_pylist():
         neighbours.setdefault(row["point"], row)
@@ -145,12 +145,12 @@ def _pictured(contents: Contents, column: Column, rows: list[Row]) -> list[dict[
 
 def _becomes(contents: Contents) -> Mapping[str, int]:
     """The class that most of the noisy copies of each point with another prediction get, where some have."""
-    column = typical([one for one in contents.columns if has_votes(one)])
+    column = typical([column for column in contents.columns if has_votes(column)])
     if column is None:
         return {}
     predicted = contents.points["predicted"].to_pandas().fillna(-1).to_numpy("int64")
     classes = unpack_votes(column.votes).most_other(predicted).tolist()
-    return {point: one for point, one in zip(contents.points["point"].to_pylist(), classes, strict=True) if one >= 0}
+    return {point: code for point, code in zip(contents.points["point"].to_pylist(), classes, strict=True) if code >= 0}
 
 
 def _pair(
@@ -160,9 +160,9 @@ def _pair(
     predicted = contents.answer_text(row["predicted"], row["decided"])
     images, change = [(image, f"{predicted}, the point as it is")], predicted
     if neighbour is not None:
-        other = contents.answer_text(neighbour["predicted"], neighbour["decided"])
-        images += [(embedded(neighbour["image"]), f"the nearest input found, predicted {other}")]
-        change += f" → {other}"
+        answer = contents.answer_text(neighbour["predicted"], neighbour["decided"])
+        images += [(embedded(neighbour["image"]), f"the nearest input found, predicted {answer}")]
+        change += f" → {answer}"
     elif becomes is not None:
         change += f" → {contents.class_text(becomes)}"
     notes = [f"labelled {contents.answer_text(row['label'], row['target'])}"] if row["correct"] is False else []

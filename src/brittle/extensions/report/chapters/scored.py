@@ -56,7 +56,7 @@ def _entries(contents: Contents) -> list[Entry]:
         Entry("Data", _data_text(contents)),
         Entry("Points", _points_text(contents)),
         *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
-        *([Entry("Noise level", "; ".join(show(str(one)) for one in settings))] if settings else []),
+        *([Entry("Noise level", "; ".join(show(str(setting)) for setting in settings))] if settings else []),
         *(_mean_entry(contents, setting) for setting in contents.settings),
         *([Entry("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
         Entry("Cost", _cost_text(contents)),
@@ -66,13 +66,13 @@ def _entries(contents: Contents) -> list[Entry]:
 
 def _model_text(contents: Contents) -> str:
     model = contents.record.model
-    known = (
+    facts = (
         (model.classes if (model.decision or "top").startswith("top") else None, "{} classes"),
         (model.parameters or None, "{} parameters"),
         (model.dtype, "{}"),
         (model.outputs, "output read as {}"),
     )
-    return ", ".join([show(model.spec), *(text.format(show(value)) for value, text in known if value is not None)])
+    return ", ".join([show(model.spec), *(text.format(show(value)) for value, text in facts if value is not None)])
 
 
 def _data_text(contents: Contents) -> str:
@@ -91,7 +91,7 @@ def _points_text(contents: Contents) -> str:
 
 
 def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
-    """What each noise family says of itself, or else its name; and whether noisy inputs are clipped."""
+    """Explain each noise family, or name it; and say whether noisy inputs are clipped."""
     noises = {name: contents.noises.get(name) for name in dict.fromkeys(setting.noise for setting in settings)}
     names = [show(noise.explanation if noise and noise.explanation else name) for name, noise in noises.items()]
     clipped = ""
@@ -106,7 +106,7 @@ def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
 
 
 def _mean_entry(contents: Contents, setting: Setting) -> Entry:
-    """How robust the points are on average under a noise that the page shows."""
+    """Return the mean robustness of the points under a noise that the page shows."""
     text, column = MISSING, preferred(contents.columns, setting)
     if column is not None:
         mean = mean_interval(column.p_robust, contents.confidence)
@@ -116,7 +116,7 @@ def _mean_entry(contents: Contents, setting: Setting) -> Entry:
 
 
 def _chosen_text(contents: Contents, chosen: Column) -> str:
-    """Which column speaks for a point, and why."""
+    """Say which column is representative for a point, and why."""
     text = (
         f"Where one is wanted, this page reads {show(chosen.title)} ({show(chosen.shown)}): of the estimators of the "
     )
@@ -128,10 +128,10 @@ def _chosen_text(contents: Contents, chosen: Column) -> str:
 def _cost_text(contents: Contents) -> str:
     account, seconds = contents.record.account, contents.record.seconds
     total, count = account.passes, account.points
-    each = f", {total / count:,.0f} per point" if count else ""
+    average = f", {total / count:,.0f} per point" if count else ""
     time = f" in {duration(seconds)}" if seconds is not None else ""
     return (
-        f"{show(total)} passes through the network{each}{time}. Forward and backward passes count one each; "
+        f"{show(total)} passes through the network{average}{time}. Forward and backward passes count one each; "
         "scores that need the same passes share them."
     )
 
@@ -161,12 +161,12 @@ def _score_row(contents: Contents, group: Sequence[Column]) -> tuple[str, ...]:
 
 def _outcome_row(row: Row, titles: Mapping[str, str]) -> tuple[str, ...]:
     labels, more = row["labels"], " …" if row["points"] > len(row["first"]) else ""
-    what = "the point itself"
+    score_text = "the point itself"
     if labels:
-        others = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
-        what = f"{show(titles[labels[0]], 60)}{others}\n{show(short_labels(labels)[labels[0]], 60)}"
-    first = "; ".join(_first_text(*entry) for entry in row["first"])
-    return what, show(row["status"]), show(row["sentence"]), f"{row['points']:,}", first + more
+        further = f" and {plural(len(labels) - 1, 'other score')}" if len(labels) > 1 else ""
+        score_text = f"{show(titles[labels[0]], 60)}{further}\n{show(short_labels(labels)[labels[0]], 60)}"
+    examples = "; ".join(_first_text(*entry) for entry in row["first"])
+    return score_text, show(row["status"]), show(row["sentence"]), f"{row['points']:,}", examples + more
 
 
 def _first_text(row: int, name: Any, detail: Any) -> str:
@@ -177,7 +177,7 @@ def _first_text(row: int, name: Any, detail: Any) -> str:
 def _repeat(contents: Contents) -> list[Entry]:
     record, model, data = contents.record, contents.record.model, contents.record.data
     digests = {"sha256": model.sha256, "weights sha256": model.weights_sha256, "state sha256": model.state_sha256}
-    scale = [MISSING if one is None else ", ".join(map(show, one)) for one in (model.mean, model.std)]
+    scale = [MISSING if numbers is None else ", ".join(map(show, numbers)) for numbers in (model.mean, model.std)]
     references = dict.fromkeys(show(column.reference) for column in contents.columns if column.reference)
     command = "Not recorded: run from Python." if record.command is None else shlex.join(record.command)
     return [
