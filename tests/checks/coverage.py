@@ -111,7 +111,7 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
     fixed, stopped = Shrinkage(1.0, draws=draws, limit=None), Shrinkage(1.0, draws=draws, limit=LIMIT)
-    drawn = pairs.read(draws // 2)
+    drawn = pairs.read()
     measured = {
         "moments": (Moments(1.0, draws=draws), drawn),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
@@ -131,7 +131,7 @@ def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         logits = case.logits(noise)
         sums.add(logits, logits)
     scores = {statistic: ProbabilityChange(1.0, draws=draws, statistic=statistic) for statistic in STATISTICS}
-    sampled = sums.read(draws // 2)
+    sampled = sums.read()
     return {name: score.estimate({score.needs[0]: sampled}, CONFIDENCE) for name, score in scores.items()}
 
 
