@@ -1,4 +1,4 @@
-"""Fixtures that several files of this room share."""
+"""Fixtures shared by several files of this room."""
 
 from __future__ import annotations
 
