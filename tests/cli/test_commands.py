@@ -26,10 +26,10 @@ def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(("command", "path", "called"), WRITING)
 def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str, called: str) -> None:
     assert main(command) == 0
-    whole = Path(path).read_text()
-    Path(path).write_text(whole + "<!-- an older one -->\n")
+    written = Path(path).read_text()
+    Path(path).write_text(written + "<!-- an older one -->\n")
     assert main(command) == 0
-    assert Path(path).read_text() == whole
+    assert Path(path).read_text() == written
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"]], ids=" ".join)
@@ -65,7 +65,7 @@ def test_a_shell_completes_commands_and_options(
         assert subprocess.run([program, "-n", written], check=False).returncode == 0
 
 
-def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_shell_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BASH_VERSION", "ZSH_VERSION", "FISH_VERSION", "SHELL"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "PATH"):  # no `ps` tells which program called
@@ -75,7 +75,7 @@ def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path, monkeypatch: p
 
 
 def test_names_that_the_output_cannot_hold_are_escaped(run: Path) -> None:
-    """As where the output goes to a file on Windows."""
+    """Run with an output of limited characters, like a file on Windows."""
     (run / "run").rename(run / "\u732b")
     command = [sys.executable, "-m", "brittle", "show", "\u732b"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
