@@ -1,4 +1,4 @@
-"""The chapter on the expected change: true to the analysis, plain about what is missing."""
+"""Chapter on the expected change: true to the analysis, plain about what is missing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def table() -> Table:
 
 
 def column_of(table: Table, score: str) -> np.ndarray:
-    return next(one for one in table.columns if one.score == score).value.to_numpy()
+    return next(column for column in table.columns if column.score == score).value.to_numpy()
 
 
-def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
+def test_the_large_numbers_match_the_analysis(table: Table) -> None:
     mean, size = change_values(table)["numbers"]
     sampled = expected_change_points(table, Setting(0.2, "gaussian"))["sampled_change"].to_numpy(dtype=np.float64)
     interval = ranged_interval(sampled, -1.0, 1.0, 0.99)
@@ -96,5 +96,5 @@ def test_the_verdict_on_flips_follows_the_test() -> None:
         (np.where(rng.random(200) < 0.5, 0.4, 0.0), "do not show that a low Laplacian tells"),
         (np.zeros(200), "keep it there, so no difference can be found"),
     ):
-        made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
-        assert words in change_values(made)["flips"]["conclusion"]
+        run = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
+        assert words in change_values(run)["flips"]["conclusion"]

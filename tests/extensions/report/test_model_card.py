@@ -45,7 +45,7 @@ def signs(wrong: int, near: int, points: int = 40) -> Table:
 
 
 def test_the_figures_are_those_of_the_run() -> None:
-    """Count here, with intervals of the beta distribution, each of which may miss by half of 1%."""
+    """Count here, with intervals of the beta distribution that may each miss by half of 1%."""
     table, metrics_by_name = signs(wrong=3, near=6), metrics(model_card(signs(wrong=3, near=6)))
     counts = {"holds": 34, "accuracy": 37}
     assert metrics_by_name.keys() == counts.keys()

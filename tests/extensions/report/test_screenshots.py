@@ -16,6 +16,6 @@ IMAGES = Path(__file__).parents[3] / "docs" / "images"
 
 @pytest.mark.parametrize("name", ["report.png", "report-point.png"])
 def test_the_pictures_match_the_page(name: str) -> None:
-    """If this fails, templates, style or script changed since: `make screenshots` takes the pictures anew."""
+    """Templates, style and script are unchanged since `make screenshots` took the pictures."""
     with Image.open(IMAGES / name) as picture:
         assert picture.info[KEY] == page_digest()
