@@ -5,8 +5,9 @@
 The bare loop draws normal noise for every copy, sends it through the network and counts the flips; its batch is the
 best of `BATCHES`, tried once for each network. Both give every point `DRAWS` copies; the default, which counts copies
 of each point until it is decided, is timed against a loop of as many copies in the mean. The time of `brittle.score` is
-that of the whole call: doctor, standing checks and table. Weights are random, of known shapes; the trees are fitted to
-labels of a noisy rule. `--profile` prints the functions that take most of one score.
+that of the whole call: doctor, standing checks and table. Times are CPU times, in which other loads hardly count.
+Weights are random, of known shapes; the trees are fitted to labels of a noisy rule. `--profile` prints the functions
+that take most of one score.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import pstats
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -160,16 +162,16 @@ def main() -> None:
         if given.profile:
             print(name)
             call(case, x, SCORES[given.profile])
-            profile = cProfile.Profile()
+            profile = cProfile.Profile(time.process_time)
             profile.runcall(call, case, x, SCORES[given.profile])
             pstats.Stats(profile).sort_stats("tottime").print_stats(12)
             continue
         loops = [partial(bare, case, x, batch) for batch in BATCHES]
-        best = loops[int(np.argmin(interleaved(loops, 1)))]
+        best = loops[int(np.argmin(interleaved(loops, 1, time.process_time)))]
         calls = [partial(call, case, x, SCORES[score]) for score in case.scores]
         copies = round(float((brittle.score(case.model, x, [SCORES["default"]]).columns[0].passes - 1).mean()))
         same = partial(bare, case, x, best.args[2], copies)
-        floor, of_default, *ours = interleaved([best, same, *calls], given.rounds)
+        floor, of_default, *ours = interleaved([best, same, *calls], given.rounds, time.process_time)
         floors = {score: of_default if score == "default" else floor for score in case.scores}
         ratios = {score: time / floors[score] for score, time in zip(case.scores, ours, strict=True)}
         rows.append(

@@ -124,7 +124,7 @@ def sample(clean: Clean, logits: Tensor) -> Sampled:
     """Turn pairs into the sample that the package reads."""
     sums = SampleSums.start(clean, logits.shape[2])
     sums.add(logits)
-    return sums.read(logits.shape[1])
+    return sums.read()
 
 
 def normal_model(sampled: Sampled, pooled: Tensor | float = 0.0, pseudo: int = 0) -> Tensor:

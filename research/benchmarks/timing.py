@@ -17,15 +17,17 @@ def set_threads() -> None:
     print(f"{THREADS} threads, torch {torch.__version__}")
 
 
-def interleaved(functions: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+def interleaved(
+    functions: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Return the shortest time of each function over `rounds` that call all in turn, after one warm-up each."""
     times: list[list[float]] = [[] for _ in functions]
     for number in range(rounds + 1):
         for function, function_times in zip(functions, times, strict=True):
-            start = time.perf_counter()
+            start = clock()
             function()
             if number:
-                function_times.append(time.perf_counter() - start)
+                function_times.append(clock() - start)
     return [min(function_times) for function_times in times]
 
 

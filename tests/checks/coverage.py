@@ -109,7 +109,7 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
     fixed, stopped = Shrinkage(1.0, draws=draws, limit=None), Shrinkage(1.0, draws=draws, limit=LIMIT)
-    drawn = pairs.read(draws // 2)
+    drawn = pairs.read()
     measured = {
         "moments": (Moments(1.0, draws=draws), drawn),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
@@ -129,7 +129,7 @@ def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         logits = case.logits(noise)
         sums.add(logits, logits)
     scores = {statistic: ProbabilityChange(1.0, draws=draws, statistic=statistic) for statistic in STATISTICS}
-    whole = sums.read(draws // 2)
+    whole = sums.read()
     return {name: one.estimate({one.needs[0]: whole}, CONFIDENCE) for name, one in scores.items()}
 
 

@@ -13,18 +13,18 @@ from brittle.scores import Softmax
 
 @pytest.mark.parametrize(
     ("points", "batch_size", "size"),
-    [(10, None, 32), (200, 2, 64), (1000, None, 256), (1000, 14, 256), (5000, None, 256)],
+    [(10, None, 64), (200, 2, 64), (1000, None, 256), (1000, 14, 256), (5000, None, 512)],
 )
 def test_few_points_are_divided_between_their_batches(points: int, batch_size: int | None, size: int) -> None:
     """Several processes can share them; the batches, and so the numbers, are those of one shard."""
     job = make_job(small_classifier(), inputs(points), [Softmax()], 0, batch_size, 0.99)
     assert job.shard_points == size
     batches = [batch.rows for number in range(job.shards) for batch in job.batches(number)]
-    step = job.batch_points
+    step, whole = job.batch_points, max(256, size)
     assert batches == [
         tuple(range(start, min(start + step, end, points)))
-        for end in range(256, points + 256, 256)
-        for start in range(end - 256, min(end, points), step)
+        for end in range(whole, points + whole, whole)
+        for start in range(end - whole, min(end, points), step)
     ]
 
 

@@ -108,7 +108,7 @@ def test_shape_is_told_in_its_standard_errors(share: float) -> None:
     generator = torch.Generator().manual_seed(0)
     even, odd = torch.randn(2, 4000, 600, 1, generator=generator, dtype=torch.float64)
     powers = powers_of(even * share**0.5, odd * (1 - share) ** 0.5)
-    found = spread_of(powers, 600, torch.zeros(4000, 1, dtype=torch.float64))
+    found = spread_of(powers, torch.full((4000,), 600), torch.zeros(4000, 1, dtype=torch.float64))
     for shape in (found.skewness, found.kurtosis) if share else (found.kurtosis,):
         assert abs(float(shape.mean())) < 0.1
         assert float(shape.std()) == pytest.approx(1.0, abs=0.06)

@@ -47,7 +47,7 @@ def _sampled(logits: Tensor) -> tuple[Clean, Sampled]:
     sums = SampleSums.start(clean, logits.shape[2])
     for part in logits.split(max(7, logits.shape[1] // 9), dim=1):
         sums.add(part)
-    return clean, sums.read(logits.shape[1])
+    return clean, sums.read()
 
 
 KNOWN = [

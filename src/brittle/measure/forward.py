@@ -38,7 +38,7 @@ WIDE, NUMBERS = 2**20, 2**23
 LOGITS = 2**22
 """Logits of one pass at most, where that is more than `ROWS` rows."""
 
-POINTS, SHARE, MOST_POINTS = 32, 4, 256
+POINTS, SHARE, MOST_POINTS = 32, 4, 512
 """Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most."""
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,31 @@ class Votes:
     @classmethod
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
         """The votes of noisy copies with the logits `[B, units, members, C]`."""
-        units, members = logits.shape[1:3]
-        nearest, finite = nearest_margins(logits, predicted[:, None, None]), logits.abs().amax(dim=-1).isfinite()
+        return cls.count(logits, nearest_margins(logits, predicted[:, None, None]), predicted)
+
+    @classmethod
+    def count(cls, logits: Tensor, nearest: Tensor, predicted: Tensor) -> Votes:
+        """Count the votes of copies whose nearest margins, `[B, units, members]`, are computed already."""
+        finite = logits.abs().amax(dim=-1).isfinite()
         flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
-        flips, without_ties = (one_hot(some.sum(2), members + 1).sum(1) for some in (flipped, flipped & ~tied))
+        flips, without_ties = (_count_units(copies) for copies in (flipped, flipped & ~tied))
         classes = _by_class(logits, predicted, flipped, finite, flips)
         total = nearest.double().where(finite, 0.0).sum((1, 2))
-        counts = torch.full_like(predicted, units)
+        counts = torch.full_like(predicted, nearest.shape[1])
         return cls(counts, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
 
     def __add__(self, more: Votes) -> Votes:
         return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
+
+    def add_at(self, rows: Tensor, more: Votes) -> Votes:
+        """Return these votes with `more` of the points at the positions `rows`."""
+        return Votes(*(getattr(self, one.name).index_add(0, rows, getattr(more, one.name)) for one in fields(self)))
+
+
+def _count_units(copies: Tensor) -> Tensor:
+    """Count the units with none, one and (in pairs) two of the marked `copies` `[B, units, members]`."""
+    marked = copies.sum(dim=2)
+    return torch.stack([(marked == number).sum(dim=1) for number in range(copies.shape[2] + 1)], dim=1)
 
 
 def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor, flips: Tensor) -> Tensor:
@@ -111,20 +124,25 @@ class NoisyMargins:
     covariance: Tensor
 
 
-def powers_of(even: Tensor, odd: Tensor) -> Tensor:
-    """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`."""
-    squares, odd_squares = even.square(), odd.square()
-    powers = (
-        even, squares, even * squares, squares.square(),
-        odd_squares, even * odd_squares, squares * odd_squares, odd_squares.square(),
-    )  # fmt: skip
-    return torch.stack([power.sum(dim=1) for power in powers], dim=1)
+def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
+    """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`; single copies
+    have no odd parts."""
+    squares = even.square()
+    powers = [even.sum(dim=1), squares.sum(dim=1), (even * squares).sum(dim=1), squares.square().sum(dim=1)]
+    if odd is None:
+        powers += [torch.zeros_like(powers[0])] * 4
+    else:
+        odd_squares = odd.square()
+        products = (odd_squares, even * odd_squares, squares * odd_squares, odd_squares.square())
+        powers += [product.sum(dim=1) for product in products]
+    return torch.stack(powers, dim=1)
 
 
-def spread_of(powers: Tensor, units: int, origin: Tensor) -> Spread:
-    """What the `powers` of so many units show; the numbers are `origin` `[B, M]` larger than what was summed. The
-    origin is near their mean, so that differences of the sums stay exact."""
-    e, ee, eee, eeee, oo, eoo, eeoo, oooo = (powers / units).movedim(1, 0).contiguous()
+def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
+    """What the `powers` of so many units, `[B]`, show; the numbers are `origin` `[B, M]` larger than what was summed.
+    The origin is near their mean, so that differences of the sums stay exact."""
+    units = units.to(powers)[:, None]
+    e, ee, eee, eeee, oo, eoo, eeoo, oooo = (powers / units[:, None]).movedim(1, 0).contiguous()
     # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
     even2 = (ee - e.square()).clamp_min(0.0)
     even3 = eee - 3 * e * ee + 2 * e**3

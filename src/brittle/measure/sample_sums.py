@@ -82,8 +82,9 @@ class SampleSums:
         origin: the clean margins of all, `[B, C]`; margins are summed relative to them.
         doubt: `1 - p_t(x)`, `[B]`.
         votes: how the copies voted.
+        units: units whose margins are summed, `[B]`, int64.
         powers: of the even and odd parts of the margins (`powers_of`), `[B, 8, K]`.
-        even_even: products of the even parts, `[B, K, K]`; `odd_odd` those of the odd parts.
+        even_even: products of the even parts, `[B, K, K]`; `odd_odd` those of the odd parts, None for single copies.
         changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
         doubts: of `KEPT_UNITS` units at least.
         changed: units whose changes are summed.
@@ -91,7 +92,6 @@ class SampleSums:
         of_all: sums of the even parts of the margins of all classes, of their squares and of those of the odd parts,
             `[B, 3, C]`; None where all competitors are kept.
         waiting: margins relative to the origin, `[B, units, members, C]`, until the kept ones are `chosen`.
-        votes_only: nothing but the votes is summed.
     """
 
     clean: Clean
@@ -99,9 +99,10 @@ class SampleSums:
     origin: Tensor
     doubt: Tensor
     votes: Votes
+    units: Tensor
     powers: Tensor
     even_even: Tensor
-    odd_odd: Tensor
+    odd_odd: Tensor | None
     changes: Tensor
     change_products: Tensor
     doubts: list[Tensor] = field(default_factory=list)
@@ -110,10 +111,9 @@ class SampleSums:
     of_all: Tensor | None = None
     waiting: list[Tensor] = field(default_factory=list)
     chosen: bool = True
-    votes_only: bool = False
 
     @classmethod
-    def start(cls, clean: Clean, members: int = 2, votes_only: bool = False) -> SampleSums:
+    def start(cls, clean: Clean, members: int = 2) -> SampleSums:
         """No units of `members` copies yet."""
         competitors, logits = clean.competitors(), clean.logits.double()
         finite = logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -123,24 +123,36 @@ class SampleSums:
         shapes = ((8, kept), (kept, kept), (kept, kept), (3,), (3, 3))
         powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
         doubts = doubt(finite if clean.log_probabilities is None else clean.log_probabilities, clean.predicted)
-        sums = (powers, even, odd, changes, products)
+        sums = (powers, even, odd if members == 2 else None, changes, products)
         all_kept = kept == logits.shape[1] - 1
         of_all = None if all_kept else logits.new_zeros(len(logits), 3, logits.shape[1])
-        parts = (clean, competitors, origin, doubts, none, *sums)
-        return cls(*parts, of_all=of_all, chosen=all_kept, votes_only=votes_only)
+        return cls(clean, competitors, origin, doubts, none, none.units, *sums, of_all=of_all, chosen=all_kept)
 
-    def add(self, logits: Tensor, log_probabilities: Tensor | None = None) -> None:
+    def add(
+        self,
+        logits: Tensor,
+        log_probabilities: Tensor | None = None,
+        *,
+        rows: Tensor | None = None,
+        votes_only: bool = False,
+    ) -> None:
         """Add the logits of some units, `[B, units, members, C]`, and where the change of the probability is asked for
-        their log-probabilities."""
-        predicted = self.clean.predicted[:, None, None]
-        self.votes += Votes.of(logits, self.clean.predicted)
-        if self.votes_only:
+        their log-probabilities; with `votes_only` nothing but how they vote. Those of some points come with the
+        positions of these, `rows`, once the kept competitors are chosen."""
+        rows = torch.arange(len(self.origin), device=logits.device) if rows is None else rows
+        predicted = self.clean.predicted[rows]
+        nearest = nearest_margins(logits, predicted[:, None, None])
+        self.votes = self.votes.add_at(rows, Votes.count(logits, nearest, predicted))
+        if votes_only:
             return
-        self._add_margins(margins_of(logits, predicted) - self.origin[:, None, None])
+        self.units = self.units.index_add(0, rows, torch.full_like(rows, logits.shape[1]))
+        self._add_margins(margins_of(logits.double(), predicted[:, None, None]) - self.origin[rows, None, None], rows)
         if log_probabilities is not None:
-            self._add_changes(doubt(log_probabilities, predicted))
-        if sum(kept.shape[1] for kept in self.nearest) < KEPT_DRAWS:
-            self.nearest.append(nearest_margins(logits, predicted).flatten(1))
+            self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
+        if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:
+            margins = self.origin.new_full((len(self.origin), logits.shape[1] * logits.shape[2]), torch.nan)
+            margins[rows] = nearest.double().flatten(1)
+            self.nearest.append(margins)
 
     def _add_changes(self, doubts: Tensor) -> None:
         """Add `1 - p_t` of some units, `[B, units, members]`."""
@@ -152,16 +164,17 @@ class SampleSums:
         self.changes += averages.sum(dim=1)
         self.change_products += averages.mT @ averages
 
-    def _add_margins(self, shifted: Tensor) -> None:
-        """Add margins relative to the origin, `[B, units, members, C]`."""
+    def _add_margins(self, shifted: Tensor, rows: Tensor) -> None:
+        """Add margins relative to the origin, `[B, units, members, C]`, of the points at the positions `rows`."""
         if self.of_all is not None:
             even, odd = _parts(shifted)
-            self.of_all += torch.stack([each.sum(dim=1) for each in (even, even.square(), odd.square())], dim=1)
+            parts = (even, even.square(), torch.zeros_like(even) if odd is None else odd.square())
+            self.of_all.index_add_(0, rows, torch.stack([part.sum(dim=1) for part in parts], dim=1))
         if self.chosen:
-            self._add_kept(shifted)
+            self._add_kept(shifted, rows)
             return
         self.waiting.append(shifted)
-        if sum(each.shape[1] * each.shape[2] for each in self.waiting) >= CHOOSING_COPIES:
+        if sum(part.shape[1] * part.shape[2] for part in self.waiting) >= CHOOSING_COPIES:
             self._choose()
 
     def _choose(self) -> None:
@@ -173,69 +186,74 @@ class SampleSums:
         ratio = ratio.scatter(1, self.clean.predicted[:, None], torch.inf)
         kept = ratio.topk(self.competitors.shape[1], dim=1, largest=False).indices
         self.competitors, self.waiting, self.chosen = kept.sort(dim=1).values, [], True
-        self._add_kept(shifted)
+        self._add_kept(shifted, torch.arange(len(shifted), device=shifted.device))
 
-    def _add_kept(self, shifted: Tensor) -> None:
-        kept = self.competitors[:, None, None].expand(*shifted.shape[:3], -1)
+    def _add_kept(self, shifted: Tensor, rows: Tensor) -> None:
+        kept = self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)
         even, odd = _parts(shifted.gather(3, kept))
-        self.even_even += even.mT @ even
-        self.odd_odd += odd.mT @ odd
-        self.powers += powers_of(even, odd)
+        self.powers.index_add_(0, rows, powers_of(even, odd))
+        self.even_even.index_add_(0, rows, even.mT @ even)
+        if odd is not None and self.odd_odd is not None:
+            self.odd_odd.index_add_(0, rows, odd.mT @ odd)
 
-    def read(self, units: int) -> Sampled:
+    def read(self) -> Sampled:
         """What the units so far showed."""
         if self.waiting:  # those that come later are not to be chosen by so few
-            now = replace(
-                self, powers=self.powers.clone(), even_even=self.even_even.clone(), odd_odd=self.odd_odd.clone()
-            )
+            odd_odd = None if self.odd_odd is None else self.odd_odd.clone()
+            now = replace(self, powers=self.powers.clone(), even_even=self.even_even.clone(), odd_odd=odd_odd)
             now._choose()
-            return now.read(units)
-        change, draws = None, units * self.votes.members
-        if units >= 2 and self.changed == units:
-            mean = self.changes / units
-            between = (self.change_products - units * mean[:, :, None] * mean[:, None, :])[:, 0, 0] / (units - 1)
-            change = ProbabilityChanges(mean, between, self.doubt, torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS])
+            return now.read()
+        fewest, change = int(self.units.amin()), None
+        if self.changed == fewest >= 2:
+            mean = self.changes / self.changed
+            between = self.change_products - self.changed * mean[:, :, None] * mean[:, None, :]
+            doubts = torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS]
+            change = ProbabilityChanges(mean, between[:, 0, 0] / (self.changed - 1), self.doubt, doubts)
         return Sampled(
             votes=self.votes,
-            margins=self._margins(units) if units >= 2 and not self.votes_only else None,
-            left_out=self._left_out(units) if units >= 2 and not self.votes_only else None,
+            margins=self._margins() if fewest >= 2 else None,
+            left_out=self._left_out() if fewest >= 2 else None,
             change=change,
-            nearest=self._nearest(draws),
+            nearest=self._nearest(),
             tied=self.clean.tied,
             passes=self.votes.draws + self.clean.passes,
         )
 
-    def _nearest(self, draws: int) -> Tensor | None:
-        if self.votes_only:
+    def _nearest(self) -> Tensor | None:
+        if not self.nearest:
             return None
-        if draws > KEPT_DRAWS:
+        if int(self.units.amax()) * self.votes.members > KEPT_DRAWS:
             return self.origin.new_full((len(self.origin), 1), torch.nan)
         return torch.cat(self.nearest, dim=1)
 
-    def _left_out(self, units: int) -> Tensor | None:
+    def _left_out(self) -> Tensor | None:
         if self.of_all is None:
             return None
-        even, even_squares, odd_squares = (self.of_all / units).unbind(1)
+        units = self.units.to(self.of_all)[:, None]
+        even, even_squares, odd_squares = (self.of_all / units[:, None]).unbind(1)
         variance = (even_squares - even.square()).clamp_min(0.0) * (units / (units - 1)) + odd_squares
         wins = torch.special.ndtr(-(even + self.origin) / variance.clamp_min(1e-300).sqrt())
         kept = torch.cat((self.competitors, self.clean.predicted[:, None]), dim=1)
         return wins.scatter(1, kept, 0.0).sum(dim=1)
 
-    def _margins(self, units: int) -> NoisyMargins:
-        even = self.powers[:, 0] / units
-        spread = self.even_even - units * even[:, :, None] * even[:, None, :]
-        covariance = self.odd_odd / units + spread / (units - 1)
+    def _margins(self) -> NoisyMargins:
+        units = self.units.to(self.powers)[:, None, None]
+        even, squares = self.powers[:, 0] / units[:, 0], self.even_even.diagonal(dim1=1, dim2=2)
+        covariance = (self.even_even - units * even[:, :, None] * even[:, None, :]) / (units - 1)
+        if self.odd_odd is not None:
+            covariance += self.odd_odd / units
+            squares = squares + self.odd_odd.diagonal(dim1=1, dim2=2)
         origin = self.origin.gather(1, self.competitors)
         left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
-        sizes = (self.even_even + self.odd_odd).diagonal(dim1=1, dim2=2) / units + left
-        covariance = without_rounding((covariance + covariance.mT) / 2, sizes)
-        return NoisyMargins(spread_of(self.powers, units, origin), covariance)
+        covariance = without_rounding((covariance + covariance.mT) / 2, squares / units[:, 0] + left)
+        return NoisyMargins(spread_of(self.powers, self.units, origin), covariance)
 
 
-def _parts(margins: Tensor) -> tuple[Tensor, Tensor]:
-    """The even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each."""
+def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies have no odd
+    parts."""
     if margins.shape[2] == 1:
-        return margins[:, :, 0], torch.zeros_like(margins[:, :, 0])
+        return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2
 
 

@@ -65,18 +65,18 @@ class Sample(Measurement):
         units = {need: need.draws // len(signs) for need in needs}
         changing = max((units[need] for need in needs if need.probability), default=0)
         with_logs = clean.with_probabilities(classifier) if changing else clean
-        sums = SampleSums.start(with_logs, len(signs), all(need.votes_only for need in needs))
+        sums, votes_only = SampleSums.start(with_logs, len(signs)), all(need.votes_only for need in needs)
         budgets, after = [end * len(signs) for end in units.values()], {}
         for chunk in noisy_chunks(clean, needs[0].noise, "sample", budgets, signs, passes=passes_together(clean)):
             copies = classifier.bounds.clip(chunk.inputs) if needs[0].clip else chunk.inputs
             with torch.no_grad():
-                logits = chunk.unfold(clean.logits_of(classifier, copies, chunk.rows).double())
+                logits = chunk.unfold(clean.logits_of(classifier, copies, chunk.rows))
                 logs = logits if chunk.end <= changing else None
                 if logs is not None and classifier.own_probability:
                     logs = chunk.unfold(clean.logits_of(classifier, copies, chunk.rows, probabilities=True))
-            sums.add(logits, logs)
+            sums.add(logits, logs, votes_only=votes_only)
             if chunk.end in units.values():
-                after[chunk.end] = sums.read(chunk.end)
+                after[chunk.end] = sums.read()
         found = {need: after[end] for need, end in units.items()}
         extra = {need: need.probability_passes(classifier.own_probability) for need in needs}
         return [replace(found[need], passes=found[need].passes + extra[need]) for need in needs]

@@ -94,56 +94,32 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
     rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
     stream, drawn, together = clean.stream(need.noise, "until"), 0, clean.rows * passes_together(clean)
     usable = clean.finite if clean.wanted is None else clean.finite & clean.wanted
-    rows, places, parts = torch.arange(len(clean.ids), device=clean.inputs.device), [], []
-    sums: SampleSums | FurtherVotes = SampleSums.start(clean, 1, need.votes_only)
+    undecided, sums = torch.arange(len(clean.ids), device=clean.inputs.device), SampleSums.start(clean, 1)
     first_logits: list[Tensor] = []
     for look in looks(need.draws):
+        votes_only = need.votes_only or drawn >= MARGINS_UP_TO
         while drawn < look:
-            copies = min(look - drawn, max(1, together // len(rows)))
-            logits = _logits(need, classifier, sums.clean, stream.copies(copies))
-            sums.add(logits)
-            first_logits += [logits] if look <= FIRST_LOOK and not need.votes_only else []
+            copies = min(look - drawn, max(1, together // len(undecided)))
+            logits = _logits(need, classifier, clean, undecided, stream.copies(copies))
+            sums.add(logits, rows=undecided, votes_only=votes_only)
+            first_logits += [logits] if look <= FIRST_LOOK and not votes_only else []
             drawn += copies
-        stops = rule.stops(sums.votes) | ~usable[rows]
-        if bool(stops.any()):
-            places.append(rows[stops])
-            parts.append(pick(sums, stops).read(look))
-            rows, sums = rows[~stops], pick(sums, ~stops)
-            if not len(rows):
-                break
-            stream.keep((~stops).nonzero().flatten().tolist())
-        if look >= MARGINS_UP_TO and isinstance(sums, SampleSums):
-            sums = FurtherVotes(sums.clean, sums.read(look), sums.votes)
-    sampled = _join(parts, places)
+        goes_on = ~rule.stops(pick(sums.votes, undecided)) & usable[undecided]
+        undecided = undecided[goes_on]
+        if not len(undecided):
+            break
+        stream.keep(goes_on.nonzero().flatten().tolist())
+    sampled = sums.read()
     return _mirror(need, classifier, clean, sampled, torch.cat(first_logits, dim=1)) if first_logits else sampled
 
 
-@dataclass
-class FurtherVotes:
-    """Votes of more copies of points, whose margins stay those that were `sampled`."""
-
-    clean: Clean
-    sampled: Sampled
-    votes: Votes
-
-    def add(self, logits: Tensor) -> None:
-        """Add the votes of copies with the logits `[B, units, 1, C]`."""
-        self.votes += Votes.of(logits, self.clean.predicted)
-
-    def read(self, units: int) -> Sampled:
-        """Return what `units` copies showed, the first among them."""
-        return replace(
-            self.sampled, votes=self.votes, passes=torch.full_like(self.votes.draws, units + self.clean.passes)
-        )
-
-
-def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, copies: Tensor) -> Tensor:
-    """Return the logits of copies `[B, units, 1, *shape]`, `[B, units, 1, C]`, float64."""
+def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, points: Tensor, copies: Tensor) -> Tensor:
+    """Return the logits of copies `[P, units, 1, *shape]` of the `points` at these positions, `[P, units, 1, C]`."""
     count, noisy = copies.shape[1], copies.flatten(0, 2)
-    rows = torch.arange(len(copies), device=noisy.device).repeat_interleave(count)
     with torch.no_grad():
-        logits = clean.logits_of(classifier, classifier.bounds.clip(noisy) if need.clip else noisy, rows)
-    return logits.double().view(len(copies), count, 1, -1)
+        noisy = classifier.bounds.clip(noisy) if need.clip else noisy
+        logits = clean.logits_of(classifier, noisy, points.repeat_interleave(count))
+    return logits.view(len(points), count, 1, -1)
 
 
 def _mirror(need: SampleUntil, classifier: Classifier, clean: Clean, sampled: Sampled, logits: Tensor) -> Sampled:
@@ -156,13 +132,13 @@ def _mirror(need: SampleUntil, classifier: Classifier, clean: Clean, sampled: Sa
     near, far = is_near.nonzero().flatten(), (~is_near).nonzero().flatten()
     if not need.noise.is_symmetric or not len(near):
         return sampled
-    nearby, units = clean.only(near), logits.shape[1]
+    nearby, points, units = clean.only(near), torch.arange(len(near), device=near.device), logits.shape[1]
     pairs = SampleSums.start(nearby, 2)
     for chunk in noisy_chunks(nearby, need.noise, "until", [units], MIRRORED, passes=passes_together(nearby)):
-        images = _logits(need, classifier, nearby, chunk.unfold(chunk.inputs))
+        images = _logits(need, classifier, nearby, points, chunk.unfold(chunk.inputs))
         pairs.add(torch.cat((logits[near, chunk.first : chunk.end], images), dim=2))
     singles = pick(sampled, near)
-    mirrored = replace(pairs.read(units), votes=singles.votes, passes=singles.passes + units)
+    mirrored = replace(pairs.read(), votes=singles.votes, passes=singles.passes + units)
     return _join([mirrored, pick(sampled, far)], [near, far])
 
 

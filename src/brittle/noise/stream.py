@@ -83,10 +83,12 @@ class Stream:
             raise no_mirror(self._noise, "a measurement")
         like = self._like[:, None, None]
         if not isinstance(self._noise, Transforming):
-            half = self.draw(count)
-            copies = half.new_empty(len(half), count, len(signs), *half.shape[2:])
+            noise = self.draw(count)[:, :, None]
+            if len(signs) == 1:  # in the memory of the noise, as fresh memory costs as much as the sum
+                return torch.add(like, noise, alpha=signs[0], out=noise)
+            copies = noise.new_empty(len(noise), count, len(signs), *noise.shape[3:])
             for member, sign in enumerate(signs):
-                torch.add(like[:, 0], half, alpha=sign, out=copies[:, :, member])
+                torch.add(like[:, :, 0], noise[:, :, 0], alpha=sign, out=copies[:, :, member])
             return copies
         copies = like.new_empty(len(like), count, 1, *like.shape[3:])
         for row, point in enumerate(self._like):

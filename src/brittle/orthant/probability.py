@@ -251,8 +251,9 @@ def _integrate_terms(rows: _Rows, is_active: Tensor, size: int, seed: int) -> Te
     """The integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
     row, event = is_active.nonzero(as_tuple=True)
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
-    integrals = torch.zeros(len(row), SHIFTS, dtype=torch.float64, device=row.device)
-    narrower, widest = 0, rows.bounds.shape[1]
+    likeliest = rows.bounds[row, 0]  # of one variable, the normal distribution function
+    integrals = normal_cdf(torch.where(rows.union[row], -likeliest, likeliest))[:, None].repeat(1, SHIFTS)
+    narrower, widest = 1, rows.bounds.shape[1]
     for width in (*(width for width in _SIZES if width < widest), widest):
         problems = ((dimension > narrower) & (dimension <= width)).nonzero()[:, 0]
         narrower = width

@@ -35,8 +35,14 @@ SHARD = 256
 """Points in a shard of the run folder, or a multiple of this: what a run holds are the points of one shard, and the
 manifest of all, which is written with each of them; so a long one has as many points in a shard as shards."""
 
+LARGE_BATCH = 256
+"""Points in a batch from which on shards grow with the batches, which models with narrow inputs have."""
+
 FEW_SHARDS = 4
 """Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
+
+ROWS_A_POINT = 64
+"""One point of a batch at least for so many rows of a pass: fewer are not divided, as calls cost more than rows."""
 
 
 T = TypeVar("T")
@@ -90,12 +96,12 @@ class Job:
             few *= 2
         if few < SHARD and (count <= SHARD or SHARD % few == 0):
             return few
-        return whole_shard(count)
+        return whole_shard(count, self.batch_points)
 
     @property
     def batch_points(self) -> int:
         """Points that are measured at a time: of few points fewer, so that they can be shared among workers."""
-        shared = POINTS
+        shared = max(POINTS, 1 << max(1, self.rows // ROWS_A_POINT).bit_length() - 1)
         while shared * FEW_SHARDS < len(self.points):
             shared *= 2
         return min(shared, batch_points(self.rows, self.classifier.device))
@@ -177,9 +183,10 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
     return replace(batch, status=tuple(status), detail=tuple(detail))
 
 
-def whole_shard(count: int) -> int:
-    """Return the points in a shard of a run of so many, unless they are few."""
-    return SHARD * max(1, -(-math.isqrt(count) // SHARD))
+def whole_shard(count: int, batch: int = SHARD) -> int:
+    """Return the points in a shard of a run of so many, unless they are few, in batches of so many points."""
+    size = SHARD * max(1, batch // LARGE_BATCH)
+    return size * max(1, -(-math.isqrt(count) // size))
 
 
 Opening = Callable[[], Job]
