@@ -372,8 +372,8 @@ def test_the_commands_of_the_page_on_checkpoints(
     questions = re.findall(r"\| `((?:score|robust-accuracy) MODEL .*)` \|$", read(page), re.MULTILINE)
     assert len(questions) == 4
     for question in questions:
-        words = question.replace("MODEL", "./mynet.py:make").replace("DATA", "mydata.npz --weights theirs.pt")
-        assert main(shlex.split(words)) == 0
+        command_line = question.replace("MODEL", "./mynet.py:make").replace("DATA", "mydata.npz --weights theirs.pt")
+        assert main(shlex.split(command_line)) == 0
     assert abs(3**0.5 * 0.0181129 - 8 / 255) < 1e-7
     (keep,) = blocks(page, "shell")
     Path("both.pt").replace("theirs.pt")

@@ -103,22 +103,22 @@ def test_small_unequal_classes_differ() -> None:
 
 
 def test_large_classes_are_sampled_and_no_class_is_lost() -> None:
-    alike, single = np.linspace(0.5, 1.0, 30_000), [0.0]
-    assert permutation_p_value([alike, alike]) > 0.5
-    assert permutation_p_value([alike, alike, single]) < 0.01
+    spread, single = np.linspace(0.5, 1.0, 30_000), [0.0]
+    assert permutation_p_value([spread, spread]) > 0.5
+    assert permutation_p_value([spread, spread, single]) < 0.01
 
 
 def test_a_pair_differs_where_its_interval_excludes_zero() -> None:
     """The p-value of two groups is the level at which the interval of the difference reaches 0, found by bisection."""
     rng = np.random.default_rng(0)
     lower, upper = rng.beta(2.0, 3.0, 40), rng.beta(3.0, 2.0, 60)
-    inside, outside = 1.0 - 1e-12, 0.5
+    upper_level, lower_level = 1.0 - 1e-12, 0.5
     for _ in range(60):
-        middle = (inside + outside) / 2.0
+        middle = (upper_level + lower_level) / 2.0
         low, high = (mean_interval(group, middle) for group in (lower, upper))
-        apart = (high.mean - low.mean) ** 2 > (low.high - low.mean) ** 2 + (high.mean - high.low) ** 2
-        inside, outside = (inside, middle) if apart else (middle, outside)
-    assert 1.0 - outside <= mean_differences([lower, upper], 0.99).p_value <= 1.34 * (1.0 - outside)
+        differs = (high.mean - low.mean) ** 2 > (low.high - low.mean) ** 2 + (high.mean - high.low) ** 2
+        upper_level, lower_level = (upper_level, middle) if differs else (middle, lower_level)
+    assert 1.0 - lower_level <= mean_differences([lower, upper], 0.99).p_value <= 1.34 * (1.0 - lower_level)
 
 
 def test_groups_that_may_be_the_least_robust() -> None:

@@ -81,9 +81,9 @@ def test_shares_are_the_votes_of_the_copies() -> None:
     p_robust = table["monte_carlo"].p_robust
     assert np.allclose(own_votes["share"].reindex(p_robust.index).fillna(0.0), p_robust, atol=1e-12)
     assert (votes.groupby("point")["copies"].sum() == 300).all()
-    again = torch.randn(100_000, 3, generator=torch.Generator().manual_seed(9)) * 2.0 + x[4]
+    copies = torch.randn(100_000, 3, generator=torch.Generator().manual_seed(9)) * 2.0 + x[4]
     with torch.no_grad():
-        truth = torch.bincount(network(again).argmax(1), minlength=5).numpy() / 1e5
+        truth = torch.bincount(network(copies).argmax(1), minlength=5).numpy() / 1e5
     point_votes = votes[votes["point"] == "4"].set_index("class")
     assert (
         (point_votes["low"] < truth[point_votes.index] + 0.01) & (point_votes["high"] > truth[point_votes.index] - 0.01)
@@ -98,8 +98,8 @@ def test_a_tie_of_other_classes_is_no_vote() -> None:
     table = brittle.score(
         brittle.Classifier(network, bounds=None), torch.zeros(1, 1), [MonteCarlo(0.5, draws=1000, limit=None)]
     )
-    out = stats.norm.cdf(-1)
-    for band, low, high in ((0, 1 - out, 1.0), (1, 0.0, out), (2, 0.0, out)):
+    tail = stats.norm.cdf(-1)
+    for band, low, high in ((0, 1 - tail, 1.0), (1, 0.0, tail), (2, 0.0, tail)):
         (row,) = class_votes(table, of=band).to_dict("records")
         assert row["low"] <= low
         assert row["high"] >= high - 1e-12
@@ -122,9 +122,9 @@ def test_votes_for_the_label_are_of_labelled_points() -> None:
     assert frame.loc[["1", "2"], "turns_into"].tolist() == ["b", "d"]
     copies = label_votes.set_index("point")["copies"]["2"]
     assert f"d ({copies}, its label)" in format_point_card(table, "2")
-    bare = brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=400, limit=None)])
-    assert class_votes(bare, of="label").empty
-    votes: Any = class_votes(bare)
+    unlabelled = brittle.score(classifier, x, [MonteCarlo(SIGMA, draws=400, limit=None)])
+    assert class_votes(unlabelled, of="label").empty
+    votes: Any = class_votes(unlabelled)
     assert votes.groupby("point")["share"].sum().tolist() == pytest.approx([1.0] * 4)
 
 
@@ -184,8 +184,8 @@ def test_votes_are_stored_and_damaged_votes_are_refused(tmp_path: Path) -> None:
     for numbers in (np.array(votes, "<i4").tobytes() for votes in bad):
         cells = [numbers, *scores["votes"].to_pylist()[1:]]
         place = scores.schema.get_field_index("votes")
-        changed = scores.set_column(place, scores.schema.field("votes"), pa.array(cells, pa.binary()))
-        signed(run, "scores-00000.parquet", parquet_bytes(changed))
+        damaged = scores.set_column(place, scores.schema.field("votes"), pa.array(cells, pa.binary()))
+        signed(run, "scores-00000.parquet", parquet_bytes(damaged))
         with pytest.raises(StorageError) as error:
             brittle.read_table(run)
         assert error.value.code == "shard_damaged"

@@ -33,7 +33,7 @@ def test_only_several_variants_have_parameters_in_their_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "budgets", "chosen"),
+    ("scores", "budgets", "label"),
     [
         (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 200), "monte_carlo(draws=200, sigma=0.1)"),
         (("softmax", "taylor", "mmse", "moments", "monte_carlo"), (10, 198), "moments(draws=198, sigma=0.1)"),
@@ -44,11 +44,11 @@ def test_only_several_variants_have_parameters_in_their_names() -> None:
         (("softmax",), (10,), "softmax(temperature=1)"),
     ],
 )
-def test_preference(scores: tuple[str, ...], budgets: tuple[int, ...], chosen: str) -> None:
+def test_preference(scores: tuple[str, ...], budgets: tuple[int, ...], label: str) -> None:
     columns = make_table(points=5, scores=scores, budgets=budgets, sigmas=(0.1,)).columns
     best = preferred(columns, settings(columns)[0])
     assert best is not None
-    assert best.label == chosen
+    assert best.label == label
 
 
 def test_the_typical_column_is_nearest_to_the_typical_robustness() -> None:

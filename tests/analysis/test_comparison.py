@@ -92,8 +92,8 @@ def test_infinite_distances_are_compared_by_their_order() -> None:
     assert row["first_larger"] == ((x > y).sum() + 10 / 2) / 60  # both infinite at 10 points
     differences = np.where((x == y), 0.0, np.subtract(x, y, where=x != y, out=np.zeros(60)))
     assert row["difference"] == np.median(differences)
-    fewer = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    assert row["p"] == pytest.approx(min(1.0, binomtest(fewer, 60, alternative="less").pvalue * 2.0), rel=2e-3)
+    smaller_side = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
+    assert row["p"] == pytest.approx(min(1.0, binomtest(smaller_side, 60, alternative="less").pvalue * 2.0), rel=2e-3)
     assert "up to 30 distances are infinite" in format_comparison(row.to_frame().T)
 
 
@@ -156,9 +156,9 @@ def test_scores_of_other_parameters_are_not_compared() -> None:
     run_a = make_table(points=20, scores=("taylor",), sigmas=(0.1, 0.2), labels=False)
     run_b = make_table(points=20, scores=("taylor",), sigmas=(0.2, 0.3), labels=False)
     assert compare(run_a, run_b)["score"].tolist() == ["taylor(sigma=0.2)"]
-    nothing = compare(run_a, make_table(points=20, scores=("logit_margin",), labels=False))
-    assert nothing.empty
-    assert format_comparison(nothing) == "The two runs share no score, so there is nothing to compare."
+    empty = compare(run_a, make_table(points=20, scores=("logit_margin",), labels=False))
+    assert empty.empty
+    assert format_comparison(empty) == "The two runs share no score, so there is nothing to compare."
 
 
 def with_values(table: Table, values: np.ndarray) -> Table:
@@ -195,12 +195,12 @@ def test_the_p_value_agrees_with_the_interval(law: str, score: str) -> None:
             if score == "moments":
                 x, y = (np.clip(np.nan_to_num(sample, posinf=1.0), 0.0, 1.0) for sample in (x, y))
             row = compare_values(x, y, score)
-            outside = row["difference_low"] > 0.0 or row["difference_high"] < 0.0
-            assert (row["p"] < 1.0 - row["confidence"]) == outside
+            excludes_zero = row["difference_low"] > 0.0 or row["difference_high"] < 0.0
+            assert (row["p"] < 1.0 - row["confidence"]) == excludes_zero
             assert SMALLEST <= row["p"] <= 1.0
             text = format_comparison(row.to_frame().T)
-            assert text.count("The data cannot tell") == int(score == "moments" and not outside)
-            verdicts.append(outside)
+            assert text.count("The data cannot tell") == int(score == "moments" and not excludes_zero)
+            verdicts.append(excludes_zero)
     assert len(set(verdicts)) == 2
 
 
@@ -217,8 +217,8 @@ def test_one_sentence_names_the_more_robust_run(better: int) -> None:
     row = frame.iloc[0]  # the sentence says of the rows what they say
     assert row["difference"] == pytest.approx(0.2 if better == 1 else -0.2)
     assert row["first"] == pytest.approx(1.0 - runs[0].mean())
-    nothing = make_table(points=5, scores=("logit_margin",), labels=False)
-    assert "score both by shrinkage" in format_comparison(compare(nothing, nothing))
+    unscored = make_table(points=5, scores=("logit_margin",), labels=False)
+    assert "score both by shrinkage" in format_comparison(compare(unscored, unscored))
 
 
 def test_small_flip_probabilities_are_compared_exactly() -> None:

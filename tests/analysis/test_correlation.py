@@ -44,10 +44,10 @@ def test_the_interval_of_a_rank_correlation_covers() -> None:
 
 def test_the_ends_of_a_correlation() -> None:
     x = np.arange(40.0)
-    same, reverse = spearman(x, x**3, 0.99), spearman(x, -x, 0.99)
-    assert (same.value, same.high, reverse.value, reverse.low) == pytest.approx((1.0, 1.0, -1.0, -1.0))
-    assert 0.0 < same.low < 1.0
-    assert reverse.high == pytest.approx(-same.low)
+    rising, falling = spearman(x, x**3, 0.99), spearman(x, -x, 0.99)
+    assert (rising.value, rising.high, falling.value, falling.low) == pytest.approx((1.0, 1.0, -1.0, -1.0))
+    assert 0.0 < rising.low < 1.0
+    assert falling.high == pytest.approx(-rising.low)
     assert math.isnan(spearman(x, np.ones(40), 0.99).value)
     assert spearman([], [], 0.99)[2:4] == (-1.0, 1.0)
     assert spearman(x[:5], x[:5], 0.99)[2:4] == (-1.0, 1.0)

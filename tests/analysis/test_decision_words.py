@@ -23,7 +23,7 @@ def first_leads(start: torch.Tensor, copy: torch.Tensor) -> torch.Tensor:
     return copy[:, 0] - start[:, 0] + 1
 
 
-SAID = {
+SENTENCES = {
     "class": "4 of 12 labels (33%) are predicted right.",
     "top:2": "4 of 12 labels (33%) are among the 2 classes that score highest.",
     "multilabel": "4 of 12 points (33%) have every label predicted right.",
@@ -36,9 +36,9 @@ def with_decision(decision: str | None) -> Overview:
     return replace(overview(with_model(make_table(points=12), decision=decision)), correct=4, labelled=12)
 
 
-@pytest.mark.parametrize("decision", SAID)
+@pytest.mark.parametrize("decision", SENTENCES)
 def test_the_accuracy_is_in_the_words_of_the_decision(decision: str) -> None:
-    assert how_brittle(with_decision(None if decision == "class" else decision)).endswith(SAID[decision])
+    assert how_brittle(with_decision(None if decision == "class" else decision)).endswith(SENTENCES[decision])
 
 
 @pytest.mark.parametrize("decision", ["within:0.5", "custom:first_leads"])

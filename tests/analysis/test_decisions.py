@@ -105,22 +105,22 @@ def test_the_column_at_the_representative_noise_is_chosen() -> None:
 @pytest.mark.parametrize("count", [kind(0.5, draws=200, limit=None) for kind in (MonteCarlo, Shrinkage)], ids=repr)
 def test_a_full_count_gives_the_numbers_beside_the_states(count: Score, tmp_path: Path) -> None:
     """No interval becomes wider when the points of a run are decided later, and no mean becomes biased."""
-    x, later = (inputs(30), torch.arange(30) % 3), MonteCarlo(0.5, draws=3000, limit=0.9)
+    x, gate = (inputs(30), torch.arange(30) % 3), MonteCarlo(0.5, draws=3000, limit=0.9)
     brittle.score(small_classifier(), x, [count], skip_doctor=True, out=tmp_path / "first")
-    brittle.score(small_classifier(), x, [later], skip_doctor=True, out=tmp_path / "later")
+    brittle.score(small_classifier(), x, [gate], skip_doctor=True, out=tmp_path / "later")
     join(tmp_path / "run", [tmp_path / "first", tmp_path / "later"])
-    after = brittle.read_table(tmp_path / "run")
-    decider, numbers = next(column for column in after.columns if column.limit == 0.9), after[count]
-    screen, alone = overview(after, 0.9), class_bias(after, numbers)
+    joined = brittle.read_table(tmp_path / "run")
+    decider, numbers = next(column for column in joined.columns if column.limit == 0.9), joined[count]
+    screen, bias = overview(joined, 0.9), class_bias(joined, numbers)
     assert (screen.column, screen.numbers) == (decider, numbers)
     assert screen.bias is not None
-    assert alone is not None
-    pd.testing.assert_frame_equal(screen.bias.classes, alone.classes)
-    shown = point_list(after, limit=0.9).set_index("point").loc[after.points["point"].to_pylist()]
-    assert (1.0 - shown["value"]).to_numpy() == pytest.approx(numbers.value.to_numpy())
-    assert shown["state"].tolist() == decider.states(0.9).tolist() == decide(after, 0.9)["state"].tolist()
-    assert f"states by {decider.shown}" in format_point_list(point_list(after, limit=0.9), after, numbers, 5, decider)
-    page: Any = page_data(open_contents(after))
+    assert bias is not None
+    pd.testing.assert_frame_equal(screen.bias.classes, bias.classes)
+    rows = point_list(joined, limit=0.9).set_index("point").loc[joined.points["point"].to_pylist()]
+    assert (1.0 - rows["value"]).to_numpy() == pytest.approx(numbers.value.to_numpy())
+    assert rows["state"].tolist() == decider.states(0.9).tolist() == decide(joined, 0.9)["state"].tolist()
+    assert f"states by {decider.shown}" in format_point_list(point_list(joined, limit=0.9), joined, numbers, 5, decider)
+    page: Any = page_data(open_contents(joined))
     by = page["columns"][page["by"]]
     assert (by["label"], page["columns"][by["decidedBy"]]["label"]) == (numbers.label, decider.label)
 
@@ -134,9 +134,9 @@ def test_a_full_count_gives_the_numbers_beside_the_states(count: Score, tmp_path
     ],
 )
 def test_only_a_count_of_the_same_noise_gives_the_numbers(count: Score) -> None:
-    stopped = MonteCarlo(0.5, draws=100, limit=0.9)
-    table = brittle.score(small_classifier(), inputs(12), [stopped, count], skip_doctor=True)
-    assert numbers_beside(table, table[stopped]) is table[stopped]
+    gate = MonteCarlo(0.5, draws=100, limit=0.9)
+    table = brittle.score(small_classifier(), inputs(12), [gate, count], skip_doctor=True)
+    assert numbers_beside(table, table[gate]) is table[gate]
 
 
 def test_points_are_sorted_by_their_intervals() -> None:

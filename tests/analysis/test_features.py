@@ -37,11 +37,9 @@ def test_the_inputs_of_all_points_are_an_array() -> None:
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_the_counterexamples_of_all_points_are_an_array(norm: str) -> None:
-    counterexamples = kept_counterexamples(TABLE, ("input_margin", norm))
-    assert np.isnan(counterexamples[0]).all()
-    assert np.array_equal(
-        counterexamples[1:], np.array(cells(TABLE.counterexamples, parameters=f'{{"norm":"{norm}"}}'))
-    )
+    inputs = kept_counterexamples(TABLE, ("input_margin", norm))
+    assert np.isnan(inputs[0]).all()
+    assert np.array_equal(inputs[1:], np.array(cells(TABLE.counterexamples, parameters=f'{{"norm":"{norm}"}}')))
     assert np.array_equal(
         kept_counterexamples(TABLE), kept_counterexamples(TABLE, ("input_margin", "l2")), equal_nan=True
     )
@@ -49,18 +47,18 @@ def test_the_counterexamples_of_all_points_are_an_array(norm: str) -> None:
 
 @pytest.mark.parametrize("place", [1, 7, 19])
 def test_changes_lead_to_the_counterexample_the_largest_first(place: int) -> None:
-    changed = changed_features(TABLE, IDS[place], ("input_margin", "linf"))
+    changes = changed_features(TABLE, IDS[place], ("input_margin", "linf"))
     (inputs,), (counterexample,) = (
         cells(TABLE.points, point=IDS[place]),
         cells(TABLE.counterexamples, point=IDS[place], parameters='{"norm":"linf"}'),
     )
-    assert sorted(changed["feature"]) == sorted(f"x{number}" for number in range(D))
-    numbers = [int(name[1:]) for name in changed["feature"]]
-    assert np.array_equal(changed["value"], inputs[numbers])
-    assert np.array_equal(changed["other"], counterexample[numbers])
-    assert np.array_equal(changed["change"], (counterexample - inputs)[numbers])
-    assert np.all(np.diff(np.abs(changed["change"])) <= 0)
-    assert changed_features(TABLE, IDS[place], TABLE.columns[2]).equals(changed)
+    assert sorted(changes["feature"]) == sorted(f"x{number}" for number in range(D))
+    numbers = [int(name[1:]) for name in changes["feature"]]
+    assert np.array_equal(changes["value"], inputs[numbers])
+    assert np.array_equal(changes["other"], counterexample[numbers])
+    assert np.array_equal(changes["change"], (counterexample - inputs)[numbers])
+    assert np.all(np.diff(np.abs(changes["change"])) <= 0)
+    assert changed_features(TABLE, IDS[place], TABLE.columns[2]).equals(changes)
     assert features(TABLE, IDS[place])["value"].tolist() == inputs.tolist()
 
 
@@ -100,13 +98,11 @@ def test_a_card_lists_features_and_the_largest_changes() -> None:
     text = format_point_card(with_data(TABLE, feature_names=[f"age{number}" for number in range(D)]), IDS[5])
     rows = [line.split() for line in text.splitlines()]
     inputs = cells(TABLE.points, point=IDS[5])[0]
-    listed = [row for row in rows if len(row) == 2 and row[0].startswith("age")]
-    assert listed == [[f"age{number}", f"{inputs[number]:.3g}"] for number in range(20)]
+    feature_rows = [row for row in rows if len(row) == 2 and row[0].startswith("age")]
+    assert feature_rows == [[f"age{number}", f"{inputs[number]:.3g}"] for number in range(20)]
     assert "  and 4 more features" in text
-    l2_change, linf_change = (
-        changed_features(TABLE, IDS[5], ("input_margin", norm)).iloc[0] for norm in ("l2", "linf")
-    )
-    for row in (l2_change, linf_change):
+    for norm in ("l2", "linf"):
+        row = changed_features(TABLE, IDS[5], ("input_margin", norm)).iloc[0]
         expected_row = [f"age{row['feature'][1:]}", *(f"{row[name]:.3g}" for name in ("value", "other", "change"))]
         assert expected_row in rows
     assert text.count("and 14 more that change") == 2

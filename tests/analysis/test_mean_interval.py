@@ -17,8 +17,8 @@ from brittle.intervals import clopper_pearson
 
 
 @given(st.integers(0, 40), st.integers(1, 40))
-def test_the_interval_of_zeros_and_ones_is_exact(ones: int, more: int) -> None:
-    values = [1.0] * ones + [0.0] * more
+def test_the_interval_of_zeros_and_ones_is_exact(ones: int, zeros: int) -> None:
+    values = [1.0] * ones + [0.0] * zeros
     low, high = clopper_pearson(ones, len(values), 0.99)
     assert mean_interval(values, 0.99) == pytest.approx((ones / len(values), float(low), float(high)), abs=1e-9)
 
@@ -88,21 +88,21 @@ def test_the_interval_of_a_heavy_tailed_mean_covers(tail: float, coverage: float
     """
     generator = np.random.default_rng(5)
     truth = math.exp(tail**2 / 2)
-    held = [
+    covered = [
         low <= truth <= high
         for _, low, high in (skewed_mean(generator.lognormal(0.0, tail, 60), 0.99) for _ in range(4000))
     ]
-    assert coverage <= np.mean(held) <= 0.998
+    assert coverage <= np.mean(covered) <= 0.998
 
 
 def test_the_interval_of_a_median_covers() -> None:
     """Fewer than 94% of 4,000 conservative 95% intervals hold the median in less than 1 of 400 runs; seed fixed."""
     generator = np.random.default_rng(6)
-    held = [
+    covered = [
         low <= math.log(2.0) <= high
         for _, low, high in (median_interval(generator.exponential(size=30), 0.95) for _ in range(4000))
     ]
-    assert 0.94 <= np.mean(held) <= 0.99  # 0.957 by the binomial law of 30 points
+    assert 0.94 <= np.mean(covered) <= 0.99  # 0.957 by the binomial law of 30 points
 
 
 def test_medians_of_infinite_values() -> None:

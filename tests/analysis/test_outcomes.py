@@ -11,10 +11,10 @@ def test_outcomes_count_points_once_and_name_examples() -> None:
     table = make_table(points=9, broken=7)
     frame = outcomes(table, examples=2)
     assert len(frame) == 1
-    only = frame.iloc[0]
-    assert (only["labels"], only["status"], only["points"], only["has_value"]) == ((), "nonfinite_input", 7, False)
-    assert only["sentence"] == "The input holds NaN or infinite values."
-    assert only["first"] == [(0, "test/00000.png", "1 NaN of 3072"), (1, "test/00001.png", "1 NaN of 3072")]
+    row = frame.iloc[0]
+    assert (row["labels"], row["status"], row["points"], row["has_value"]) == ((), "nonfinite_input", 7, False)
+    assert row["sentence"] == "The input holds NaN or infinite values."
+    assert row["first"] == [(0, "test/00000.png", "1 NaN of 3072"), (1, "test/00001.png", "1 NaN of 3072")]
 
 
 def test_outcomes_of_single_scores_and_unknown_statuses() -> None:

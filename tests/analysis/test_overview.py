@@ -52,16 +52,16 @@ def test_intervals_that_are_wider_than_the_precision_are_counted(precision: floa
     """The draws that are advised make the widest as narrow: a width falls with their root."""
     run = made([HOLD, OPEN, OPEN, BREAK, None])
     (score,) = run.record.scores
-    asked = replace(score, parameters={**score.parameters, "precision": precision})
+    limited = replace(score, parameters={**score.parameters, "precision": precision})
     rows = run.long().assign(parameters=f'{{"draws":400,"precision":{precision},"sigma":0.1}}')
     widths = (rows["high"] - rows["low"]).dropna().tolist()
     wide = [width for width in widths if width > precision]
-    text = how_brittle(overview(with_scores(with_rows(run, rows), [asked])))
-    found = re.search(r"(\d+) of (\d+) intervals .*--precision (\S+) after 400 noisy copies: (.*)", text)
-    assert (found is None) == (not wide)
-    if found is not None:
-        assert (int(found[1]), int(found[2]), float(found[3])) == (len(wide), len(widths), precision)
-        enough, draws = 400 * (max(wide) / precision) ** 2, re.search(r"--draws (\d+)", found[4])
+    text = how_brittle(overview(with_scores(with_rows(run, rows), [limited])))
+    match = re.search(r"(\d+) of (\d+) intervals .*--precision (\S+) after 400 noisy copies: (.*)", text)
+    assert (match is None) == (not wide)
+    if match is not None:
+        assert (int(match[1]), int(match[2]), float(match[3])) == (len(wide), len(widths), precision)
+        enough, draws = 400 * (max(wide) / precision) ** 2, re.search(r"--draws (\d+)", match[4])
         assert (draws is None) == (enough > 10_000_000)
         assert draws is None or enough <= int(draws[1]) <= 2 * enough
 
@@ -71,9 +71,9 @@ def test_the_limit_of_the_draws_is_the_default() -> None:
     (score,) = run.record.scores
     limited = replace(score, parameters={**score.parameters, "limit": 0.5})
     scores = run.long().assign(parameters='{"draws":400,"limit":0.5,"sigma":0.1}')
-    stopped = with_scores(with_rows(run, scores), [limited])
-    assert overview(stopped).limit == 0.5
-    assert overview(stopped, 0.9).limit == 0.9
+    decided = with_scores(with_rows(run, scores), [limited])
+    assert overview(decided).limit == 0.5
+    assert overview(decided, 0.9).limit == 0.9
 
 
 def test_a_class_is_named_only_if_it_differs_from_every_other() -> None:
@@ -85,9 +85,9 @@ def test_a_class_is_named_only_if_it_differs_from_every_other() -> None:
     alike = overview(made([BREAK, HOLD, OPEN] * 60, classes=[0, 1, 2] * 20 + [1, 2, 0] * 20 + [2, 0, 1] * 20))
     assert alike.named is None
     assert where(alike).startswith("The 3 classes, of 60 points each, are not shown to differ in p_robust")
-    two = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
-    assert two.named is None
-    assert "2 of 3 may be" in where(two)
+    tied = overview(made([BREAK] * 120 + [HOLD] * 60, classes=[0] * 60 + [1] * 60 + [2] * 60))
+    assert tied.named is None
+    assert "2 of 3 may be" in where(tied)
     size = POINTS_TO_NAME - 1
     small = overview(made([(1.0, 1.0)] * size + [HOLD] * 400, classes=[0] * size + [1] * 200 + [2] * 200))
     assert small.bias is not None
@@ -148,9 +148,9 @@ def test_small_and_failed_runs() -> None:
     assert [step.command for step in next_steps(partial)] == ["brittle show RUN --state failed"]
     margins = overview(make_table(points=5, scores=("logit_margin",)))
     assert [step.command for step in next_steps(margins)] == ["brittle show RUN --by logit_margin"]
-    nothing = overview(without_score(make_table(points=5), "monte_carlo", "moments", "mmse", "taylor", "softmax"))
-    assert nothing.column is None
-    assert "No point has a p_robust" in format_overview(nothing)
+    empty = overview(without_score(make_table(points=5), "monte_carlo", "moments", "mmse", "taylor", "softmax"))
+    assert empty.column is None
+    assert "No point has a p_robust" in format_overview(empty)
 
 
 @pytest.mark.parametrize(
@@ -224,43 +224,43 @@ def test_a_run_that_drew_for_the_limit_goes_on(
     screen = overview(made([OPEN]), 0.9)
     assert screen.column is not None
     parameters: dict[str, Parameter] = {"draws": draws, "limit": limit, "sigma": 0.1}
-    drawn = with_command(replace(screen, column=replace(screen.column, parameters=parameters)), command)
-    assert next_steps(drawn)[0].command == advice
+    counted = with_command(replace(screen, column=replace(screen.column, parameters=parameters)), command)
+    assert next_steps(counted)[0].command == advice
 
 
 def test_undecided_points_have_copies_and_probabilities() -> None:
     """The range of the probabilities of the undecided points alone, one number where they have one, at the limit that
     their copies were drawn for."""
 
-    def said(*ends: tuple[float, float], limit: float = 0.9) -> str:
+    def describe(*ends: tuple[float, float], limit: float = 0.9) -> str:
         screen = overview(made(ends), limit)
         assert screen.column is not None
-        drawn: dict[str, Parameter] = {"draws": 400, "limit": 0.9, "sigma": 0.1}
-        return how_brittle(replace(screen, column=replace(screen.column, parameters=drawn)))
+        parameters: dict[str, Parameter] = {"draws": 400, "limit": 0.9, "sigma": 0.1}
+        return how_brittle(replace(screen, column=replace(screen.column, parameters=parameters)))
 
     copies = "after up to 400 noisy copies"
-    two = (0.06, 0.16), (0.08, 0.2)
-    assert f"2 are undecided {copies} (kept with probability 0.86 to 0.89)" in said(HOLD, *two, BREAK)
-    assert f"1 is undecided {copies} (kept with probability 0.89)" in said(two[0], BREAK)
-    assert "copies" not in said(HOLD, BREAK)
-    assert "copies" not in said(*two, limit=0.85)
+    open_ends = (0.06, 0.16), (0.08, 0.2)
+    assert f"2 are undecided {copies} (kept with probability 0.86 to 0.89)" in describe(HOLD, *open_ends, BREAK)
+    assert f"1 is undecided {copies} (kept with probability 0.89)" in describe(open_ends[0], BREAK)
+    assert "copies" not in describe(HOLD, BREAK)
+    assert "copies" not in describe(*open_ends, limit=0.85)
 
 
 def test_a_detector_is_advised_where_it_can_be_calibrated() -> None:
     """The default rate is 0.95."""
     fewest = FEWEST_FOR_DETECTOR
     assert fewest == 2 * points_needed(0.95)
-    for breaks, advised in ((fewest, True), (fewest - 1, False)):
+    for breaks, is_advised in ((fewest, True), (fewest - 1, False)):
         steps = next_steps(with_margins(overview(made([HOLD] * 100 + [BREAK] * breaks))))
-        assert any("detector fit" in step.command for step in steps) == advised
+        assert any("detector fit" in step.command for step in steps) == is_advised
     assert not any("detector fit" in step.command for step in next_steps(overview(made([HOLD] * 60 + [BREAK] * 60))))
     screen = with_margins(overview(made([HOLD] * 100 + [BREAK] * fewest)))
-    for unknown in ({"state_sha256": None}, {"decision": "top:2"}, {"bounds": None, "bounds_shape": (4,)}):
-        uncalibrated = replace(screen, record=replace(screen.record, model=replace(screen.record.model, **unknown)))
+    for facts in ({"state_sha256": None}, {"decision": "top:2"}, {"bounds": None, "bounds_shape": (4,)}):
+        uncalibrated = replace(screen, record=replace(screen.record, model=replace(screen.record.model, **facts)))
         assert not any("detector fit" in step.command for step in next_steps(uncalibrated))
 
 
-SAID = re.compile(r"For half of the points .* at most ([\d.]+) away, for one in ten at most ([\d.]+) \(")
+DISTANCES = re.compile(r"For half of the points .* at most ([\d.]+) away, for one in ten at most ([\d.]+) \(")
 
 
 @pytest.mark.parametrize("points", [1, 9, 11, 400])
@@ -269,12 +269,12 @@ def test_at_least_the_stated_share_is_as_near(points: int) -> None:
     table = make_table(points=points, scores=("input_margin",), certified=True)
     (text,) = margin_sentences(table)
     (column,) = table.columns
-    match = SAID.search(text)
+    match = DISTANCES.search(text)
     assert match is not None
-    for words, share in ((match[1], 0.5), (match[2], 0.1)):
-        distance = float(words) * 1.005  # three digits are shown
+    for distance_text, share in ((match[1], 0.5), (match[2], 0.1)):
+        distance = float(distance_text) * 1.005  # three digits are shown
         assert (column.value <= distance).sum() >= share * points
-        assert (column.value < float(words) * 0.995).sum() < share * points
+        assert (column.value < float(distance_text) * 0.995).sum() < share * points
     certified = re.search(r"Certified: for half of the points none is nearer than ([\d.]+)\.$", text)
     assert certified is not None
     assert (column.low >= float(certified[1]) * 0.995).sum() >= 0.5 * points

@@ -107,7 +107,7 @@ def test_wrong_points_with_the_least_probable_label_come_first() -> None:
     assert lines[0].endswith("with the least probable label first")
     assert lines[1].split()[:3] == ["point", "label", "probability"]
     by_score = point_list(table, table["monte_carlo(draws=400, sigma=0.1)"], correct="wrong")
-    unknown = replace(TABLE, points=with_column(TABLE, "label_probability", [None] * 60))
-    for frame in (by_score, point_list(unknown, correct="wrong")):
+    unranked = replace(TABLE, points=with_column(TABLE, "label_probability", [None] * 60))
+    for frame in (by_score, point_list(unranked, correct="wrong")):
         assert "label_probability" not in frame
         assert frame["value"].is_monotonic_increasing

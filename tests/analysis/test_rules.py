@@ -35,9 +35,9 @@ HOLDS = 1.0 - SIGMA * float(special.ndtri(LIMIT))
 @cache
 def run(points: int, seed: int = 0, shift: float = 0.0, draws: int = 1000) -> Table:
     """Score the sign of uniform inputs, less `shift`; nine in ten labels are right. Margins only at 1,000 draws."""
-    drawn = torch.Generator().manual_seed(seed)
-    x = torch.rand(points, 1, generator=drawn) * 2 - 1
-    wrong = torch.rand(points, generator=drawn) > RIGHT
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(points, 1, generator=generator) * 2 - 1
+    wrong = torch.rand(points, generator=generator) > RIGHT
     classifier = brittle.Classifier(lambda x: torch.cat([x - shift, torch.zeros_like(x)], 1), bounds=(-1, 1))
     y = ((x[:, 0] < 0) ^ wrong).long()
     margins = [InputMargin(effort="fast")] if draws == 1000 else []
@@ -62,8 +62,8 @@ def slice_run(table: Table, start: int, count: int) -> Table:
 def test_a_rule_has_three_outcomes(rules: dict[str, tuple[float, ...]], states: tuple[str, ...]) -> None:
     """The truth is 0.87 of the predictions, 0.9 of the labels, and 0.81 right and farther than 0.1 from 0."""
     ((rule, shares),) = rules.items()
-    beside: dict[str, Any] = {"epsilon": "1/10"} if rule == "robust_accuracy" else {}
-    results = [check(run(1500), **{rule: share}, **beside) for share in shares]
+    options: dict[str, Any] = {"epsilon": "1/10"} if rule == "robust_accuracy" else {}
+    results = [check(run(1500), **{rule: share}, **options) for share in shares]
     assert tuple(result.state for result in results) == states
     for result, share in zip(results, shares, strict=True):
         (verdict,) = result.verdicts
@@ -114,18 +114,18 @@ def make_run(hold: int, to_hold: int, to_break: int, breaks: int) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("counts", "minimum", "settled"),
+    ("counts", "minimum", "state"),
     [((300, 60, 0, 20), 0.8, "passes"), ((300, 0, 60, 20), 0.9, "fails"), ((200, 30, 30, 0), 0.8, "passes")],
     ids=str,
 )
-def test_copies_are_advised_where_they_decide_a_rule(counts: tuple[int, ...], minimum: float, settled: str) -> None:
+def test_copies_are_advised_where_they_decide_a_rule(counts: tuple[int, ...], minimum: float, state: str) -> None:
     """The rule is decided once each open point is settled on the side of its value."""
     hold, to_hold, to_break, breaks = counts
     (verdict,) = check(make_run(*counts), holds=minimum, limit=LIMIT).verdicts
     assert verdict.state == "undecided"
     assert verdict.remedy.startswith(f"{to_hold + to_break} points")
     assert verdict.command
-    assert check(make_run(hold + to_hold, 0, 0, breaks + to_break), holds=minimum, limit=LIMIT).state == settled
+    assert check(make_run(hold + to_hold, 0, 0, breaks + to_break), holds=minimum, limit=LIMIT).state == state
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_points_are_advised_where_copies_decide_nothing(counts: tuple[int, ...],
     hold, to_hold, to_break, breaks = counts
     (verdict,) = check(make_run(*counts), holds=minimum, limit=LIMIT).verdicts
     assert (verdict.state, verdict.command) == ("undecided", "")
-    settled = (hold + to_hold, 0, 0, breaks + to_break)
-    assert check(make_run(*settled), holds=minimum, limit=LIMIT).state == "undecided"
+    settled_counts = (hold + to_hold, 0, 0, breaks + to_break)
+    assert check(make_run(*settled_counts), holds=minimum, limit=LIMIT).state == "undecided"
     times = -(-int("".join(filter(str.isdigit, verdict.remedy))) // sum(counts))
     assert times > 1
-    more = (times * count for count in settled)
-    assert check(make_run(*more), holds=minimum, limit=LIMIT).state != "undecided"
+    larger_counts = (times * count for count in settled_counts)
+    assert check(make_run(*larger_counts), holds=minimum, limit=LIMIT).state != "undecided"
 
 
 def test_pipelines_read_the_results(
@@ -255,7 +255,7 @@ def test_invalid_rules_are_refused(rules: dict[str, Any], code: str) -> None:
 
 
 def test_missing_requirements_of_a_rule_are_named() -> None:
-    bare = brittle.score(brittle.Classifier(torch.nn.Linear(3, 2)), torch.rand(20, 3), [Softmax()])
-    refused("no_such_score", ".", check, bare, holds=0.5)
-    refused("labels", ".", check, bare, accuracy=0.5)
-    refused("runs_differ", ".", check, bare, against=bare)
+    table = brittle.score(brittle.Classifier(torch.nn.Linear(3, 2)), torch.rand(20, 3), [Softmax()])
+    refused("no_such_score", ".", check, table, holds=0.5)
+    refused("labels", ".", check, table, accuracy=0.5)
+    refused("runs_differ", ".", check, table, against=table)

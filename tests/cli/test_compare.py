@@ -34,9 +34,9 @@ def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> No
     frame = compare(*two_runs())
     assert printed.out == format_comparison(frame) + "\ncomparison.csv\n"
     assert printed.err == ""
-    written = csv.read_csv("comparison.csv").to_pandas()
-    assert written["score"].tolist() == frame["score"].tolist()
-    assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
+    saved = csv.read_csv("comparison.csv").to_pandas()
+    assert saved["score"].tolist() == frame["score"].tolist()
+    assert saved["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
 
 
 def test_a_line_for_each_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,9 +57,9 @@ def test_a_line_for_each_of_several_runs(tmp_path: Path, capsys: pytest.CaptureF
         assert rows[numbers].to_numpy() == pytest.approx(expected[numbers].to_numpy(), nan_ok=True)
         speaks = expected[expected["speaks"]].iloc[0]
         line = next(line for line in printed if line.strip().startswith(place))
-        shown = [number(expected.loc["accuracy", "second"]), number(speaks["second"]), number(speaks["first_larger"])]
+        texts = [number(expected.loc["accuracy", "second"]), number(speaks["second"]), number(speaks["first_larger"])]
         cells = re.split(" {2,}", line.strip().removeprefix(f"{place} ({split})"))[1:]
-        assert [cells[2], cells[6], cells[8]] == shown
+        assert [cells[2], cells[6], cells[8]] == texts
         assert cells[7] == with_interval(speaks, "difference")
     assert main(["compare", *places]) == 3
     assert f"runs_differ: {places[3]}" in capsys.readouterr().err
@@ -71,9 +71,9 @@ def test_several_runs_are_compared_by_one_score_in_any_order() -> None:
     holes = [None if row % 3 else value for row, value in enumerate(flips)]
     own_noise = replace(candidate, record=replace(candidate.record, seed=baseline.record.seed + 1))
     runs = {"no flips": run(scores=("input_margin",)), "holes": with_value(candidate, label, holes), "own": own_noise}
-    frame, turned = (compare_several(baseline, list(runs.items())[::step]) for step in (1, -1))
+    frame, reversed_frame = (compare_several(baseline, list(runs.items())[::step]) for step in (1, -1))
     text = format_comparisons(frame)
-    assert sorted(text.splitlines()) == sorted(format_comparisons(turned).splitlines())
+    assert sorted(text.splitlines()) == sorted(format_comparisons(reversed_frame).splitlines())
     (row,) = (line.split() for line in text.splitlines() if line.strip().startswith("no flips"))
     assert row[-4:] == ["-"] * 4
     flip_rows = [entry for entry in frame.to_dict("records") if entry["score"] == label]
@@ -99,9 +99,9 @@ def test_a_spreadsheet_runs_nothing_from_the_written_file() -> None:
     scores = [replace(entry, label=hostile, title="@x") for entry in table.record.scores]
     with_scores(table, scores).save("hostile")
     assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
-    written = csv.read_csv("safe.csv").to_pandas()
-    assert set(written["score"]) == {"accuracy", f"'{hostile}"}
-    assert set(written["title"][1:]) == {"'@x"}
+    saved = csv.read_csv("safe.csv").to_pandas()
+    assert set(saved["score"]) == {"accuracy", f"'{hostile}"}
+    assert set(saved["title"][1:]) == {"'@x"}
 
 
 @pytest.mark.usefixtures("folders", "nothing_drawn")

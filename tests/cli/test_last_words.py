@@ -64,7 +64,7 @@ def stderr_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str
     steps = [("Flatten", ["x"], ["f"], {}), ("MatMul", ["f", "w"], ["scores"], {})]
     weight = {"w": np.ones((20, 4), np.float32)}
     (place / "wrong.onnx").write_bytes(file_of(steps, weight, "rows", (1, "height", 6)))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", RUN, *FAILING],
         cwd=place,
         capture_output=True,
@@ -72,8 +72,8 @@ def stderr_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str
         env=dict(os.environ),
         check=True,
     )
-    parts = done.stderr.replace("\r", "\n").split("## ")[1:]
-    parts.append("\n".join([IMPORTED, *done.stdout.splitlines()[0].split()]))
+    parts = process.stderr.replace("\r", "\n").split("## ")[1:]
+    parts.append("\n".join([IMPORTED, *process.stdout.splitlines()[0].split()]))
     return {part.partition("\n")[0]: [line for line in part.splitlines()[1:] if line.strip()] for part in parts}
 
 

@@ -79,8 +79,8 @@ def test_the_command_line_overrides_a_file_of_options(place: Path, capsys: pytes
     assert score("--config", "run.toml", "--sigma", "0.3") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
     assert labels == ["monte_carlo(draws=20, precision=0.1, sigma=0.3)"]
-    again = open_again(["score", "./net.py:make", "data.npz", "--out", "run", "--config", "run.toml"])
-    assert len(again.scores) == 2, "another process reads the file, too"
+    restored = open_again(["score", "./net.py:make", "data.npz", "--out", "run", "--config", "run.toml"])
+    assert len(restored.scores) == 2, "another process reads the file, too"
     for text, word in (("sigam = 0.1", "sigam"), ("draws = 1.5", "draws"), ("[score]", "score"), ("sigma = ", "TOML")):
         (place / "run.toml").write_text(text)
         assert score("--config=run.toml", out="other") == 2

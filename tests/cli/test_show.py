@@ -54,7 +54,7 @@ def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     expected, ids = overview(TABLE), TABLE.points["point"].to_pylist()
-    screen, listed, card = (
+    screen, top_list, card = (
         json.loads(show(capsys, *arguments, "--json")) for arguments in ((), ("--top", "4"), (ids[3],))
     )
     assert (screen["format"], screen["points"]) == (1, 30)
@@ -62,8 +62,8 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [note["code"] for note in screen["notes"]] == [note.code for note in TABLE.record.warnings]
     assert [entry["class"] for entry in screen["classes"]] == expected.classes["class"].tolist()
     frame = point_list(TABLE).head(4)
-    assert [entry["point"] for entry in listed["points"]] == frame["point"].tolist()
-    assert [entry["value"] for entry in listed["points"]] == pytest.approx(frame["value"].tolist(), nan_ok=True)
+    assert [entry["point"] for entry in top_list["points"]] == frame["point"].tolist()
+    assert [entry["value"] for entry in top_list["points"]] == pytest.approx(frame["value"].tolist(), nan_ok=True)
     assert (card["point"]["point"], card["point"]["row"]) == (ids[3], 3)
     assert [entry["score"] for entry in card["scores"]] == point_card(TABLE, ids[3])["score"].tolist()
     kinds = (("list", ["list"]), ("verify", ["verify", "run"]), ("compare", ["compare", "run", "run"]))

@@ -20,11 +20,11 @@ def test_few_points_are_divided_between_their_batches(points: int, batch_size: i
     job = make_job(small_classifier(), inputs(points), [Softmax()], 0, batch_size, 0.99)
     assert job.shard_points == size
     batches = [batch.rows for number in range(job.shards) for batch in job.batches(number)]
-    step, whole = job.batch_points, max(256, size)
+    step, block = job.batch_points, max(256, size)
     assert batches == [
         tuple(range(start, min(start + step, end, points)))
-        for end in range(whole, points + whole, whole)
-        for start in range(end - whole, min(end, points), step)
+        for end in range(block, points + block, block)
+        for start in range(end - block, min(end, points), step)
     ]
 
 
@@ -42,9 +42,9 @@ def test_a_lost_point_is_named_by_its_row_in_the_data(monkeypatch: pytest.Monkey
     monkeypatch.setattr("brittle.run.job.FEW_SHARDS", 1)
     points = choose_points(array_points(inputs(COUNT)), ["3", "9", "15", "17", "18"])
     job = make_job(small_classifier(), points, [Softmax()], 0, 4, 0.99)
-    begun: list[tuple[int, ...]] = []
-    shard = job.shard(0, {15: "it died"}, lambda batch: begun.append(batch.rows))
-    assert begun == [(3, 9), (15, 17), (18,)]
+    batches: list[tuple[int, ...]] = []
+    shard = job.shard(0, {15: "it died"}, lambda batch: batches.append(batch.rows))
+    assert batches == [(3, 9), (15, 17), (18,)]
     status = dict(
         zip(shard.tables["points"]["row"].to_pylist(), shard.tables["points"]["status"].to_pylist(), strict=True)
     )

@@ -74,8 +74,8 @@ def test_a_column_holds_the_numbers_of_the_table() -> None:
 
 def is_more_of(candidate: Column, column: Column) -> bool:
     """Return whether `candidate` is the same score with more draws."""
-    less, more = ((entry.score, {**entry.parameters, "draws": None}) for entry in (column, candidate))
-    return less == more and (candidate.most_draws or 0) > (column.most_draws or 0)
+    key, candidate_key = ((entry.score, {**entry.parameters, "draws": None}) for entry in (column, candidate))
+    return key == candidate_key and (candidate.most_draws or 0) > (column.most_draws or 0)
 
 
 @pytest.mark.parametrize("scores", [EXAMPLES[:1], EXAMPLES[:2], EXAMPLES], ids=len)
@@ -85,18 +85,16 @@ def test_a_frame_has_every_column_under_its_name(scores: list[Score]) -> None:
     assert frame.columns.is_unique
     assert frame["point"].tolist() == table.points["point"].to_pylist()
     assert not frame.isna().all().any()
-    shown_columns = [
-        column for column in table.columns if not any(is_more_of(candidate, column) for candidate in table.columns)
-    ]
-    for column in shown_columns:
-        alike = [shown for shown in shown_columns if shown.score == column.score]
+    largest = [column for column in table.columns if not any(is_more_of(larger, column) for larger in table.columns)]
+    for column in largest:
+        alike = [entry for entry in largest if entry.score == column.score]
         names = [name for name in frame if re.fullmatch(rf"p_robust|{column.score}(\[.*\])?(\.p_robust)?", name)]
         value = (column.p_robust if column.is_probability else column.value).to_numpy()
-        matching_names = [name for name in names if np.array_equal(frame[name], value, equal_nan=True)]
-        assert column.value.isna().all() or matching_names, column.label
+        equal_names = [name for name in names if np.array_equal(frame[name], value, equal_nan=True)]
+        assert column.value.isna().all() or equal_names, column.label
         assert ("[" in "".join(names)) == (len(alike) > 1)
         if column.is_probability and column.judges:
-            states = [frame[f"{name.removesuffix('p_robust')}state"].tolist() for name in matching_names]
+            states = [frame[f"{name.removesuffix('p_robust')}state"].tolist() for name in equal_names]
             assert column.states(0.8).tolist() in states
 
 
@@ -113,15 +111,14 @@ def test_a_frame_names_scores_by_their_differences() -> None:
 def test_the_flip_probability_of_the_first_screen_has_bare_names(
     scores: tuple[str, ...], sigmas: tuple[float, ...], limit: float | None, tmp_path: Path
 ) -> None:
-    """The bare names are in frames and files, whatever else the run holds; `by` names the column where there are
-    several."""
+    """Frames and files have them, whatever else the run holds; `by` names the column where there are several."""
     table = make_table(points=40, scores=scores, sigmas=sigmas, budgets=(20,))
     frame, column = table.frame(limit), overview(table, limit).column
     assert column is not None
     assert frame["p_robust"].tolist() == pytest.approx(column.p_robust.tolist(), nan_ok=True)
-    several = sum(entry.judges for entry in table.columns) > 1
-    assert ("by" in frame) == several
-    if several:
+    is_ambiguous = sum(entry.judges for entry in table.columns) > 1
+    assert ("by" in frame) == is_ambiguous
+    if is_ambiguous:
         (by,) = set(frame["by"])
         assert table[by] is column
         for name in ("p_robust", "low", "high", "state", "status"):

@@ -47,17 +47,17 @@ def test_another_experiment_is_refused_by_name(name: str, tmp_path: Path) -> Non
 
 
 RECORD = make_table(points=2).record
-PLACED = ("there", "now")
+SIDES = ("there", "now")
 
 
-def places(record: Any, inside: str = "") -> Iterator[str]:
+def places(record: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the fields of a record; the account is one field."""
     for field in fields(record):
         value = getattr(record, field.name)
         if is_dataclass(value) and field.name != "account":
-            yield from places(value, f"{inside}{field.name}.")
+            yield from places(value, f"{prefix}{field.name}.")
         else:
-            yield f"{inside}{field.name}"
+            yield f"{prefix}{field.name}"
 
 
 def replace_field(record: Any, place: str, value: Any) -> Any:
@@ -74,8 +74,8 @@ def test_every_field_is_compared_but_those_on_the_list() -> None:
     for name in {*PLACES} - {"scores", "account", "warnings"}:
         texts = [("0", "9"), ("1", "8")] if name == "model.bounds" else ["old", "new"]
         old, new = (replace_field(RECORD, name, text) for text in texts)
-        assert differences(old, replace_field(RECORD, name, texts[0]), PLACED) == []
-        changes = differences(old, new, PLACED)
+        assert differences(old, replace_field(RECORD, name, texts[0]), SIDES) == []
+        changes = differences(old, new, SIDES)
         assert [change.split()[0] for change in changes] == ([] if name in UNDECISIVE else [name])
 
 
@@ -90,7 +90,7 @@ def test_the_list_names_existing_fields() -> None:
 )
 def test_other_scores_are_named(old: str, new: str, message: str) -> None:
     before, after = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
-    assert message in "; ".join(differences(before, after, PLACED))
+    assert message in "; ".join(differences(before, after, SIDES))
 
 
 @pytest.mark.parametrize("name", sorted(field.name for field in fields(RECORD.scores[0])))
@@ -99,7 +99,7 @@ def test_scores_are_compared_by_their_computation_only(name: str) -> None:
         replace(RECORD, scores=(replace(score_record("a", {}), **{name: text}),))  # type: ignore[arg-type]
         for text in ("x", "y")
     )
-    assert bool(differences(before, after, PLACED)) == (f"scores.{name}" not in UNDECISIVE)
+    assert bool(differences(before, after, SIDES)) == (f"scores.{name}" not in UNDECISIVE)
 
 
 def test_changed_code_outside_the_file_is_named() -> None:
@@ -108,7 +108,7 @@ def test_changed_code_outside_the_file_is_named() -> None:
         replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq"))
         for code in (code_before, code_now)
     )
-    assert differences(before, after, PLACED) == ["scores.code.mine.py a1 there, b2 now"]
+    assert differences(before, after, SIDES) == ["scores.code.mine.py a1 there, b2 now"]
 
 
 def test_the_facts_of_every_reader_and_loader_are_recorded(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_the_facts_of_every_reader_and_loader_are_recorded(tmp_path: Path) -> No
 
 
 def test_a_fact_without_a_field_is_refused() -> None:
-    odd = brittle.Classifier(small_network(), source={"colour": "red"})
+    model = brittle.Classifier(small_network(), source={"colour": "red"})
     with pytest.raises(ParameterError, match="colour"):
-        brittle.score(odd, inputs(3), [LogitMargin()])
+        brittle.score(model, inputs(3), [LogitMargin()])
 
 
 def test_a_run_of_a_moved_data_set_is_the_same_run(tmp_path: Path) -> None:

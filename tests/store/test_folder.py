@@ -85,7 +85,7 @@ def test_a_file_gets_its_name_when_its_bytes_are_on_the_disk(tmp_path: Path, mon
 
 def test_remains_of_a_dead_process_are_removed(tmp_path: Path) -> None:
     run(tmp_path)
-    before = contents(tmp_path)
+    content = contents(tmp_path)
     (tmp_path / ".scores-00007.parquet.tmp").write_bytes(b"half")
     (tmp_path / "scores-00007.parquet").write_bytes(b"half")
     (tmp_path / "report.html").write_text("mine")
@@ -93,18 +93,18 @@ def test_remains_of_a_dead_process_are_removed(tmp_path: Path) -> None:
         pass
     assert (tmp_path / "report.html").read_text() == "mine"
     (tmp_path / "report.html").unlink()
-    assert contents(tmp_path) == before
+    assert contents(tmp_path) == content
 
 
 def test_a_shard_outside_the_folder_is_computed_again(tmp_path: Path) -> None:
     """Recompute even a shard outside that has the very bytes written."""
     run(tmp_path / "run")
-    before = contents(tmp_path / "run")
+    content = contents(tmp_path / "run")
     (tmp_path / "run" / "scores-00001.parquet").rename(tmp_path / "scores-00001.parquet")
     (tmp_path / "run" / "scores-00001.parquet").symlink_to(tmp_path / "scores-00001.parquet")
     run(tmp_path / "run")
     assert not (tmp_path / "run" / "scores-00001.parquet").is_symlink()
-    assert contents(tmp_path / "run") == before
+    assert contents(tmp_path / "run") == content
 
 
 def test_shards_without_a_record_belong_to_no_run(tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_a_folder_of_the_users_own_stays(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    holding = (
+    script = (
         "import sys, time; from brittle.store.folder import RunFolder\n"
         "with RunFolder(sys.argv[1]).open():\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
-    with started([sys.executable, "-c", holding, str(tmp_path)], stdout=PIPE) as process:
+    with started([sys.executable, "-c", script, str(tmp_path)], stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         began = time.monotonic()
@@ -158,18 +158,18 @@ def test_a_file_with_the_name_of_the_lock_is_not_touched(put: Callable[[Path, Pa
     path.parent.mkdir()
     victim.write_bytes(b"")
     put(path, victim)
-    before = path.read_bytes()
+    content = path.read_bytes()
     with pytest.raises(StorageError) as caught:
         run_in(tmp_path)
     assert caught.value.code == "unwritable"
-    assert path.read_bytes() == before
+    assert path.read_bytes() == content
     assert sorted(path.parent.iterdir()) == [path]
 
 
 def test_an_unreadable_file_is_refused_and_not_taken_for_lost(tmp_path: Path) -> None:
     """Refuse a disk that fails at any single call of opening a run to resume it, and change none of its files."""
     run(tmp_path / "run")
-    before, refusals = contents(tmp_path / "run"), list[StorageError]()
+    content, refusals = contents(tmp_path / "run"), list[StorageError]()
     for turn in itertools.count():
         with pytest.MonkeyPatch.context() as patch:
             has_failed = fail_once(patch, tmp_path / "run", turn)
@@ -180,7 +180,7 @@ def test_an_unreadable_file_is_refused_and_not_taken_for_lost(tmp_path: Path) ->
             except StorageError as error:
                 refusals.append(error)
         (tmp_path / "run" / LOCK).unlink(missing_ok=True)  # where that is the call that fails
-        assert contents(tmp_path / "run") == before
+        assert contents(tmp_path / "run") == content
         if not has_failed():
             break
     assert len(refusals) > 30
@@ -224,16 +224,16 @@ def test_without_locks_only_a_live_writer_blocks(no_locks: int, tmp_path: Path) 
     with started([sys.executable, "-c", HOLDING, str(tmp_path), str(no_locks)], stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        before = (tmp_path / LOCK).read_bytes()
+        content = (tmp_path / LOCK).read_bytes()
         with pytest.raises(StorageError, match=f"process {process.pid} on ") as caught:
             run(tmp_path)
         assert caught.value.code == "locked"
-        assert (tmp_path / LOCK).read_bytes() == before
+        assert (tmp_path / LOCK).read_bytes() == content
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("fcntl.flock", lambda file, operation: None)  # this machine has locks, the other has none
             with pytest.raises(StorageError, match=f"process {process.pid} on "):
                 run(tmp_path)
-        assert (tmp_path / LOCK).read_bytes() == before
+        assert (tmp_path / LOCK).read_bytes() == content
         process.kill()
     assert (tmp_path / LOCK).exists()
     assert run(tmp_path).scores.equals(complete.scores)

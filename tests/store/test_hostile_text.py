@@ -39,12 +39,12 @@ NAMES = (
 )
 
 
-def as_bytes(shown: str) -> bytes:
+def as_bytes(text: str) -> bytes:
     """Return the name that a text of `brittle.data.files.path_text` stands for."""
     return re.sub(
         rb"\\(x[0-9a-f]{2}|\\)",
         lambda escape: b"\\" if escape[1] == b"\\" else bytes.fromhex(escape[1][1:].decode()),
-        shown.encode(),
+        text.encode(),
     )
 
 
@@ -77,8 +77,8 @@ def test_names_come_back_exactly(hostile_run: brittle.Table) -> None:
 
 def test_messages_are_one_readable_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An error that names a file, whatever the name."""
-    for hostile in ("two\nlines", "\x1b[31m", "\u202e", "a\rb", "\x00"):
-        assert str(StorageError("code", f"{hostile} is odd")).isprintable()
+    for name in ("two\nlines", "\x1b[31m", "\u202e", "a\rb", "\x00"):
+        assert str(StorageError("code", f"{name} is odd")).isprintable()
     (tmp_path / "\x1b[31m\n.npz").write_bytes(b"x")
     assert main(["score", "os:getcwd", str(tmp_path / "\x1b[31m\n.npz"), "--out", str(tmp_path / "run")]) == 3
     assert all(line.isprintable() for line in capsys.readouterr().err.splitlines())
@@ -115,13 +115,13 @@ def test_no_command_prints_text_that_a_terminal_obeys(tmp_path: Path, capsys: py
     """Texts of somebody else's run, and names of files, printed to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))
     scores = [replace(score, label=f"{score.label}\x1b[31m\u202e") for score in table.record.scores]
-    hostile = with_scores(with_model(table, state_sha256="0" * 64), scores)
-    hostile.save(tmp_path / "run\x1b[2J")
-    run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
+    run_table = with_scores(with_model(table, state_sha256="0" * 64), scores)
+    run_table.save(tmp_path / "run\x1b[2J")
+    run, detector = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
     main(["report", run, "--out", str(tmp_path / "r.html")])
     main(["compare", run, run])
     main(["verify", run])
-    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", out])
+    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", detector])
     main(["doctor", "absent\x1b[2J.pt2", "absent\x1b[2J.npz"])
     main(["score", "absent.pt2", "absent.npz", "--out", "x", "--no-such\x1b[2J"])
     printed = capsys.readouterr()

@@ -114,7 +114,7 @@ def test_lists_as_cells_are_refused(tmp_path: Path) -> None:
     place = save_run(tmp_path / "run")
     points = read_table(place).points
     values = pa.ListArray.from_arrays(pa.array([0, *[10**6] * 20], pa.int32()), pa.array(np.zeros(10**6)))
-    listed = points.set_column(points.schema.get_field_index("input"), "input", values)
-    signed(place, "points-00000.parquet", parquet_bytes(listed))
+    points_of_lists = points.set_column(points.schema.get_field_index("input"), "input", values)
+    signed(place, "points-00000.parquet", parquet_bytes(points_of_lists))
     with pytest.raises(StorageError, match="other columns than a run writes, or of other types"):
         read_table(place)

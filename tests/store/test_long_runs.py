@@ -200,8 +200,8 @@ def test_a_list_of_an_absent_class_is_refused(run: Path, capsys: pytest.CaptureF
 
 @pytest.mark.usefixtures("short_limit")
 def test_a_point_outside_the_sample_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn, complete = {*read_table(run, 300).points["point"].to_pylist()}, read_table(run)
-    left_out = next(id_ for id_ in complete.points["point"].to_pylist() if id_ not in drawn)
+    sample_ids, complete = {*read_table(run, 300).points["point"].to_pylist()}, read_table(run)
+    left_out = next(id_ for id_ in complete.points["point"].to_pylist() if id_ not in sample_ids)
     assert main(["show", str(run), left_out, "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert [entry["value"] for entry in scores] == point_card(complete, left_out)["value"].tolist()
@@ -214,8 +214,8 @@ def test_check_and_compare_state_that_they_use_a_sample(run: Path, capsys: pytes
     table = read_table(run, 300)
     assert main(["check", str(run), "--accuracy", "0", "--against", str(run), "--no-worse-than", "0.5", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    alone = check(table, accuracy=0.0, against=table, no_worse_than=0.5)
-    assert [verdict["points"] for verdict in answer["verdicts"]] == [verdict.points for verdict in alone.verdicts]
+    expected = check(table, accuracy=0.0, against=table, no_worse_than=0.5)
+    assert [verdict["points"] for verdict in answer["verdicts"]] == [verdict.points for verdict in expected.verdicts]
     assert f"out of {COUNT:,}" in answer["remark"]
     assert main(["compare", str(run), str(run)]) == 0
     assert f"out of {COUNT:,}" in capsys.readouterr().out.splitlines()[0]

@@ -101,9 +101,9 @@ def test_verify_names_every_fault(run: Path, capsys: pytest.CaptureFixture[str])
 def test_a_manifest_names_no_file_and_each_shard_once(reader: Callable[[Path], Any], run: Path) -> None:
     """The name of a shard file follows from its number, so none leads out of the folder."""
     manifest = json.loads((run / "manifest.json").read_text())
-    elsewhere = manifest["shards"][0]["points"] | {"file": "../../secret.parquet"}
-    twice = [*manifest["shards"], manifest["shards"][0]]
-    for shards in (None, [5], [manifest["shards"][0] | {"points": elsewhere}], twice):
+    outside_file = manifest["shards"][0]["points"] | {"file": "../../secret.parquet"}
+    duplicated = [*manifest["shards"], manifest["shards"][0]]
+    for shards in (None, [5], [manifest["shards"][0] | {"points": outside_file}], duplicated):
         (run / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
         with pytest.raises(StorageError) as caught:
             reader(run)
@@ -143,8 +143,8 @@ def test_a_duplicate_point_is_refused(kind: str, run: Path, tmp_path: Path) -> N
     name = f"{kind}-00000.parquet"
     rows = pq.read_table(run / name)
     ids = rows["point"].to_pylist()
-    twice = pa.array([ids[0] if id_ == ids[-1] else id_ for id_ in ids])
-    signed(run, name, parquet_bytes(rows.set_column(0, rows.schema.field(0), twice)))
+    duplicate_ids = pa.array([ids[0] if id_ == ids[-1] else id_ for id_ in ids])
+    signed(run, name, parquet_bytes(rows.set_column(0, rows.schema.field(0), duplicate_ids)))
     for read in (lambda: read_table(run).frame(), lambda: export_run(run, tmp_path / "rows.csv")):
         with pytest.raises(StorageError) as caught:
             read()

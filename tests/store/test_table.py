@@ -70,8 +70,8 @@ print(len(list(threads.iterdir())) - before)
 def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
     """A thread of Arrow that still held Python's bytes when Python ended aborted the process now and then."""
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+        process = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
+        assert (process.returncode, process.stdout) == (0, "0\n"), process.stderr
 
 
 def test_a_saved_table_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
@@ -85,11 +85,11 @@ def test_a_saved_table_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
     assert accounts[0] == accounts[1]
     assert sum(entry.account.check_passes for entry in saved.shards) == table.record.account.check_passes
     (tmp_path / "saved" / "points-00001.parquet").unlink()
-    again = brittle.score(classifier, x, scores, out=tmp_path / "saved", resume=True)
-    assert again.points.equals(table.points)
-    assert again.scores.equals(table.scores)
-    assert again.record.account.points == 600
-    assert again.record.account.passes == table.record.account.passes
+    resumed = brittle.score(classifier, x, scores, out=tmp_path / "saved", resume=True)
+    assert resumed.points.equals(table.points)
+    assert resumed.scores.equals(table.scores)
+    assert resumed.record.account.points == 600
+    assert resumed.record.account.passes == table.record.account.passes
 
 
 def test_a_run_written_before_the_lock_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,9 @@ def bomb(size: int) -> bytes:
     """Return a checkpoint whose single tensor, all zeros, was deflated."""
     plain = pickled({"weight": torch.zeros(size // 4)})
     sink = BytesIO()
-    with zipfile.ZipFile(BytesIO(plain)) as read, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as written:
-        for name in read.namelist():
-            written.writestr(name, read.read(name))
+    with zipfile.ZipFile(BytesIO(plain)) as source, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
     return sink.getvalue()
 
 
@@ -73,7 +73,7 @@ HELPS, SCORES = ["--help"], ["score", "net:make", "x.npz", "--out", "run"]
 def test_files_in_the_current_folder_are_not_imported(
     command: str, line: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
-    """However the program is started, and whatever a command imports; `score` imports a superset of `--help`.
+    """They stay out however the program is started; `score` imports a superset of `--help`.
 
     A factory is not looked for there either.
     """
@@ -81,12 +81,14 @@ def test_files_in_the_current_folder_are_not_imported(
         (tmp_path / f"{name}.py").write_text(f"open('canary-{name}', 'w')\nraise SystemExit(99)\n", encoding="utf-8")
     (tmp_path / "net.py").write_text("open('canary-net', 'w')\n" + FACTORY, encoding="utf-8")
     np.savez(tmp_path / "x.npz", x=np.zeros((3, 4), np.float32))
-    program = [str(Path(sys.executable).with_name("brittle"))]
-    begin = program if command == "installed" else [sys.executable, "-m", "brittle"]
+    installed = str(Path(sys.executable).with_name("brittle"))
+    program = [installed] if command == "installed" else [sys.executable, "-m", "brittle"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run([*begin, *line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
+    process = subprocess.run(
+        [*program, *line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == code, process.stderr
+    assert message in process.stderr
     assert list(tmp_path.glob("canary-*")) == []
 
 
@@ -136,8 +138,8 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     run.rename(place / "run")
     make_table().save(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
-    done = forked(WATCH, cwd=place)
-    assert done.stdout == "done\n", done.stderr
+    process = forked(WATCH, cwd=place)
+    assert process.stdout == "done\n", process.stderr
     assert not (tmp_path / "canary").exists()
 
 
@@ -153,10 +155,6 @@ def test_nothing_in_the_package_unpickles_or_evaluates() -> None:
         pickled |= {(path.name, call) for call in re.findall(r"pickle\.(?:load|dump)\w*\(.*", text)}
         assert all("weights_only=True" in call for call in re.findall(r"(?<!safetensors\.)torch\.load\(.*", text)), path
         calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-        executed |= {
-            (path.name, function.id)
-            for function in calls
-            if isinstance(function, ast.Name) and function.id in ("eval", "exec")
-        }
+        executed |= {(path.name, f.id) for f in calls if isinstance(f, ast.Name) and f.id in ("eval", "exec")}
     assert executed == {("user_code.py", "exec")}
     assert pickled == {("workers.py", "pickle.loads(content)")}

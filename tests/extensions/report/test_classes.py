@@ -23,13 +23,13 @@ def test_the_spread_of_a_class_is_over_its_points_at_each_level() -> None:
     table = make_table(
         points=200, classes=4, scores=("monte_carlo",), sigmas=(0.05, 0.1, 0.2, 0.3, 0.4), budgets=(100,)
     )
-    shown = values_of(classes.CHAPTER, table)["levels"].frame
+    levels = values_of(classes.CHAPTER, table)["levels"].frame
     labels = table.points["label"].to_numpy()
-    assert shown["level"].unique().tolist() == ["sigma 0.05", "sigma 0.1", "sigma 0.3", "sigma 0.4"]
-    assert len(shown) == 4 * 4
+    assert levels["level"].unique().tolist() == ["sigma 0.05", "sigma 0.1", "sigma 0.3", "sigma 0.4"]
+    assert len(levels) == 4 * 4
     p_robust = table["monte_carlo", 0.3].p_robust.to_numpy()
     expected = sorted(np.nanquantile(p_robust[labels == code], [0.1, 0.5, 0.9]).tolist() for code in range(4))
-    spreads = shown.loc[shown["level"] == "sigma 0.3", ["low", "value", "high"]].to_numpy().tolist()
+    spreads = levels.loc[levels["level"] == "sigma 0.3", ["low", "value", "high"]].to_numpy().tolist()
     assert np.allclose(sorted(spreads), expected)
 
 

@@ -19,12 +19,12 @@ def test_a_class_of_few_points_is_not_extreme_by_luck() -> None:
     labels = [40] * 4 + [row % 40 for row in range(2000)]
     rows = [row | {"label": code} for row, code in zip(table.points.to_pylist(), labels, strict=True)]
     table = replace(table, points=pa.Table.from_pylist(rows, schema=POINTS))
-    for lucky in (0.0, 1.0):
-        flips = [lucky if code == 40 else 0.2 + 0.6 * code / 39 for code in labels]
+    for mean in (0.0, 1.0):
+        flips = [mean if code == 40 else 0.2 + 0.6 * code / 39 for code in labels]
         bias = open_contents(with_value(table, label, flips)).bias
         assert bias is not None
         ends = bias.classes["class"].tolist()
         assert 40 in (ends[0], ends[-1])
-        shown = extreme_classes(bias, 12)
-        assert shown == [39, 38, 37, 36, 35, 34, 5, 4, 3, 2, 1, 0]
+        classes = extreme_classes(bias, 12)
+        assert classes == [39, 38, 37, 36, 35, 34, 5, 4, 3, 2, 1, 0]
         assert extreme_classes(bias, 41) == ends

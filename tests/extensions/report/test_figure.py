@@ -21,7 +21,7 @@ from brittle.extensions.report.figure import NARROW_ONLY, WIDE_ONLY, Figure, dra
 from brittle.extensions.report.render import CHAPTERS, open_contents
 from brittle.scores import CATALOGUE
 
-SMALLEST, TOLD_APART = 10.0, 3.0
+TEXT_SIZE, CONTRAST = 10.0, 3.0
 """Smallest text in pixels, and smallest contrast of drawings."""
 
 
@@ -72,7 +72,7 @@ def test_a_phone_shows_every_drawing_whole_with_readable_text(drawn: dict[str, s
         kinds = [(drawing.get("class"), float(drawing.attrib["width"])) for drawing in drawings(text)]
         assert all(width <= charts.NARROW + 20 for kind, width in kinds if kind != WIDE_ONLY), (name, kinds)
         assert [kind for kind, _ in kinds].count(WIDE_ONLY) == [kind for kind, _ in kinds].count(NARROW_ONLY), name
-        assert min(float(size) for size in re.findall(r'font-size="([\d.]+)', text)) >= SMALLEST, name
+        assert min(float(size) for size in re.findall(r'font-size="([\d.]+)', text)) >= TEXT_SIZE, name
         assert "safer" in text, name
 
 
@@ -88,8 +88,8 @@ def test_drawings_have_contrast_on_either_ground(drawn: dict[str, str]) -> None:
                 visibility = opacity * float(node.get(f"{part}-opacity") or 1.0)
                 if visibility < 0.25 or (part == "stroke" and visibility < 0.65):
                     continue  # a band, whose ends are drawn as lines; a whisker of one of many points
-                assert contrast(colour, LIGHT, visibility) >= TOLD_APART, (name, node.tag, colour, visibility)
-                assert contrast(turned(colour), DARK, visibility) >= TOLD_APART, (name, node.tag, colour, visibility)
+                assert contrast(colour, LIGHT, visibility) >= CONTRAST, (name, node.tag, colour, visibility)
+                assert contrast(turned(colour), DARK, visibility) >= CONTRAST, (name, node.tag, colour, visibility)
 
 
 def test_the_colours_of_scores_differ_and_have_contrast() -> None:
@@ -98,8 +98,8 @@ def test_the_colours_of_scores_differ_and_have_contrast() -> None:
     assert len(set(places)) == len(places)
     assert len(set(PALETTE)) == len(PALETTE)
     for colour in PALETTE:
-        assert contrast(colour, LIGHT) >= TOLD_APART, colour
-        assert contrast(turned(colour), DARK) >= TOLD_APART, colour
+        assert contrast(colour, LIGHT) >= CONTRAST, colour
+        assert contrast(turned(colour), DARK) >= CONTRAST, colour
 
 
 def test_a_drawing_with_foreign_parts_loses_them() -> None:
@@ -145,5 +145,5 @@ print(os.waitpid(child, 0)[1])
 
 def test_a_forked_process_draws_what_its_parent_draws() -> None:
     """Threads of vl-convert exist in the parent alone, where it has drawn; a fork would wait for them for ever."""
-    done = forked(FORKED)
-    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    process = forked(FORKED)
+    assert (process.returncode, process.stdout) == (0, "0\n"), process.stderr

@@ -79,11 +79,11 @@ def test_a_command_writes_it(suffix: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_missing_figures_are_left_out() -> None:
     assert metrics(model_card(make_table(points=30, scores=("monte_carlo",), labels=False))).keys() == {"holds"}
     assert metrics(model_card(make_table(points=30, scores=("softmax",)))).keys() == {"accuracy"}
-    unknown = make_table(points=30, scores=("input_margin",), labels=False)
-    chosen = make_table(points=30, scores=("monte_carlo",))
-    data = replace(chosen.record.data, ids_sha256="0" * 64, chosen_from=500)
-    part = replace(chosen.record, part=(1, 3))
-    for table in (unknown, *(replace(chosen, record=record) for record in (replace(chosen.record, data=data), part))):
+    unlabelled = make_table(points=30, scores=("input_margin",), labels=False)
+    labelled = make_table(points=30, scores=("monte_carlo",))
+    data = replace(labelled.record.data, ids_sha256="0" * 64, chosen_from=500)
+    records = replace(labelled.record, data=data), replace(labelled.record, part=(1, 3))
+    for table in (unlabelled, *(replace(labelled, record=record) for record in records)):
         card = model_card(table)
         assert card.startswith("## ")
         assert "model-index" not in card
@@ -137,8 +137,8 @@ def test_the_hub_reads_it() -> None:
     hub = pytest.importorskip("huggingface_hub")
     table = signs(wrong=3, near=6)
     card = hub.ModelCard(model_card(table))
-    held, accuracy = card.data.eval_results
-    assert (held.metric_type, held.metric_value, accuracy.metric_type, accuracy.metric_value) == (
+    holds, accuracy = card.data.eval_results
+    assert (holds.metric_type, holds.metric_value, accuracy.metric_type, accuracy.metric_value) == (
         "holds",
         0.85,
         "accuracy",
@@ -146,5 +146,5 @@ def test_the_hub_reads_it() -> None:
     )
     assert accuracy.task_type == "tabular-classification"
     assert accuracy.metric_args == metrics(model_card(table))["accuracy"]["args"]
-    again = hub.ModelCard(str(hub.ModelCard.from_template(card.data, template_str="---\n{{ card_data }}\n---\n")))
-    assert again.data.eval_results == card.data.eval_results
+    copied = hub.ModelCard(str(hub.ModelCard.from_template(card.data, template_str="---\n{{ card_data }}\n---\n")))
+    assert copied.data.eval_results == card.data.eval_results

@@ -109,10 +109,10 @@ def frame(page: ReportPage) -> dict[str, str | None]:
 
 
 def test_the_frame_holds_the_written_page_without_rights(page: Table, tmp_path: Path) -> None:
-    shown = page.report(tmp_path / "report.html", height=300)
+    report = page.report(tmp_path / "report.html", height=300)
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    attributes = frame(shown)
-    assert shown.html == written
+    attributes = frame(report)
+    assert report.html == written
     assert (attributes["srcdoc"] or "").replace('href="about:srcdoc#', 'href="#') == written
     assert attributes["height"] == "300"
     assert set((attributes["sandbox"] or "").split()) == {"allow-scripts", "allow-downloads"}
@@ -123,22 +123,22 @@ def test_the_frame_holds_the_written_page_without_rights(page: Table, tmp_path: 
 def test_links_within_the_page_stay_in_the_frame() -> None:
     """An address that is a fragment alone would be one of the notebook."""
     html = '<a class="x" href="#here">a</a> <a href="data:,">b</a> <use href="#shape"/> href="#text'
-    shown = frame(ReportPage(html))["srcdoc"] or ""
-    assert re.findall(r'href="([^"]*)', shown) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
+    source = frame(ReportPage(html))["srcdoc"] or ""
+    assert re.findall(r'href="([^"]*)', source) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
     code = f"<style>{html}</style><script>{html}</script>"
     assert frame(ReportPage(code))["srcdoc"] == code
     assert repr(ReportPage(html)).startswith("Report, 0.0 MB")
 
 
 def test_a_saved_run_gives_the_same_page(page: Table, tmp_path: Path) -> None:
-    shown = page.report()
-    assert '.save("report.html")' in repr(shown)
-    assert shown.save(tmp_path / "report.html").read_text(encoding="utf-8") == shown.html
+    report = page.report()
+    assert '.save("report.html")' in repr(report)
+    assert report.save(tmp_path / "report.html").read_text(encoding="utf-8") == report.html
     with pytest.raises(StorageError, match="unwritable"):
-        shown.save(tmp_path / "none" / "report.html")
+        report.save(tmp_path / "none" / "report.html")
     page.save(tmp_path / "run")
-    again = brittle.read_table(tmp_path / "run")
-    assert again.report(against={"b": page}) == page.report(against={"b": again})
+    reread = brittle.read_table(tmp_path / "run")
+    assert reread.report(against={"b": page}) == page.report(against={"b": reread})
 
 
 def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
@@ -158,14 +158,14 @@ def test_a_notebook_shows_the_images_of_the_top() -> None:
     for rows, count in ((top, 5), (top.head(2), 2), (top[top["p_robust"] < 2], 5)):
         html: Any = rows._repr_html_()  # pyright: ignore[reportCallIssue]
         images = dict(zip(table.points["point"].to_pylist(), table.points["image"].to_pylist(), strict=True))
-        shown = [base64.b64decode(image) for image in re.findall(r"data:image/png;base64,([^\"]+)", html)]
-        assert shown == [images[point] for point in rows["point"]]
-        assert len(shown) == count
+        pngs = [base64.b64decode(image) for image in re.findall(r"data:image/png;base64,([^\"]+)", html)]
+        assert pngs == [images[point] for point in rows["point"]]
+        assert len(pngs) == count
         assert "<b>" not in html
         assert "\u202e" not in html
     assert "<img" not in str(top[["p_robust"]]._repr_html_())  # pyright: ignore[reportCallIssue]
-    for odd in (pd.concat([top, top], axis=1), top.assign(image=1)):
-        assert "image/png" not in str(odd._repr_html_())  # pyright: ignore[reportCallIssue]
+    for wide in (pd.concat([top, top], axis=1), top.assign(image=1)):
+        assert "image/png" not in str(wide._repr_html_())  # pyright: ignore[reportCallIssue]
     assert "<script" not in str(top.rename(columns={"p_robust": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
     assert len(table.top(0)) == 0
     assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame

@@ -45,16 +45,16 @@ def test_differences_are_named(table: Table) -> None:
     model = facts(with_model(table, state_sha256="abc"))["Model"]
     assert model.startswith("Another one, models:cnn (abc; here 0000")
     assert "no digest tells" in facts(with_model(table, state_sha256=None, sha256=None))["Model"]
-    fewer = replace(table, points=table.points.slice(0, 100))
-    assert facts(fewer)["Points"] == "100 points in both, paired by id; 60 only here."
+    shortened = replace(table, points=table.points.slice(0, 100))
+    assert facts(shortened)["Points"] == "100 points in both, paired by id; 60 only here."
 
 
 def test_runs_that_share_nothing(table: Table) -> None:
-    alone = make_table(points=160, scores=("entropy",), labels=False)
-    (run,) = beside(table, {"other": alone})["runs"]
+    unrelated = make_table(points=160, scores=("entropy",), labels=False)
+    (run,) = beside(table, {"other": unrelated})["runs"]
     assert list(run["grid"].rows) == []
     assert "share no score" in run["entries"][-1].text
-    assert_inert(page_of(table, against={"other": alone, "more": alone}, chapters=(CHAPTER,)))
+    assert_inert(page_of(table, against={"other": unrelated, "more": unrelated}, chapters=(CHAPTER,)))
     with pytest.raises(DataError, match="runs_differ"):
         beside(table, {"other": change_run(seed=1)})
     assert CHAPTER.summarize(open_contents(table)) is None

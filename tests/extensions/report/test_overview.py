@@ -16,22 +16,16 @@ from brittle.extensions.report.chapters.overview import CHAPTER, PICTURED
 @pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
 def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, int]) -> None:
     table = make_table(**recipe)
-    expected, screen = overview(table), values_of(CHAPTER, table)
-    rated = expected.points - expected.without_number
+    run, screen = overview(table), values_of(CHAPTER, table)
+    rated = run.points - run.without_number
     assert sum(int(group["points"].replace(",", "")) for group in screen["groups"]) == rated
-    assert {group["kind"] for group in screen["groups"]} <= (
-        {"no label"} if not expected.labelled else {"right", "wrong"}
-    )
+    assert {group["kind"] for group in screen["groups"]} <= ({"no label"} if not run.labelled else {"right", "wrong"})
     for bar in screen["bars"]:
         ends = [start + width for _, _, start, width in bar["parts"]]
         assert ends[-1] == pytest.approx(100.0, abs=0.02)
     if screen["bars"]:
         assert sum(points for bar in screen["bars"] for _, points, _, _ in bar["parts"]) == rated
-    assert (screen["brittle"], screen["where"], screen["sure"]) == (
-        how_brittle(expected),
-        where(expected),
-        how_sure(expected),
-    )
+    assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(run), where(run), how_sure(run))
 
 
 @pytest.mark.usefixtures("nothing_drawn")
@@ -42,9 +36,7 @@ def test_it_comes_first_and_its_bars_have_descriptions() -> None:
     assert sections[:2] == ["overview", "explore"]
     assert sections.index("classes") < sections.index("scored")
     spoken = [
-        str(attributes.get("aria-label"))
-        for tag, attributes in page.elements
-        if tag == "svg" and attributes.get("role") == "img"
+        str(attrs.get("aria-label")) for tag, attrs in page.elements if tag == "svg" and attrs.get("role") == "img"
     ]
     assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
 
@@ -61,18 +53,18 @@ def test_pictures_show_the_least_safe_and_most_suspicious_points(
     correct, wrong = points[points["correct"].eq(True)], points[points["correct"].eq(False)].iloc[::-1]
     wrong = wrong.sort_values("label_probability", kind="stable")
     places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
-    shown = values_of(CHAPTER, table)["pictures"]
-    assert len(shown) == 2
-    for kind, expected in zip(shown, (correct, wrong), strict=True):
+    pictures = values_of(CHAPTER, table)["pictures"]
+    assert len(pictures) == 2
+    for kind, expected in zip(pictures, (correct, wrong), strict=True):
         assert [entry["place"] for entry in kind["points"]] == [places[point] for point in expected.index[:PICTURED]]
         assert all(len(entry["images"]) == 1 + ("input_margin" in scores) for entry in kind["points"])
-    assert all("labelled" in entry["notes"][0] for entry in shown[1]["points"])
+    assert all("labelled" in entry["notes"][0] for entry in pictures[1]["points"])
 
 
 def test_pictures_need_images_and_two_lists_need_labels() -> None:
     assert values_of(CHAPTER, make_table(images=False))["pictures"] == []
-    (alone,) = values_of(CHAPTER, make_table(labels=False))["pictures"]
-    assert len(alone["points"]) == PICTURED
+    (picture_list,) = values_of(CHAPTER, make_table(labels=False))["pictures"]
+    assert len(picture_list["points"]) == PICTURED
 
 
 def test_a_run_without_flip_probabilities_has_no_states() -> None:

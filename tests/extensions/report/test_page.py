@@ -69,10 +69,10 @@ def test_the_same_table_gives_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(figure, "draw", figures_drawn_once)  # every figure is drawn again
     shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
-    written = tmp_path / "report.html"
-    shuffled.report(written)
-    assert written == tmp_path / "report.html"
-    assert written.read_bytes() == text.encode()
+    path = tmp_path / "report.html"
+    shuffled.report(path)
+    assert path == tmp_path / "report.html"
+    assert path.read_bytes() == text.encode()
 
 
 def test_hostile_text_in_every_field_is_shown_as_text() -> None:

@@ -23,8 +23,8 @@ def test_means_are_of_the_representative_column_of_each_noise() -> None:
     for sigma in (0.1, 0.2):
         column = table[f"monte_carlo(draws=200, sigma={sigma})"]
         mean, share = mean_interval(column.p_robust, 0.99), (column.value > 0.01).mean()
-        shown = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. It is below 0.99 at {percent(share)}"
-        assert texts[f"Mean p_robust, sigma {sigma}"].startswith(shown)
+        sentence = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. It is below 0.99 at {percent(share)}"
+        assert texts[f"Mean p_robust, sigma {sigma}"].startswith(sentence)
 
 
 def test_missing_numbers_and_remarks_are_listed_apart() -> None:

@@ -22,12 +22,12 @@ FORBIDDEN = (
 
 def test_every_module_occurs_once_and_after_its_imports() -> None:
     text = script()
-    begun = re.findall(r'^modules\["(\w+\.js)"\] = ', text, re.MULTILINE)
-    assert sorted(begun) == sorted(MODULES)
+    order = re.findall(r'^modules\["(\w+\.js)"\] = ', text, re.MULTILINE)
+    assert sorted(order) == sorted(MODULES)
     for name, module in MODULES.items():
         for imported in re.findall(r'from "\./(\w+\.js)";', module):
-            assert begun.index(imported) < begun.index(name), (name, imported)
-    assert begun[-1] == MAIN
+            assert order.index(imported) < order.index(name), (name, imported)
+    assert order[-1] == MAIN
     assert re.findall(r"^(?:import|export)\b.*", text, re.MULTILINE) == []
 
 

@@ -48,18 +48,18 @@ def data(table: Table) -> dict[str, Any]:
 def test_every_score_has_its_numbers(table: Table, data: dict[str, Any]) -> None:
     columns = {column.label: column for column in table.columns}
     assert {column["name"] for column in data["columns"]} == {column.score for column in table.columns}
-    for written in data["columns"]:
-        column = columns[written["label"]]
+    for packed in data["columns"]:
+        column = columns[packed["label"]]
         for name in ("value", "low", "high"):
             cells = column.rows[name].to_numpy(np.float64)
-            if written[name] is None:
+            if packed[name] is None:
                 assert np.isnan(cells).all()
-            elif written[name] == "value":
+            elif packed[name] == "value":
                 assert np.array_equal(cells, column.value.to_numpy(np.float64), equal_nan=True)
             else:
-                assert np.array_equal(numbers(written[name]), cells, equal_nan=True), (column.label, name)
-        assert texts(written["status"], len(column)) == column.status.fillna("").tolist()
-        assert texts(written["details"], len(column)) == column.rows["detail"].fillna("").tolist()
+                assert np.array_equal(numbers(packed[name]), cells, equal_nan=True), (column.label, name)
+        assert texts(packed["status"], len(column)) == column.status.fillna("").tolist()
+        assert texts(packed["details"], len(column)) == column.rows["detail"].fillna("").tolist()
 
 
 def test_points_match_the_table(table: Table, data: dict[str, Any]) -> None:
@@ -72,28 +72,28 @@ def test_points_match_the_table(table: Table, data: dict[str, Any]) -> None:
 
 
 def test_the_nearest_inputs_match_the_run(table: Table, data: dict[str, Any]) -> None:
-    shown = {(data["ids"][entry["point"]], entry["predicted"]) for entry in data["nearest"]}
-    met = {(row["point"], row["predicted"]) for row in table.counterexamples.to_pylist()}
-    assert shown == met
-    assert met
+    page_pairs = {(data["ids"][entry["point"]], entry["predicted"]) for entry in data["nearest"]}
+    pairs = {(row["point"], row["predicted"]) for row in table.counterexamples.to_pylist()}
+    assert page_pairs == pairs
+    assert pairs
 
 
 def test_another_run_is_matched_point_by_point() -> None:
     run_a, run_b = change_run(40), other_run(points=40)
     order = list(reversed(range(40)))
-    turned = replace(run_b, points=run_b.points.take(order))
-    for run in (run_b, turned):
+    reordered = replace(run_b, points=run_b.points.take(order))
+    for run in (run_b, reordered):
         data = data_of(run_a, against={"other": run})
         assert [entry["name"] for entry in data["runs"]] == ["this run", "other"]
         predicted = run.points.to_pandas().set_index("point")["predicted"].reindex(data["ids"])
         assert numbers(data["runs"][1]["predicted"]).tolist() == predicted.fillna(-1).astype(int).tolist()
-        mine = [column["label"] for column in data["columns"] if column["run"] == 0]
+        labels = [column["label"] for column in data["columns"] if column["run"] == 0]
         run_columns = [column for column in data["columns"] if column["run"] == 1]
-        assert [column["label"] for column in run_columns] == mine
-        for written in run_columns:
-            column = next(column for column in run.columns if column.label == written["label"])
-            value = column.value.reindex(data["ids"]).to_numpy().astype(KINDS[written["value"]["kind"]])
-            assert np.array_equal(numbers(written["value"]), value, equal_nan=True)
+        assert [column["label"] for column in run_columns] == labels
+        for packed in run_columns:
+            column = next(column for column in run.columns if column.label == packed["label"])
+            value = column.value.reindex(data["ids"]).to_numpy().astype(KINDS[packed["value"]["kind"]])
+            assert np.array_equal(numbers(packed["value"]), value, equal_nan=True)
 
 
 def test_points_that_are_no_images_have_their_features() -> None:
@@ -103,9 +103,9 @@ def test_points_that_are_no_images_have_their_features() -> None:
     assert data["inputs"]["names"] == [f"x{place}" for place in range(5)]
     values, counterexamples = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "others"))
     assert np.array_equal(values, [np.frombuffer(cell, "<f4") for cell in run.points["input"].to_pylist()])
-    met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
+    inputs_by_point = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
     for place, point in enumerate(data["ids"]):
-        assert np.array_equal(counterexamples[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
+        assert np.array_equal(counterexamples[place], inputs_by_point.get(point, np.full(5, np.nan)), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,6 @@ def test_categories_have_their_text(categories: Any, levels: dict[str, list[str]
 
 def test_no_text_ends_the_element() -> None:
     for text in HOSTILE:
-        written = inert_json({"name": text, text: [text]})
-        assert json.loads(written) == {"name": text, text: [text]}, repr(text)
-        assert not set(written) & set("<>&\u2028\u2029"), repr(text)
+        json_text = inert_json({"name": text, text: [text]})
+        assert json.loads(json_text) == {"name": text, text: [text]}, repr(text)
+        assert not set(json_text) & set("<>&\u2028\u2029"), repr(text)

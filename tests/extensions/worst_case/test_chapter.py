@@ -42,10 +42,10 @@ def test_the_perturbation_size_is_chosen_and_explained(
     middle: float, norm: str, bounds: tuple[float, float], text: str, reason: str
 ) -> None:
     spread = middle * np.linspace(0.5, 1.5, 101)
-    chosen = choose_epsilon(pd.Series([*spread, float("inf"), float("nan")]), norm, bounds)
-    assert chosen.text == text
-    assert reason in chosen.reason
-    assert chosen.value == (8 / 255 if text == "8/255" else float(text))
+    epsilon = choose_epsilon(pd.Series([*spread, float("inf"), float("nan")]), norm, bounds)
+    assert epsilon.text == text
+    assert reason in epsilon.reason
+    assert epsilon.value == (8 / 255 if text == "8/255" else float(text))
 
 
 def test_masked_margins_and_refuted_certificates_have_a_warning() -> None:
@@ -100,13 +100,13 @@ def test_the_gallery_shows_the_nearest_correct_points_first(table: Table) -> Non
     wrong = np.array([correct is False for correct in table.points["correct"].to_pylist()])
     distance = margins(table)[:240] * np.where(wrong, 1e-6, 1.0)
     run = with_value(table, LABEL, distance.tolist())
-    shown = first_case(run)["points"]
+    gallery = first_case(run)["points"]
     points = run.points.to_pandas().assign(distance=distance)
     nearest = points[points["correct"].eq(True)].nsmallest(FRAGILE_SHOWN, "distance")
     assert not set(nearest["point"]) & set(points.nsmallest(FRAGILE_SHOWN, "distance")["point"])
-    assert [entry["name"] for entry in shown] == nearest["name"].tolist()
-    assert all(entry["predicted"] != entry["other"] for entry in shown)
-    assert len({image for entry in shown for image, _ in entry["images"]}) == 3 * FRAGILE_SHOWN
+    assert [entry["name"] for entry in gallery] == nearest["name"].tolist()
+    assert all(entry["predicted"] != entry["other"] for entry in gallery)
+    assert len({image for entry in gallery for image, _ in entry["images"]}) == 3 * FRAGILE_SHOWN
 
 
 def test_conditions_are_shown_where_the_run_has_feature_scores() -> None:
