@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from checks.figures import import_graph, imports_of, module_trees
+from checks.figures import import_graph, imports_of, module_trees, sources
 from helpers.processes import LIMIT
 
 import brittle
@@ -33,6 +34,15 @@ OF_TABLES = ("analysis", "chapter", "view")
 
 STORE = {f"brittle.store.{name}" for name in ("columns", "record", "representative", "schemas", "settings", "table")}
 """Modules of the storage that `brittle.analysis` may import."""
+
+EMPTY_WORDS = re.compile(
+    "one|own|found|each|other|others|said|given|whole|told|there|many|few|known|named|asked|taken|seen|wanted|rest|what|"
+    "where|some|every|both|first|most|least|left|right|kept|made|spent|way|ways"
+)
+"""Names that say nothing of what they hold."""
+
+MOST_EMPTY = 3
+"""Largest number of bindings of these names in 1,000 lines of a tree."""
 
 LATE = {f"scipy.{name}" for name in ("interpolate", "ndimage", "optimize", "spatial", "stats")}
 """Modules that must be imported on use, as `scipy.stats` of `import scipy` is: a fifth of the time of a short
@@ -232,3 +242,19 @@ def test_the_file_of_a_package_only_exports() -> None:
             documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             imports = isinstance(node, ast.Import | ast.ImportFrom)
             assert names & {"__all__", "__getattr__"} or documented or imports, f"{path}: {ast.unparse(node)[:80]}"
+
+
+def bound_name(node: ast.AST) -> str:
+    """Return the name that a node binds, of a parameter or a stored variable, or nothing."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
+
+
+@pytest.mark.parametrize("tree", ["src", "tests", "research"])
+def test_names_say_what_they_hold(tree: str) -> None:
+    files = sources(SOURCE.parents[1], tree)
+    allowed = MOST_EMPTY * sum(file.text.count("\n") for file in files) // 1000
+    bindings = [(file, node) for file in files for node in file.nodes if EMPTY_WORDS.fullmatch(bound_name(node))]
+    places = [f"{file.path}:{getattr(node, 'lineno', 0)}: {bound_name(node)}" for file, node in bindings]
+    assert len(places) <= allowed, "\n".join(places[allowed:])

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -27,14 +27,31 @@ from helpers.problems import inputs, small_classifier
 import brittle
 from brittle import registry
 from brittle.cli.commands import main
+from brittle.data.formats import FORMATS
+from brittle.decisions.kinds import DECISIONS
 from brittle.errors import ParameterError, UsageError
+from brittle.extensions.report.render import CHAPTERS
+from brittle.measure.nearest.nearest import ATTACKS
+from brittle.model.loading.load import SOURCES
 from brittle.noise import Noise
-from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
+from brittle.noise.named import NOISES
+from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score
 from brittle.scores.choose import choose
 from brittle.scores.outside import find_family, find_score
 from brittle.user_code import digests
 
 MOST_LINES = 40
+
+REGISTRIES: dict[str, Mapping[str, object]] = {
+    "score": CATALOGUE,
+    "noise": NOISES,
+    "decision": DECISIONS,
+    "attack": ATTACKS,
+    "format": FORMATS,
+    "source": SOURCES,
+    "chapter": CHAPTERS,
+}
+"""The parts of each kind that other packages add to."""
 
 
 @pytest.fixture
@@ -322,6 +339,8 @@ def test_the_package_of_the_page_is_an_extension(place: Path) -> None:
         ([("score.laplacian", "one:A")], "score", {}, ("brittle and one:A", "score.laplacian")),
         ([("noise.gaussian", "one:A")], "noise", {"gaussian": 1}, ("brittle and one:A", "noise.gaussian")),
         ([("score.mine", "absent_package:A")], "score", {}, ("absent_package:A", "ModuleNotFoundError")),
+        ([("scores.mine", "one:A")], "score", {}, ("one:A", "'scores.mine'", "score.mine?")),
+        ([("anything", "one:A")], "score", {}, ("one:A", "'anything'", "score, ")),
     ],
 )
 def test_a_part_of_two_packages_is_refused_by_both_names(
@@ -331,6 +350,23 @@ def test_a_part_of_two_packages_is_refused_by_both_names(
     facts: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    refuse_parts(entries, registry.Registry(kind, core), facts, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", list(REGISTRIES))
+@pytest.mark.parametrize("value", ["os:O_RDWR", "os:PathLike"])
+def test_a_part_of_another_type_is_refused(kind: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number, and a class that has nothing to do with the kind."""
+    refuse_parts([(f"{kind}.mine", value)], REGISTRIES[kind], (value, f"{kind}.mine", "expected"), monkeypatch)
+
+
+def refuse_parts(
+    entries: list[tuple[str, str]],
+    parts: Mapping[str, object],
+    facts: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With these entry points the parts cannot be listed; the error names the facts."""
     points = [EntryPoint(name, value, registry.GROUP) for name, value in entries]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     caches = [function for function in vars(registry).values() if hasattr(function, "cache_clear")]
@@ -338,7 +374,7 @@ def test_a_part_of_two_packages_is_refused_by_both_names(
         for function in caches:
             function.cache_clear()
         with pytest.raises(ParameterError) as caught:
-            list(registry.Registry(kind, core).items())
+            list(parts.items())
     finally:
         for function in caches:
             function.cache_clear()

@@ -40,7 +40,7 @@ _HOMES = {
     "linearize": "measure.linearize", "nearest": "measure.nearest.nearest", "orthant_probability": "orthant",
     "read_table": "store.reading", "score": "run",
 }  # fmt: skip
-"""Where each public name lives; it is imported when first used, so that `import brittle` costs nothing."""
+"""Modules of the public names; each is imported when first used, so that `import brittle` costs nothing."""
 
 
 def __getattr__(name: str) -> Any:

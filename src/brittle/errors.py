@@ -22,15 +22,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def listed(names: Sequence[object], most: int = 5) -> str:
-    """The first `most` names in words, and how many more there are.
+def listed(names: Sequence[object], shown: int = 5) -> str:
+    """The first `shown` names in words, and how many more there are.
 
     Example:
         >>> listed(["a", "b", "c"], 2)
         'a, b and 1 more'
     """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(map(str, names[:shown])) + more
 
 
 def first_line(error: BaseException) -> str:
@@ -39,7 +39,7 @@ def first_line(error: BaseException) -> str:
 
 
 class BrittleError(Exception):
-    """What stops a run: a named `code`, one sentence, and the exit code of the command line.
+    """Error that stops a run: a named `code`, a sentence, and the exit code of the command line.
 
     Attributes:
         code: short name of the defect, such as `value_range`; stable, so scripts may test it.

@@ -1,4 +1,4 @@
-"""What a score says of a batch of points, in which norm where it is a distance, and how it went for each of them."""
+"""Estimates of a batch of points, the norms of distances, and the status of each point."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ COUNT = "l0"
 """The number of features that change: a distance that no norm gives, without a dual."""
 
 DISTANCES = (*DUAL_ORDER, COUNT)
-"""In what the distance between two inputs is measured."""
+"""Norms of the distance between two inputs."""
 
 Scalar = str | int | float | bool | None
-"""One value of a parameter."""
+"""Value of a parameter."""
 
 Parameter = Scalar | tuple[Scalar, ...]
-"""What a parameter of a score may be."""
+"""Types of the parameters of a score."""
 
 Parameters = dict[str, Parameter]
 """Parameters by their names, as the table writes them."""
 
 Direction = Literal["higher", "lower"] | None
-"""Where points are safer: at the higher or the lower values of a score; None where they are not ranked by it."""
+"""Direction of safety: points are safer at the higher or the lower values of a score; None where it does not rank
+them."""
 
 
 class Status(IntEnum):
-    """How the evaluation of one point ended: one member, one sentence per outcome.
+    """Outcome of the evaluation of a point, with a sentence for each.
 
     Members below `NONFINITE_INPUT` come with a number, the others never do (`has_value`).
     In tables a status is its lower-case name; `sentence` says it in words.
@@ -125,12 +126,12 @@ class Status(IntEnum):
 
     @property
     def has_value(self) -> bool:
-        """Whether a number comes with this status."""
+        """True where a number comes with this status."""
         return self < Status.NONFINITE_INPUT
 
 
 class Evidence(IntEnum):
-    """What stands behind a flip probability; in tables its lower-case name.
+    """Evidence of a flip probability; tables have its lower-case name.
 
     `COUNTED`: noisy copies were counted; the interval holds for every model. `MODELLED`: a model was fitted to noisy
     copies that reach as far as the number does; the interval counts them. `EXTRAPOLATED`: a model says it, of noise
@@ -152,7 +153,7 @@ class Evidence(IntEnum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """One score for a batch of `B` points.
+    """A score for a batch of `B` points.
 
     Attributes:
         value: the score, `[B]`, float64; NaN exactly where `status` carries no number.
@@ -180,25 +181,25 @@ class Estimate:
     votes: tuple[bytes, ...] | None = None
 
 
-def check_norm(norm: str, known: Collection[str] = tuple(DUAL_ORDER)) -> str:
-    """`norm` itself, if it is one of `known`."""
-    if norm == COUNT and COUNT not in known:
+def check_norm(norm: str, allowed: Collection[str] = tuple(DUAL_ORDER)) -> str:
+    """`norm` itself, if it is one of `allowed`."""
+    if norm == COUNT and COUNT not in allowed:
         raise UnknownNameError(
-            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(known)}",
+            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(allowed)}",
         )
-    if not isinstance(norm, str) or norm not in known:
-        near = get_close_matches(str(norm), known, 1)
+    if not isinstance(norm, str) or norm not in allowed:
+        near = get_close_matches(str(norm), allowed, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UnknownNameError(f"no norm is called {norm!r:.60}; {hint}there are {', '.join(known)}")
+        raise UnknownNameError(f"no norm is called {norm!r:.60}; {hint}there are {', '.join(allowed)}")
     return norm
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
     """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
     for key, value in parameters.items():
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, float) and not math.isfinite(one):
-                raise ParameterError(f"a parameter of a score is a finite number; the record holds {key}={one}")
+        for number in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise ParameterError(f"a parameter of a score is a finite number; the record holds {key}={number}")
     written = {key: _written(value) for key, value in parameters.items()}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

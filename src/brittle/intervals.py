@@ -31,8 +31,8 @@ BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
 """Bets on a mean: these, and ever smaller ones down to about `SMALLEST_BET / sqrt(n)`, `n` the number of values."""
 
 SHIFTS = 0.44 ** np.arange(1.0, 11.0)
-"""How far alternatives lie below a proportion, as differences of `arcsin sqrt(p)`. The first three decide 0.9 within
-1,000 trials, the last a proportion within ten million."""
+"""Distances of the alternatives below a proportion, as differences of `arcsin sqrt(p)`. The first three decide 0.9
+within 1,000 trials, the last a proportion within ten million."""
 
 WEIGHTS = np.array([0.4, 0.25, 0.25, *(0.1 * 0.5 ** np.arange(1.0, 8.0))])
 """Weights of these alternatives, less than 1 in sum."""
@@ -65,24 +65,27 @@ def clopper_pearson(successes: ArrayLike, trials: ArrayLike, confidence: float) 
     return low, high
 
 
-def paired_proportion(one: ArrayLike, both: ArrayLike, pairs: ArrayLike, confidence: float) -> tuple[NDArray, NDArray]:
+def paired_proportion(
+    single: ArrayLike, double: ArrayLike, pairs: ArrayLike, confidence: float
+) -> tuple[NDArray, NDArray]:
     """Exact interval of a proportion from antithetic pairs of trials, whose two members depend on each other.
 
     With `r = P(at least one success)` and `s = P(two successes)` the proportion is `(r + s) / 2`. Both are binomial
     proportions over independent pairs; their Clopper-Pearson intervals at confidence `1 - (1 - confidence) / 2` hold
     together with the stated confidence (Bonferroni), for any dependence within a pair. No interval that ignores it is
-    valid: a function that is even in the noise succeeds on both members or on neither. `one` counts the pairs with
-    exactly one success, `both` those with two.
+    valid: a function that is even in the noise succeeds on both members or on neither. `single` counts the pairs with
+    exactly one success, `double` those with two.
     """
     check_confidence(confidence)
-    each = 1.0 - (1.0 - confidence) / 2.0
-    any_low, any_high = clopper_pearson(np.add(one, both), pairs, each)
-    both_low, both_high = clopper_pearson(both, pairs, each)
+    part_confidence = 1.0 - (1.0 - confidence) / 2.0
+    any_low, any_high = clopper_pearson(np.add(single, double), pairs, part_confidence)
+    both_low, both_high = clopper_pearson(double, pairs, part_confidence)
     return (any_low + both_low) / 2.0, (any_high + both_high) / 2.0
 
 
 def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: ArrayLike) -> NDArray:
-    """How strongly a sequence of trials says that its proportion of successes is below `proportion`, as a logarithm.
+    """Return the logarithm of the evidence in a sequence of trials that its proportion of successes is below
+    `proportion`.
 
     `log sum_j w_j (p_j / q)^k ((1 - p_j) / (1 - q))^(n - k)`, `q` the proportion: a weighted sum of likelihood ratios.
     The alternatives `p_j = sin^2(arcsin sqrt(q) - d_j)`, or 0 where `d_j` is the larger, lie the distances `d_j` of
@@ -134,13 +137,13 @@ def decided(
     return (flips <= most_flips) | (np.subtract(draws, flips_without_ties) <= most_votes)
 
 
-def out_of_reach(flips: ArrayLike, draws: ArrayLike, most: int, limit: float, confidence: float) -> NDArray:
-    """Return True where `most` draws will not decide either, as far as the `draws` so far can say: the flips that are
-    expected of all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
+def out_of_reach(flips: ArrayLike, draws: ArrayLike, max_draws: int, limit: float, confidence: float) -> NDArray:
+    """Return True where `max_draws` draws will not decide either, as far as the `draws` so far can say: the flips that
+    are expected of all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
     level = float(np.log(2.0 / (1.0 - confidence)))
-    holds, breaks = _most_successes(most, 1.0 - limit, level), most - _most_successes(most, limit, level)
+    holds, breaks = _most_successes(max_draws, 1.0 - limit, level), max_draws - _most_successes(max_draws, limit, level)
     k, n = np.asarray(flips, float), np.asarray(draws, float)
-    share, remaining = (k + 0.5) / (n + 1.0), most - n
+    share, remaining = (k + 0.5) / (n + 1.0), max_draws - n
     deviation = SURE * np.sqrt(remaining * share * (1.0 - share) * (1.0 + remaining / n))
     return (k + remaining * share - holds > deviation) & (breaks - k - remaining * share > deviation)
 
@@ -205,7 +208,7 @@ def _lower_mean(values: Tensor, level: float) -> Tensor:
         middle = (low + high) / 2.0
         gains = values / middle.clamp_min(1e-300)[:, None] - 1.0
         wealth = [(bet * gains).log1p().sum(dim=1) + share for bet, share in zip(bets, shares, strict=True)]
-        excluded = reduce(lambda one, other: one.logaddexp(other), wealth) >= level
+        excluded = reduce(lambda a, b: a.logaddexp(b), wealth) >= level
         low, high = middle.where(excluded, low), high.where(excluded, middle)
     return low
 

@@ -11,13 +11,14 @@ Another package adds parts by entry points of the group `brittle.extensions`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from brittle.errors import BrittleError, ParameterError
+from brittle.errors import BrittleError, ParameterError, listed
 
 GROUP = "brittle.extensions"
 """The package of our extensions, and the group of entry points of those of others."""
@@ -139,16 +140,36 @@ class Registry(Mapping[str, T]):
     Args:
         kind: what stands before the dot in `PARTS`.
         core: the parts of the core.
+        types: what the parts of other packages have to be: instances of these, or subclasses where the core has
+            classes. Without any they may be anything.
     """
 
-    def __init__(self, kind: str, core: Mapping[str, T]) -> None:
-        self._kind, self._core = kind, core
+    def __init__(self, kind: str, core: Mapping[str, T], *types: type) -> None:
+        self._kind, self._core, self._types = kind, core, types
 
     def __getitem__(self, name: str) -> T:
         if name in self._core:
             _check_alone(f"{self._kind}.{name}", "brittle")
             return self._core[name]
-        return load(self._kind, name)
+        value = load(self._kind, name)
+        if self._types and f"{self._kind}.{name}" not in PARTS and not self._fits(value):
+            (entry,) = _outside()[f"{self._kind}.{name}"]
+            expected = " or ".join(kind.__name__ for kind in self._types)
+            raise ParameterError(
+                f"{entry.name} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
+                f"{value!r:.60}; expected {'a subclass' if any(self._classes) else 'an instance'} of {expected}"
+            )
+        return value
+
+    def _fits(self, value: object) -> bool:
+        if isinstance(value, type):
+            return any(self._classes) and issubclass(value, self._types)
+        return isinstance(value, self._types) and not (self._classes and all(self._classes))
+
+    @property
+    def _classes(self) -> list[bool]:
+        """Whether each part of the core is a class."""
+        return [isinstance(part, type) for part in self._core.values()]
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)
@@ -230,9 +251,21 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """The parts of extensions of other packages, each with all entry points that name it."""
+    """The parts of extensions of other packages, each with all entry points that name it.
+
+    Raises:
+        ParameterError: there is no such kind of parts.
+    """
     parts: dict[str, list[EntryPoint]] = {}
+    kinds = dict.fromkeys(part.partition(".")[0] for part in PARTS)
     for entry in entry_points(group=GROUP):
+        kind, _, name = entry.name.partition(".")
+        if kind not in kinds:
+            near = "".join(f"did you mean {word}.{name}?" for word in get_close_matches(kind, kinds, 1))
+            raise ParameterError(
+                f"the package {_package_of(entry)} adds {entry.name!r:.60}, and no part is of the kind {kind!r:.40}; "
+                f"{near or f'kinds are {listed(list(kinds), len(kinds))}'}"
+            )
         parts.setdefault(entry.name, []).append(entry)
     return parts
 

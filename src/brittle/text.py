@@ -21,7 +21,7 @@ def number(value: float) -> str:
 
 
 def as_json(**content: Any) -> str:
-    """What a command found as JSON, with the version of its form; null for numbers that JSON has not.
+    """Return the result of a command as JSON, with the version of its form; null for numbers that JSON lacks.
 
     Example:
         >>> print(as_json(points=[{"point": "0", "value": math.nan}]))
@@ -35,14 +35,16 @@ def as_json(**content: Any) -> str:
           ]
         }
     """
-    return json.dumps(_finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda one: one.item())
+    return json.dumps(
+        _finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda scalar: scalar.item()
+    )
 
 
 def _finite(content: Any) -> Any:
     if isinstance(content, Mapping):
-        return {str(name): _finite(one) for name, one in content.items()}
+        return {str(name): _finite(part) for name, part in content.items()}
     if isinstance(content, list | tuple):
-        return [_finite(one) for one in content]
+        return [_finite(part) for part in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
@@ -52,7 +54,7 @@ def span(low: float, high: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit of which there are two or more; in seconds where these are few."""
+    """Return a time in the largest unit of which it has two or more; in seconds where these are few."""
     if not math.isfinite(seconds):
         return "an unknown time"
     for unit, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
@@ -61,19 +63,19 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2g} s"
 
 
-def by_number(count: int, one: str, many: str) -> str:
-    """The word that goes with a number of things: `one` for 1, `many` for 0, for 2 and for more.
+def by_number(count: int, singular: str, plural: str) -> str:
+    """The word that goes with a number of things: `singular` for 1, `plural` for 0, for 2 and for more.
 
     Example:
         >>> [by_number(count, "point holds", "points hold") for count in (0, 1, 2)]
         ['points hold', 'point holds', 'points hold']
     """
-    return one if count == 1 else many
+    return singular if count == 1 else plural
 
 
-def verb_of(count: int, total: int, one: str, many: str) -> str:
-    """The verb after `share_of`: `one` where it speaks of 1, or of some of 1."""
-    return one if 1 in (count, total) else many
+def verb_of(count: int, total: int, singular: str, plural: str) -> str:
+    """The verb after `share_of`: `singular` where it speaks of 1, or of some of 1."""
+    return singular if 1 in (count, total) else plural
 
 
 def share_of(count: int, total: int, noun: str) -> str:
@@ -87,8 +89,8 @@ def share_of(count: int, total: int, noun: str) -> str:
 
 
 def chosen_text(points: int, data: Any) -> str:
-    """How the points of a run were chosen out of those of the data, its `brittle.store.record.DataRecord`; empty where
-    they were not.
+    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`; empty where they were
+    not.
 
     Example:
         >>> from brittle.store.record import DataRecord

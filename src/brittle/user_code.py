@@ -25,7 +25,7 @@ from brittle.errors import BrittleError, ModelError, ParameterError, UsageError,
 from brittle.registry import missing
 
 DIGEST = "__sha256__"
-"""Where a module that `run_file` made says what was run."""
+"""Attribute of a module made by `run_file` that holds the code that was run."""
 
 Failure = Callable[[str], BrittleError]
 """Makes the error to raise of a sentence."""
@@ -36,7 +36,8 @@ T = TypeVar("T")
 
 
 def defined_in(path: str | Path) -> str:
-    """In brackets the classes and functions that a file of Python defines, read and not run; empty where none is."""
+    """Name in brackets the classes and functions that a file of Python defines, which is read and not run; empty
+    without any."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -47,8 +48,8 @@ def defined_in(path: str | Path) -> str:
 
 def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
     """Run `source`, which lies in the file `path`, as a module: what is run is what is digested, no compiled copy."""
-    own = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
-    module = ModuleType(f"brittle_user_{own[:16]}")
+    digest = hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + source).hexdigest()
+    module = ModuleType(f"brittle_user_{digest[:16]}")
     module.__file__ = os.fspath(path)
     vars(module)[DIGEST] = hashlib.sha256(source).hexdigest()
     sys.modules[module.__name__] = module
@@ -64,7 +65,7 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
 
 
 def import_module(place: str, name: str, failure: Failure) -> ModuleType:
-    """Import the module `place`, such as `package.module`, of which `name` is wanted; never from the current folder."""
+    """Import the module `place`, such as `package.module`, for its `name`; never from the current folder."""
     try:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
@@ -97,12 +98,12 @@ def digests(things: Iterable[object]) -> dict[str, str] | None:
     not looked at. Files of one name have their digests one after the other.
     """
     names = {str(getattr(thing, "__module__", None)) for thing in things}
-    found: dict[str, set[str]] = {}
+    digest_by_name: dict[str, set[str]] = {}
     for module in [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]:
         digest = None if module is None else digest_of_module(module)
         if module is not None and digest is not None:
-            found.setdefault(Path(str(module.__file__)).name, set()).add(digest)
-    return {name: " ".join(sorted(found[name])) for name in sorted(found)} or None
+            digest_by_name.setdefault(Path(str(module.__file__)).name, set()).add(digest)
+    return {name: " ".join(sorted(digest_by_name[name])) for name in sorted(digest_by_name)} or None
 
 
 def digest_of_module(module: ModuleType) -> str | None:
@@ -114,7 +115,7 @@ def digest_of_module(module: ModuleType) -> str | None:
 
 
 def find_named(name: str) -> object:
-    """What `FILE.py:NAME` or `PACKAGE.MODULE:NAME` stands for; None where `name` is neither."""
+    """Return the object behind `FILE.py:NAME` or `PACKAGE.MODULE:NAME`; None where `name` is neither."""
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file{defined_in(name)}; name a class in it: {name}:CLASS")
     if ":" not in name:
@@ -128,9 +129,9 @@ def find_named(name: str) -> object:
     else:
         module = import_module(place, attribute, ParameterError)
     if not hasattr(module, attribute):
-        found = ((one, value) for one, value in vars(module).items() if isinstance(value, type))
-        there = [one for one, value in found if value.__module__ == module.__name__]
-        raise UsageError(f"{place} has no {attribute}; it has {', '.join(there) or 'nothing such'}")
+        classes = ((name, value) for name, value in vars(module).items() if isinstance(value, type))
+        own_names = [name for name, value in classes if value.__module__ == module.__name__]
+        raise UsageError(f"{place} has no {attribute}; it has {', '.join(own_names) or 'nothing such'}")
     return getattr(module, attribute)
 
 
@@ -140,20 +141,20 @@ def _run_once(path: Path, source: bytes) -> ModuleType:
     return run_file(path, source, ParameterError)
 
 
-def check_name(where: str, name: object, example: str) -> None:
-    """Raise a `ParameterError` unless something from outside, found at `where`, is called by a name like `example`."""
+def check_name(source: str, name: object, example: str) -> None:
+    """Raise a `ParameterError` unless something from outside, found at `source`, is called by a name like `example`."""
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
-        raise refused(where, f"has the name {name!r:.60}; expected one such as {example}")
+        raise refused(source, f"has the name {name!r:.60}; expected one such as {example}")
 
 
-def refused(where: str, why: str) -> ParameterError:
-    """The error for something from outside, named by `where`, that cannot be used."""
-    return ParameterError(f"{where} {why}")
+def refused(source: str, why: str) -> ParameterError:
+    """The error for something from outside, named by `source`, that cannot be used."""
+    return ParameterError(f"{source} {why}")
 
 
 @contextmanager
-def failing(code: Any, what: str) -> Iterator[None]:
-    """Name the class or function from outside of which `what` fails within, in a `ParameterError`; a failure of
+def failing(code: Any, method: str) -> Iterator[None]:
+    """Name the class or function from outside of which `method` fails within, in a `ParameterError`; a failure of
     brittle's own is a defect, and goes on."""
     try:
         yield
@@ -164,19 +165,19 @@ def failing(code: Any, what: str) -> Iterator[None]:
             raise
         module = sys.modules.get(code.__module__)
         line = "" if module is None or not hasattr(module, "__file__") else line_of(error, module)
-        seen = f"{type(error).__name__}: {error}".removesuffix(": ")
-        name = what if " " in what else f"{code.__qualname__}.{what}"
-        raise refused(name, f"failed{line}: {seen}") from error
+        error_text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        name = method if " " in method else f"{code.__qualname__}.{method}"
+        raise refused(name, f"failed{line}: {error_text}") from error
 
 
-def kind_of(found: object) -> str:
-    return f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+def kind_of(value: object) -> str:
+    return f"the class {value.__qualname__}" if isinstance(value, type) else f"an object of type {type(value).__name__}"
 
 
-def unknown(what: str, name: str, known: Sequence[str], hint: str = "") -> UsageError:
+def unknown(kind: str, name: str, names: Sequence[str], hint: str = "") -> UsageError:
     """The error for a name that is on no list; it says where an extension would have it."""
-    near, lack = get_close_matches(name, known, 1), missing(what, name)
+    near, lack = get_close_matches(name, names, 1), missing(kind, name)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     advice = f"it {lack}; " if lack else advice
-    there = ", ".join(known) or f"no names; a {what} of your own is FILE.py:NAME"
-    return UsageError(f"no {what} is called {name!r}; {hint or advice}there are {there}")
+    choices = ", ".join(names) or f"no names; a {kind} of your own is FILE.py:NAME"
+    return UsageError(f"no {kind} is called {name!r}; {hint or advice}there are {choices}")

@@ -33,7 +33,7 @@ SAID = {
 
 
 def with_decision(decision: str | None) -> Overview:
-    return replace(overview(with_model(make_table(points=12), decision=decision)), right=4, labelled=12)
+    return replace(overview(with_model(make_table(points=12), decision=decision)), correct=4, labelled=12)
 
 
 @pytest.mark.parametrize("decision", SAID)

@@ -47,6 +47,25 @@ def test_points_are_counted_by_kind() -> None:
     assert how_sure(found).endswith("1 of 10 points (10%) has no number.")
 
 
+@pytest.mark.parametrize("precision", [0.1, 0.3, 1e-5, 1.0])
+def test_intervals_that_are_wider_than_the_precision_are_counted(precision: float) -> None:
+    """The draws that are advised make the widest as narrow: a width falls with their root."""
+    run = made([HOLD, OPEN, OPEN, BREAK, None])
+    (score,) = run.record.scores
+    asked = replace(score, parameters={**score.parameters, "precision": precision})
+    rows = run.long().assign(parameters=f'{{"draws":400,"precision":{precision},"sigma":0.1}}')
+    widths = (rows["high"] - rows["low"]).dropna().tolist()
+    wide = [width for width in widths if width > precision]
+    text = how_brittle(overview(with_scores(with_rows(run, rows), [asked])))
+    found = re.search(r"(\d+) of (\d+) intervals .*--precision (\S+) after 400 noisy copies: (.*)", text)
+    assert (found is None) == (not wide)
+    if found is not None:
+        assert (int(found[1]), int(found[2]), float(found[3])) == (len(wide), len(widths), precision)
+        enough, draws = 400 * (max(wide) / precision) ** 2, re.search(r"--draws (\d+)", found[4])
+        assert (draws is None) == (enough > 10_000_000)
+        assert draws is None or enough <= int(draws[1]) <= 2 * enough
+
+
 def test_the_limit_of_the_draws_is_the_default() -> None:
     run = made([HOLD, OPEN])
     (score,) = run.record.scores

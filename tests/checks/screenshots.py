@@ -34,7 +34,7 @@ SOURCES = (".css", ".jinja", ".js")
 
 
 def page_digest() -> str:
-    """The digest of the templates, the style and the script of the page."""
+    """Return the digest of the templates, the style and the script of the page."""
     folder = Path(str(resources.files("brittle.extensions.report")))
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.suffix in SOURCES):

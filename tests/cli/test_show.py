@@ -36,9 +36,11 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None:
     margin, flips = TABLE["logit_margin"], TABLE["monte_carlo(draws=400, sigma=0.1)"]
-    assert said(capsys) == format_overview(overview(TABLE), "run") + "\n"
-    assert said(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + "\n"
-    assert said(capsys, "--sigma", "0.1") == format_overview(overview(TABLE), "run") + "\n"
+    notes = "".join(f"\n\nnote: {note.code}: {note.sentence}" for note in TABLE.record.warnings) + "\n"
+    assert TABLE.record.warnings
+    assert said(capsys) == format_overview(overview(TABLE), "run") + notes
+    assert said(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + notes
+    assert said(capsys, "--sigma", "0.1") == format_overview(overview(TABLE), "run") + notes
     assert said(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
         format_point_list(point_list(TABLE, margin, of_class="bird"), TABLE, margin, 4) + "\n"
     )
@@ -57,6 +59,7 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert (screen["format"], screen["points"]) == (1, 30)
     assert screen["states"] == {state: found.count(state) for state in ("holds", "undecided", "breaks")}
+    assert [note["code"] for note in screen["notes"]] == [note.code for note in TABLE.record.warnings]
     assert [one["class"] for one in screen["classes"]] == found.classes["class"].tolist()
     frame = point_list(TABLE).head(4)
     assert [one["point"] for one in listed["points"]] == frame["point"].tolist()

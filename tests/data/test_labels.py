@@ -75,3 +75,25 @@ def test_names_spelled_otherwise_are_refused_unless_they_stand_at_the_same_place
     named = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
     assert in_classes(named, spelled) is named, "that says it"
     assert in_classes(points, ["x", "y", "z"]) is points, "other words"
+
+
+def test_texts_are_labels_in_every_file(tmp_path: Path) -> None:
+    """As in a table: sorted, or in the order of the names that stand beside them."""
+    texts, x = np.array(["bee", "ant", "bee ", "cow"]), np.zeros((4, 2), np.float32)
+    rows = "".join(f"0,0,{text}\n" for text in texts)
+    (tmp_path / "table.csv").write_text(f"a,b,label\n{rows}")
+    expected = open_points(tmp_path / "table.csv")
+    np.savez(tmp_path / "x.npz", x=x, y=texts)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", texts[:, None])
+    for points in (open_points(tmp_path / "x.npz"), open_points(tmp_path / "x.npy", labels=tmp_path / "y.npy")):
+        assert (points.labels, points.class_names) == (expected.labels, expected.class_names)
+        assert points.class_names == ("ant", "bee", "cow")
+    np.savez(tmp_path / "named.npz", x=x, y=texts, class_names=["cow", "bee", "ant", "dog"])
+    named = open_points(tmp_path / "named.npz")
+    assert (named.labels, named.class_names) == ((1, 2, 1, 0), ("cow", "bee", "ant", "dog"))
+    np.savez(tmp_path / "others.npz", x=x, y=texts, class_names=["cow", "bee"])
+    refused("labels", "ant", open_points, tmp_path / "others.npz")
+    np.savez(tmp_path / "digits.npz", x=x, y=np.array(["3", "0", "2", "1"]))
+    digits = open_points(tmp_path / "digits.npz")
+    assert (digits.labels, digits.class_names) == ((3, 0, 2, 1), None)

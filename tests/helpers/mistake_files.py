@@ -115,6 +115,7 @@ def lay_out(place: Path) -> None:
         "one-image": {"x": x[0, 0], "y": y[:4]},
         "names": {"y": np.array(CLASSES)[y]},
         "one-hot": {"y": np.eye(4)[y]},
+        "sorted": {"x": x[y.argsort(kind="stable")], "y": np.sort(y)},
         "short": {"y": y[:-1]},
         "empty": {"x": x[:0], "y": y[:0]},
         "repeated": {"ids": np.arange(40) // 2},

@@ -95,7 +95,7 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
 
 
 def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
-    r"""The p-value of the test that a value does not depend on the group that it belongs to.
+    r"""Compute the p-value of the test that a value does not depend on the group that it belongs to.
 
     The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
     each order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as

@@ -109,7 +109,7 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
 
 
 def parameters_text(column: Column) -> str:
-    """The parameters other than noise and draws that tell a column from others of its score; empty where none does.
+    """Return the parameters but noise and draws that tell a column from others of its score; empty where none does.
 
     Example:
         >>> import brittle, torch

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from brittle.analysis.decisions import MORE_DRAWS, SHRINKAGE, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
 from brittle.estimate import Evidence
-from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Row
+from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
@@ -25,6 +28,9 @@ FEWEST_FOR_DETECTOR = 38
 
 FEW_IN_CLASS = 100
 """Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
+
+MOST_DRAWS = 10_000_000
+"""Noisy copies of a point at most that a score takes."""
 
 READ_BY_DETECTORS = "logit_margin"
 """The score that a detector reads by default."""
@@ -120,6 +126,7 @@ class NextStep:
 def how_brittle(overview: Overview) -> str:
     """Say how many predictions hold and break, how many are correct, and how the points were chosen."""
     words, column = words_of(overview.record.model.decision), overview.column
+    imprecise = "" if column is None else imprecise_text(column)
     chosen, accuracy = chosen_sentence(overview.points, overview.record.data), words.unlabelled
     if overview.labelled:
         share = share_of(overview.correct, overview.labelled, words.counted)
@@ -136,6 +143,27 @@ def how_brittle(overview: Overview) -> str:
         f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
         f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
         f"undecided{_undecided_text(overview)}. {accuracy}"
+        f"{imprecise and f' {imprecise}'}"
+    )
+
+
+def imprecise_text(column: Column) -> str:
+    """Say how many intervals are wider than the precision that was asked for, and which draws are enough for all;
+    empty where none is."""
+    precision, draws = column.parameters.get("precision"), column.most_draws
+    if not isinstance(precision, float) or not draws:
+        return ""
+    widths = (column.high - column.low).dropna().to_numpy(np.float64)
+    wide = widths[widths > precision * (1 + 1e-9)]
+    if not len(wide):
+        return ""
+    enough = draws * (float(wide.max()) / precision) ** 2  # a width falls with the root of the draws
+    size = 10 ** math.floor(math.log10(enough))
+    needed = math.ceil(enough / size) * size
+    advice = f"score again with --draws {needed} (draws=)" if needed <= MOST_DRAWS else "ask for less (precision=)"
+    return (
+        f"{share_of(len(wide), len(widths), 'interval')} {verb_of(len(wide), len(widths), 'is', 'are')} wider than "
+        f"--precision {precision:g} after {draws:,} noisy copies: {advice}."
     )
 
 

@@ -318,6 +318,12 @@ def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]
     return column, limit if limit is not None else column.limit if column.limit is not None else LIMIT
 
 
+def _hold(column: Column, limit: float) -> str:
+    """Say under which noise and how surely predictions are to hold."""
+    noise = "" if column.setting.sigma is None else f" under noise of {column.setting}"
+    return f"hold{noise}, kept with probability {limit:.12g} or more"
+
+
 def _counts(states: Any) -> tuple[int, int, int]:
     sure = int((states == HOLDS).sum())
     return sure, len(states) - int((states == BREAKS).sum()), len(states)
@@ -326,7 +332,7 @@ def _counts(states: Any) -> tuple[int, int, int]:
 def _holds(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states = column.states(at)
-    words = f"at least {minimum:.4g} of the predictions hold, kept with probability {at:.12g} or more"
+    words = f"at least {minimum:.4g} of the predictions {_hold(column, at)}"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
     verdict = _share("holds", words, minimum, (sure, possible, points), missed, wrong)
     if verdict.state != UNDECIDED or sure == possible:
@@ -350,12 +356,12 @@ def _every_class(table: Table, minimum: float, limit: float | None, missed: floa
             "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
         )
     wrong = (1.0 - table.record.confidence) / 2.0
-    words = f"at least {minimum:.4g} of the predictions of {{}} hold, kept with probability {at:.12g} or more"
+    share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
     for name, group in groups.items():
         called = class_name(table, name)
         verdict = _share(
-            f"every class: {called}", words.format(called), minimum, _counts(group), missed / len(groups), wrong
+            f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), missed / len(groups), wrong
         )
         verdicts[name] = replace(verdict, remedy=verdict.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
@@ -363,7 +369,7 @@ def _every_class(table: Table, minimum: float, limit: float | None, missed: floa
     states_of = [verdict.state for verdict in verdicts.values()]
     called = printable(class_name(table, worst))
     worst_text = f"the worst is {called}, by {by}; {states_of.count(FAILS)} of {len(verdicts)} fail"
-    summary = f"{words.format('every class')}; {worst_text}, {states_of.count(UNDECIDED)} are undecided"
+    summary = f"{share} every class {hold}; {worst_text}, {states_of.count(UNDECIDED)} are undecided"
     return replace(verdicts[worst], rule="every class", words=summary, parts=tuple(verdicts.values()))
 
 

@@ -67,9 +67,9 @@ def check(
     for form, mark in (("junit", "<testsuites"), ("markdown", "**brittle: ")):
         if (path := files[form]) is not None:
             check_own(path, mark, f"{form} file")
-    others = () if against is None else (against,)
-    found = check_rules(
-        open_run(run_folder, *others),
+    rivals = () if against is None else (against,)
+    checked = check_rules(
+        open_run(run_folder, *rivals),
         holds=holds,
         every_class=every_class,
         limit=limit,
@@ -82,10 +82,10 @@ def check(
         detector=None if detector is None else load("file", "detector").load(detector),
         detector_tpr=detector_tpr,
     )
-    show(found.json().rstrip() if json else as_called(str(found)))
+    show(checked.json().rstrip() if json else as_called(str(checked)))
     if github:
-        show(found.github())
+        show(checked.github())
     for form, path in files.items():
         if path is not None:
-            write(path, getattr(found, form)().encode("utf-8"))
-    return 0 if found.state == PASSES else 1 if found.state == FAILS else int(undecided)
+            write(path, getattr(checked, form)().encode("utf-8"))
+    return 0 if checked.state == PASSES else 1 if checked.state == FAILS else int(undecided)

@@ -64,7 +64,7 @@ app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
 FAULTS: list[str] = []
-"""Sentences about commands of extensions that cannot be added, which are said before any command."""
+"""Sentences about commands of extensions that cannot be added, printed before any command."""
 
 for word in (words := Registry[Any]("command", {})):
     try:
@@ -115,7 +115,7 @@ class _Terminated(BaseException):
 _NO_MEMORY = "the memory of this machine is full; try a smaller --batch-size, or fewer points at a time (--points)"
 
 _AFTER = "where a run was begun, what its folder holds is whole, and brittle score goes on with it by --resume"
-"""What is left of a command that was stopped."""
+"""Sentence about the state of a command that was stopped."""
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -129,10 +129,10 @@ def _refusal(error: MemoryError | OSError) -> BrittleError:
     why = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
         return BrittleError("unreadable", f"a file or a connection cannot be used ({why}); --debug shows which")
-    where = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    path = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
     is_closed = isinstance(error, PermissionError)
     advice = "check that you may look into the folders above it" if is_closed else "--debug shows where"
-    return BrittleError("unreadable", f"{where} cannot be used ({why}); {advice}")
+    return BrittleError("unreadable", f"{path} cannot be used ({why}); {advice}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""What the commands share: how words are read, which help is shown, what is printed."""
+"""Common parts of the commands: reading words, showing help, printing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_args, get_origin
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Group, MissingArgumentError, Parameter
 from cyclopts.config import Dict
 from cyclopts.help import DefaultFormatter, HelpPanel
 
@@ -67,12 +67,12 @@ class Paragraphs(DefaultFormatter):
 
 def _few(console: Any, options: Any, panel: HelpPanel) -> None:
     """Print a group of options: of the first screen arguments and those in `FIRST` in full, the others by name."""
-    others = [entry.names[0] for entry in panel.entries if not _is_shown(entry)]
-    rest = f"Also: {', '.join(others)}." if others else None
+    hidden = [entry.names[0] for entry in panel.entries if not _is_shown(entry)]
+    hint = f"Also: {', '.join(hidden)}." if hidden else None
     shown = [*filter(_is_shown, panel.entries)]
     if not shown:
-        console.print(f"{panel.title}. {rest}", soft_wrap=False)
-    Paragraphs()(console, options, panel.copy(entries=shown, description=rest))
+        console.print(f"{panel.title}. {hint}", soft_wrap=False)
+    Paragraphs()(console, options, panel.copy(entries=shown, description=hint))
 
 
 def _is_shown(entry: Any) -> bool:
@@ -87,30 +87,32 @@ MODEL, DATA, NOISE, LENGTH, OUTPUT = (
 
 
 def default_text(value: object) -> str | None:
-    """A default as one would type it; None for what is left out by default, of which help says nothing."""
+    """Return a default as a user types it; None for defaults that the help leaves out."""
     if value is None or value is False or value in ("", ()):
         return None
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)
-"""How the options of all commands are read: no option has an opposite, and several values stand behind one name."""
+"""Settings of the parser for all commands: options have no opposite, and several values follow a name."""
 
 
 def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Take from the TOML file of `--config` the options that the command line does not give."""
-    path = next((one.tokens[-1].value for one in arguments if one.name == "--config" and one.tokens), None)
+    path = next(
+        (argument.tokens[-1].value for argument in arguments if argument.name == "--config" and argument.tokens), None
+    )
     if path is None:
         return
     try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"--config {path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--config {path} is no TOML: {error}") from error
-    if tables := [name for name, value in given.items() if isinstance(value, dict)]:
+    if tables := [name for name, value in settings.items() if isinstance(value, dict)]:
         raise UsageError(f"--config {path} has the table [{tables[0]}]; options stand by their names, in no table")
-    Dict(given, source=path, use_commands_as_keys=False)(app, command, arguments)
+    Dict(settings, source=path, use_commands_as_keys=False)(app, command, arguments)
 
 
 def whole_numbers(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -133,8 +135,8 @@ def check_new(path: Path, overwrite: bool, suffix: str = "") -> None:
         raise StorageError("exists", f"{path} is there already; choose another file, or replace it with --overwrite")
 
 
-def check_own(path: Path, mark: str, what: str) -> None:
-    """Raise where a file is there that is not `what` of ours, which holds `mark` at its start: no other is replaced."""
+def check_own(path: Path, mark: str, kind: str) -> None:
+    """Raise where a file is there that is not `kind` of ours, which holds `mark` at its start: no other is replaced."""
     check_target(path)
     if not path.is_file():
         return
@@ -145,20 +147,20 @@ def check_own(path: Path, mark: str, what: str) -> None:
         raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
     if not ours:
         raise StorageError(
-            "exists", f"{path} is there already and is no {what} of brittle; choose another file, or remove it"
+            "exists", f"{path} is there already and is no {kind} of brittle; choose another file, or remove it"
         )
 
 
 def open_run(folder: Path, *beside: Path, images: bool = False, point: str | None = None) -> Table:
-    """The table of the run in `folder`, as `read_table` reads it; that it has not finished is said, on stderr.
+    """Read the table of the run in `folder`, as `read_table` does; warn on stderr if the run is unfinished.
 
     Of a long run it is a sample, such as those of the runs `beside` it hold the same points of.
     """
     from brittle.store import reading
 
-    (_, manifest), *_ = runs = [reading.open_run(one) for one in (folder, *beside)]
-    most = reading.MOST_READ // max(1, *(len(record.scores) for record, _ in runs))
-    table = reading.read_table(folder, most, images=images, point=point)
+    (_, manifest), *_ = runs = [reading.open_run(run_folder) for run_folder in (folder, *beside)]
+    max_points = reading.MOST_READ // max(1, *(len(record.scores) for record, _ in runs))
+    table = reading.read_table(folder, max_points, images=images, point=point)
     note_unfinished(folder, table.record, sum(entry.account.points for entry in manifest.shards))
     return table
 
@@ -192,18 +194,18 @@ def show(text: str, stream: TextIO | None = None) -> None:
 
 def say_failures(head: str, sentences: Sequence[str]) -> int:
     """Say on stderr which points got no number; the exit code."""
-    for sentence in (head, *(f"  {one}" for one in sentences)):
+    for sentence in (head, *(f"  {sentence_of_list}" for sentence_of_list in sentences)):
         show(f"brittle: {sentence}", sys.stderr)
     return ROW_FAILURES
 
 
 def program() -> str:
-    """What one types to call brittle again: its name, the path that was typed, or `python -m brittle`."""
+    """Return the words that call brittle again: its name, the path that was typed, or `python -m brittle`."""
     typed = Path(sys.argv[0])
     if typed.name == "__main__.py" and sys.orig_argv[1:3] == ["-m", NAME]:
         return shlex.join(sys.orig_argv[:3])
-    found = shutil.which(NAME)
-    called = typed.name == NAME and typed.is_file() and not (found is not None and typed.samefile(found))
+    installed = shutil.which(NAME)
+    called = typed.name == NAME and typed.is_file() and not (installed is not None and typed.samefile(installed))
     return shlex.quote(sys.argv[0]) if called else NAME
 
 
@@ -214,16 +216,35 @@ def as_called(text: str) -> str:
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 
 
+KINDS = {int: "a whole number", float: "a number"}
+"""Return the word of the help for a value of a type."""
+
+
+def _kinds(hint: Any) -> str:
+    """Say what an option of a type takes: `a number or none` for `float | Literal["none"] | None`."""
+    if hint in KINDS:
+        return KINDS[hint]
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    parts = [part for part in get_args(hint) if part not in (type(None), ...)]
+    return " or ".join(dict.fromkeys(map(_kinds, parts))) or "another word"
+
+
 _JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
 """Several numbers with commas between them."""
 
 
 def explained(error: CycloptsError, words: Sequence[str]) -> str:
-    """What the parser says of `words`, or what to type instead where that can be told."""
+    """Return the parser's sentence about `words`, or what to type instead where that can be told."""
     for option, word in pairwise(" ".join(words).replace("=", " ").split()):
         if option.startswith("--") and _JOINED.fullmatch(word):
             apart = " ".join(filter(None, word.split(",")))
             return f"{option} takes numbers with spaces between them; found {word!r:.60}: write {option} {apart}"
+    if isinstance(error, CoercionError) and error.token is not None and error.argument is not None:
+        typed = error.token.source in ("", "cli")
+        name = (error.token.keyword if typed else None) or error.argument.name
+        file = "" if typed else f" in {error.token.source}"
+        return f"{name} takes {_kinds(error.argument.hint)}; found {error.token.value!r:.60}{file}"
     if isinstance(error, MissingArgumentError) and error.command_chain and error.argument is not None:
         command = " ".join((NAME, *error.command_chain))
         options = any(word.startswith("--") for word in words)

@@ -22,7 +22,7 @@ EXIT_FAILED = 3
 """Exit code where a check failed."""
 
 PAGE = "docs/reference/doctor.md"
-"""Where every code is explained."""
+"""Page that explains every code."""
 
 
 def doctor(
@@ -58,7 +58,7 @@ def doctor(
         _opened("data", lambda: opening.points, f"{data} is read"),
         _opened("model", lambda: opening.classifier, f"{model} is read, its weights are finite"),
     ]
-    if any(one.state == "failed" for one in read):
+    if any(outcome.state == "failed" for outcome in read):
         _print(read, json)
         return EXIT_FAILED
     points = opening.points
@@ -70,8 +70,8 @@ def doctor(
     points = varying(points, next(iter(points.batches(1))), scores, classifier.device)
     points = hold_missing(classifier, points)
     batch = next(iter(points.batches(GUARD_ROWS)))
-    own = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
-    subject = Subject(classifier, batch, points.labels, scores, scoring.seed, own, points, expected_accuracy)
+    rows = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
+    subject = Subject(classifier, batch, points.labels, scores, scoring.seed, rows, points, expected_accuracy)
     if not json:
         scores = ", ".join(dict.fromkeys(score.name for score in subject.scores))
         show(f"brittle doctor: {model} on {data}, for {scores}")
@@ -79,8 +79,8 @@ def doctor(
         return _examine(subject, cost, json)
 
 
-def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
-    """What becomes of `opening`; misuse of the command line is raised."""
+def _opened(name: str, opening: Callable[[], object], sentence: str) -> Outcome:
+    """Return the outcome of `opening`; raise misuse of the command line."""
     from brittle.doctor import Outcome
 
     try:
@@ -89,7 +89,7 @@ def _opened(name: str, opening: Callable[[], object], said: str) -> Outcome:
         raise
     except BrittleError as error:
         return Outcome(name, "failed", error.code, str(error.args[0]))
-    return Outcome(name, "ok", None, said)
+    return Outcome(name, "ok", None, sentence)
 
 
 def _examine(subject: Subject, cost: bool, json: bool) -> int:
@@ -102,20 +102,20 @@ def _examine(subject: Subject, cost: bool, json: bool) -> int:
     if json:
         return EXIT_FAILED if failed else 0
     print(f"\n{failed} failed, {noted} noted")
-    spent = [outcome for outcome in outcomes if cost and outcome.passes]
-    for one in spent:
-        print(f"  {one.name:<15}{one.passes:>9,} passes{one.seconds:>9.3f} s")
-    if spent:
-        own = sum(one.passes for one in spent if one.name in {check.name for check in CHECKS})
-        print(f"before a run {own:,} passes; its scores take about {subject.passes_of_run:,.0f}")
+    costly = [outcome for outcome in outcomes if cost and outcome.passes]
+    for outcome in costly:
+        print(f"  {outcome.name:<15}{outcome.passes:>9,} passes{outcome.seconds:>9.3f} s")
+    if costly:
+        check_passes = sum(outcome.passes for outcome in costly if outcome.name in {check.name for check in CHECKS})
+        print(f"before a run {check_passes:,} passes; its scores take about {subject.passes_of_run:,.0f}")
     return EXIT_FAILED if failed else 0
 
 
 def _print(outcomes: Sequence[Outcome], json: bool) -> None:
     if json:
-        show(as_json(checks=[asdict(one) for one in outcomes]))
+        show(as_json(checks=[asdict(outcome) for outcome in outcomes]))
         return
     for outcome in outcomes:
-        where = f" [{PAGE}#{outcome.code}]" if outcome.code else ""
+        link = f" [{PAGE}#{outcome.code}]" if outcome.code else ""
         code = f"{outcome.code}: " if outcome.code else ""
-        show(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{where}")
+        show(f"  {outcome.state:<8}{outcome.name:<15}{code}{outcome.sentence}{link}")

@@ -49,7 +49,7 @@ def declare(
     std: float | Sequence[float] | None,
     **declared: Any,
 ) -> Classifier:
-    """The network that MODEL names, with what is declared of it, which is said."""
+    """Open the network that MODEL names, and print what is declared of it."""
     from brittle.model.loading.declare import declare as declare_silently
 
     if loaded.declared is not None:
@@ -117,7 +117,7 @@ class ModelOptions:
 @Parameter(name="*", group=DATA)
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """How data are read, and how much of them.
+    """Options of reading data, and of how much of them.
 
     Attributes:
         split: Which part of the data, such as test, or of corruptions fog:3.
@@ -166,7 +166,7 @@ class DataOptions:
         model: str | None = None,
         levels: bool = False,
     ) -> Points:
-        """The points of DATA, of which by default the first `limit`; with `targets` their labels are no classes.
+        """Open the points of DATA, by default the first `limit`; with `targets` their labels are not classes.
 
         `texts` says how texts become points, and `levels` whether columns of text are categories. Images are brought
         to the size that `model` declares, unless options say another.
@@ -175,15 +175,16 @@ class DataOptions:
         from brittle.data.ids import read_ids
         from brittle.data.labels import read_class_names
 
-        own: dict[str, Any] = vars(self) | vars(self._steps(data, model))
-        first = own.pop("points")
-        own["limit"] = limit if first is None and self.ids is None and self.sample is None else first
-        own["ids"] = None if self.ids is None else read_ids(self.ids)
-        own["class_names"] = None if self.class_names is None else read_class_names(self.class_names)
-        return open_points(data, Reading(**own, bounds=bounds, targets=targets, texts=texts, levels=levels))
+        fields: dict[str, Any] = vars(self) | vars(self._steps(data, model))
+        points = fields.pop("points")
+        fields["limit"] = limit if points is None and self.ids is None and self.sample is None else points
+        fields["ids"] = None if self.ids is None else read_ids(self.ids)
+        fields["class_names"] = None if self.class_names is None else read_class_names(self.class_names)
+        return open_points(data, Reading(**fields, bounds=bounds, targets=targets, texts=texts, levels=levels))
 
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
-        """What is done to images: what options say, or else what `model` declares; nothing where DATA hold none."""
+        """Return the preparation of images: by options, or else as `model` declares it; empty where DATA hold no
+        images."""
         from brittle.data.formats import reads_images
         from brittle.data.images import ImageSteps
         from brittle.model.loading.load import find_source
@@ -192,16 +193,22 @@ class DataOptions:
         if model is None or not reads_images(data, self.format):
             return steps
         source = find_source(model)
-        found = None if source is None else source.image_steps(model)
-        if found is None:
+        model_steps = None if source is None else source.image_steps(model)
+        if model_steps is None:
             return steps
-        own = " and ".join(["--resize"] * bool(self.resize) + ["--center-crop"] * bool(self.center_crop))
-        if isinstance(found, str):
-            then = f"{own} hold" if own else "the images are left as they are; give --resize or --center-crop"
-            say(False, f"{model} prepares images in a way that brittle does not copy ({found}); {then}")
+        sizing = " and ".join(["--resize"] * bool(self.resize) + ["--center-crop"] * bool(self.center_crop))
+        if isinstance(model_steps, str):
+            then = f"{sizing} hold" if sizing else "the images are left as they are; give --resize or --center-crop"
+            say(False, f"{model} prepares images in a way that brittle does not copy ({model_steps}); {then}")
             return steps
-        say(False, f"{model} declares images {found.words}; " + (f"{own} stand instead" if own else "so they are read"))
-        return replace(steps, interpolation=found.interpolation if self.resize else None) if own else found
+        say(
+            False,
+            f"{model} declares images {model_steps.words}; "
+            + (f"{sizing} stand instead" if sizing else "so they are read"),
+        )
+        return (
+            replace(steps, interpolation=model_steps.interpolation if self.resize else None) if sizing else model_steps
+        )
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:

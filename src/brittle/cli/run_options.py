@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run goes.
+    """Options of a run.
 
     Attributes:
         confidence: Confidence of all intervals.
@@ -43,7 +43,7 @@ class RunOptions:
 @Parameter(name="*", group=LENGTH)
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Which processes compute.
+    """Options of the processes.
 
     Attributes:
         workers: Processes that compute side by side, with one thread each; by default one process with all threads, or
@@ -68,7 +68,7 @@ class WorkerOptions:
         return int(number), int(count)
 
     def processes(self, opening: Opening, device: str | None) -> Workers | None:
-        """The processes, each of which opens the run by `opening`; None for this one alone."""
+        """Start the processes, each of which opens the run by `opening`; None for this process alone."""
         if self.cluster is None:
             if self.workers is None:
                 return None

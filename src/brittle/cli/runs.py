@@ -86,19 +86,19 @@ def show(
     if point is not None and (listing or limit is not None or sigma is not None):
         raise UsageError(f"POINT ({point}) shows one point and takes no option of a list; give one of both")
     table = open_run(run_folder, point=point)
-    known = sorted({one.setting.sigma for one in table.columns if one.setting.sigma is not None})
-    if sigma is not None and sigma not in known:
-        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(known) or 'none'}")
+    sigmas = sorted({column.setting.sigma for column in table.columns if column.setting.sigma is not None})
+    if sigma is not None and sigma not in sigmas:
+        raise UsageError(f"no score of the run has sigma {sigma:g}; it has {listed(sigmas) or 'none'}")
     if point is not None:
         text = _card(table, point, json)
     elif listing:
-        at_level = [one for one in table.columns if sigma is None or one.setting.sigma in (sigma, None)]
+        at_level = [column for column in table.columns if sigma is None or column.setting.sigma in (sigma, None)]
         judge = named_column(at_level, by) if by else column_for(table, limit, sigma)
         column = judge if by else numbers_beside(table, judge)
         correct = "right" if right else "wrong" if wrong else None
-        wanted, first = Wanted(of_class, state, correct, limit, wrong and not by), next(read_shards(run_folder))
-        frame, counts = least_points(read_shards(run_folder), top or TOP, table, column, judge, wanted)
-        text = format_point_list(frame, first, column, top or TOP, judge, counts)
+        criteria, shard = Wanted(of_class, state, correct, limit, wrong and not by), next(read_shards(run_folder))
+        frame, counts = least_points(read_shards(run_folder), top or TOP, table, column, judge, criteria)
+        text = format_point_list(frame, shard, column, top or TOP, judge, counts)
         text = as_json(by=column.label, points=records(frame)) if json else text
     else:
         text = _screen(table, overview(table, limit, sigma=sigma), str(run_folder), json)
@@ -106,36 +106,43 @@ def show(
     return 0
 
 
-def _card(table: Table, asked: str, json: bool) -> str:
+def _card(table: Table, query: str, json: bool) -> str:
     """Everything that the run says of a point."""
     from brittle.analysis.class_votes import class_votes, has_votes
     from brittle.analysis.point_card import find_point, format_point_card, point_card
     from brittle.store.table import TOLD
 
-    point = find_point(table, asked)
+    point = find_point(table, query)
     if not json:
         return format_point_card(table, point)
     frame = table.frame(whole=True)
-    (own,) = records(frame.loc[frame["point"] == point, [*TOLD, "row", "status", "detail"]])
+    (row,) = records(frame.loc[frame["point"] == point, [*TOLD, "row", "status", "detail"]])
     votes = class_votes(table) if any(map(has_votes, table.columns)) else frame.head(0)
-    return as_json(point=own, scores=records(point_card(table, point)), copies=records(votes[votes["point"] == point]))
+    return as_json(point=row, scores=records(point_card(table, point)), copies=records(votes[votes["point"] == point]))
 
 
-def _screen(table: Table, found: Overview, run: str, json: bool) -> str:
-    """How many predictions hold and break, which classes, how sure that is, and what to do next."""
+def _screen(table: Table, run_overview: Overview, run: str, json: bool) -> str:
+    """Print how many predictions hold and break, which classes, how sure that is, and what to do next."""
     from brittle.analysis.overview_text import format_overview, next_steps
 
     if json:
-        states = {state: found.count(state) for state in found.groups.columns}
-        counts = {"limit": found.limit, "points": found.points, "chosen_from": table.record.data.chosen_from}
-        counts |= {"labelled": found.labelled, "right": found.correct}
-        steps = [asdict(one) for one in next_steps(found, run)]
-        groups = found.groups.to_dict("index")
-        by = None if found.column is None else found.column.label
-        return as_json(by=by, **counts, states=states, groups=groups, classes=records(found.classes), next=steps)
+        states = {state: run_overview.count(state) for state in run_overview.groups.columns}
+        counts = {
+            "limit": run_overview.limit,
+            "points": run_overview.points,
+            "chosen_from": table.record.data.chosen_from,
+        }
+        counts |= {"labelled": run_overview.labelled, "right": run_overview.correct}
+        steps = [asdict(step) for step in next_steps(run_overview, run)]
+        groups = run_overview.groups.to_dict("index")
+        by = None if run_overview.column is None else run_overview.column.label
+        notes = [asdict(note) for note in table.record.warnings]
+        classes = records(run_overview.classes)
+        return as_json(by=by, **counts, states=states, groups=groups, classes=classes, next=steps, notes=notes)
     part = table.record.part
     parts = part and f"Part {part[0]} of {part[1]} of a run; `brittle join OUT PART...` puts all of them together.\n"
-    return f"{parts or ''}{format_overview(found, run)}"
+    notes = "".join(f"\n\nnote: {note.code}: {note.sentence}" for note in table.record.warnings)
+    return f"{parts or ''}{format_overview(run_overview, run)}{notes}"
 
 
 def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:
@@ -163,18 +170,18 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
         check_new(out, True, ".csv")
         check_own(out, ",".join(FIELDS), "comparison")
     runs = (first, second, *others)
-    own = open_run(first, *runs)
-    chosen = chosen_sentence(len(own.points), own.record.data).strip()
+    table = open_run(first, *runs)
+    chosen = chosen_sentence(len(table.points), table.record.data).strip()
     if others:
-        frame = compare_several(own, ((str(one), open_run(one, *runs)) for one in runs[1:]))
+        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]))
         texts = [chosen, format_comparisons(frame)]
     else:
-        other = open_run(second, first)
-        frame = compare_runs(own, other)
-        texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(own, other)])))]
+        second_table = open_run(second, first)
+        frame = compare_runs(table, second_table)
+        texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(table, second_table)])))]
     print_lines(as_json(scores=records(frame)) if json else "\n".join(filter(None, texts)))
     if out is not None:
-        safe = frame.map(lambda one: cell(one) if isinstance(one, str) else one)
+        safe = frame.map(lambda value: cell(value) if isinstance(value, str) else value)
         write(out, safe.to_csv(index=False, lineterminator="\n").encode())
         print(out, file=sys.stderr if json else sys.stdout)
     return 0
@@ -225,8 +232,8 @@ def verify(run_folder: Run, *, json: Json = False) -> int:
             f"with --resume, which computes only what is lost, or get the files again",
         )
     finished = read_object(run_folder / "run.json", RunRecord).finished
-    rest = "" if finished else "; the run has not finished, score --resume goes on with it"
-    print_lines(f"brittle: every shard of {run_folder} is what was written{rest}", sys.stderr)
+    state = "" if finished else "; the run has not finished, score --resume goes on with it"
+    print_lines(f"brittle: every shard of {run_folder} is what was written{state}", sys.stderr)
     return 0
 
 

@@ -58,9 +58,9 @@ def score(
     workers = sharing.processes(partial(open_again, tuple(sys.argv[1:])), declared.device)
     folder = RunFolder(out) if running.mirror is None else load("place", "mirror")(out, running.mirror)
     check_writable(out) if running.resume else folder.check_free()
-    others = sorted(one.name for one in out.iterdir()) if out.is_dir() and not running.resume else []
-    if others:
-        say(running.quiet, f"{out} holds other files, too ({listed(others)}); they stay as they are")
+    contents = sorted(file.name for file in out.iterdir()) if out.is_dir() and not running.resume else []
+    if contents:
+        say(running.quiet, f"{out} holds other files, too ({listed(contents)}); they stay as they are")
     job = open_job(model, data, declared, reading, scoring, running)
     if not job.share(part):
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
@@ -84,7 +84,7 @@ def score(
 
 
 def open_again(words: Sequence[str]) -> Job:
-    """Open what the command `brittle WORDS` computes in another process; what is said was said by the first."""
+    """Open the job of the command `brittle WORDS` in another process; the first process has printed its notes."""
     words = [*(word for word in words if word not in ("--debug", "--quiet")), "--quiet"]
     model, data, _, declared, reading, scoring, running, *_ = read_arguments(words)
     return open_job(model, data, declared, reading, scoring, running)
@@ -107,13 +107,13 @@ def open_job(
     quiet, rows = running.quiet, running.batch_size
     opening = Opening.checked(model, data, declared, reading, scoring, quiet)
     opening.check_there()
-    known, scores = opening.points.provenance, opening.scores
-    for what in ("text", "label"):
-        if known.get(f"{what}_column") is not None:
-            say(quiet, f"{what}s are the column {known[f'{what}_column']!r:.60} of {data}")
-    if known.get("cut_texts"):
-        most = known.get("text_length")
-        say(quiet, f"{known['cut_texts']:,} texts are longer than {most:,} tokens; their ends are cut off")
+    provenance, scores = opening.points.provenance, opening.scores
+    for kind in ("text", "label"):
+        if provenance.get(f"{kind}_column") is not None:
+            say(quiet, f"{kind}s are the column {provenance[f'{kind}_column']!r:.60} of {data}")
+    if provenance.get("cut_texts"):
+        longest = provenance.get("text_length")
+        say(quiet, f"{provenance['cut_texts']:,} texts are longer than {longest:,} tokens; their ends are cut off")
     for still in dict.fromkeys(getattr(score.noise, "still", "") for score in scores if isinstance(score, NoiseScore)):
         say(quiet or not still, f"noise leaves {still} unchanged; --categories names all columns that stay")
     return make_job(opening.classifier, opening.points, scores, scoring.seed, rows, running.confidence)
@@ -128,19 +128,19 @@ def _conclude(record: RunRecord, out: Path, running: RunOptions, *, silent: bool
     from brittle.text import chosen_text
 
     account = record.account
-    right = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
-    accuracy = right and (f"accuracy {right}, " if record.model.decision is None else f"{right} right, ")
-    if any("limit" in score.parameters for score in record.scores) and not running.quiet:
+    share = f"{account.correct / account.labelled:.1%}" if account.labelled else ""
+    accuracy = share and (f"accuracy {share}, " if record.model.decision is None else f"{share} right, ")
+    if any({"limit", "precision"} & score.parameters.keys() for score in record.scores) and not running.quiet:
         show(how_brittle(overview(open_run(out))))
     doubt = ""
     if any(score.parameters.get("certify") for score in record.scores):
-        doubt = refuted_text(sum(refuted_points(one.columns) for one in read_shards(out)))
+        doubt = refuted_text(sum(refuted_points(shard.columns) for shard in read_shards(out)))
     chosen = chosen_text(account.points, record.data)
     points = f"{account.points} points{chosen and f' ({chosen})'}"
-    where = shlex.quote(str(out))
+    target = shlex.quote(str(out))
     seconds = "" if record.seconds is None else f", {record.seconds:.1f} s"
     done = f"{points}, {accuracy}{account.passes:,} passes{seconds}"
-    say(silent, f"{done}; next: {program()} show {where}, {program()} report {where}")
+    say(silent, f"{done}; next: {program()} show {target}, {program()} report {target}")
     say(running.quiet or not doubt, doubt)
     if not account.failed:
         return 0

@@ -34,7 +34,7 @@ LASTS = Parameter(group=LENGTH)
 @Parameter(name="*", group=NOISE)
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """What is computed of every point.
+    """Options of the scores.
 
     Attributes:
         scores: What to compute, by names that `brittle list` shows, or FILE.py:CLASS.
@@ -86,9 +86,9 @@ class ScoreOptions:
         family = noises(
             self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
         )
-        given = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
-        given |= {"norm": self.norm, "effort": self.effort}
-        scores = choose(names, sigmas, family, given, self.settings)
+        options = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
+        options |= {"norm": self.norm, "effort": self.effort}
+        scores = choose(names, sigmas, family, options, self.settings)
         return (*scores,) if self.learned is None else (*scores, self.learned.score)
 
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
@@ -150,9 +150,11 @@ class Opening:
             declared = replace(declared, bounds=("none",))
         texts = reads_texts(model) or changes(scoring.noise) == "characters" or reading.text_column is not None
         by_default = scoring.check(declared, texts)
-        own = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
-        if texts and own:
-            options = " and ".join(f"--{name}" for name in own)
+        declared_names = [
+            name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)
+        ]
+        if texts and declared_names:
+            options = " and ".join(f"--{name}" for name in declared_names)
             raise UsageError(
                 f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
             )
@@ -171,7 +173,7 @@ class Opening:
 
     @cached_property
     def texts(self) -> Any:
-        """How texts become points, where the model reads texts, as `Reading.texts`; else None."""
+        """Return how texts become points, as `Reading.texts`, for a model that reads texts; else None."""
         if not self.reads_texts:
             return None
         loaded = self._loaded

@@ -82,23 +82,23 @@ def memory_points(
 ) -> ListedPoints:
     """The points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     answers = answers_of(y, "y", len(inputs), reading.targets)
-    own = text_ids(ids, "ids", len(inputs))
-    said = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), own)
-    digest = hashlib.sha256(repr(said).encode())
+    point_ids = text_ids(ids, "ids", len(inputs))
+    header = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), point_ids)
+    digest = hashlib.sha256(repr(header).encode())
     if "targets" in answers:
         digest.update(answers["targets"].numpy().tobytes())
     for rows in inputs.split(1 << 12):
         digest.update(bytes_of(rows))
-    known: dict[str, Any] = feature_record(feature_names, "feature_names", inputs)
+    facts: dict[str, Any] = feature_record(feature_names, "feature_names", inputs)
     if extra is not None:
         parts = dict(sorted(extra.tensors.items())) | ({} if extra.varies is None else {"varies": extra.varies})
         digest = hashlib.sha256(digest.hexdigest().encode())
         for name, tensor in parts.items():
             digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode() + bytes_of(tensor))
-        known |= {"extra_inputs": sorted(extra.tensors), "masked": extra.varies is not None}
-    record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **known)
+        facts |= {"extra_inputs": sorted(extra.tensors), "masked": extra.varies is not None}
+    record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **facts)
     read = partial(read_arrays, inputs, reading.bounds, extra)
-    return reading.points(record, own, read, class_names=class_names, **answers)
+    return reading.points(record, point_ids, read, class_names=class_names, **answers)
 
 
 def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, start: int, stop: int) -> InputRows:
@@ -111,70 +111,70 @@ def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, s
     return InputRows(rows, extra_inputs=extra and extra.only(torch.arange(start, stop)))
 
 
-def check_inputs(x: Any, where: str, reading: Reading) -> Tensor:
+def check_inputs(x: Any, source: str, reading: Reading) -> Tensor:
     """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
-    inputs = as_tensor(x, where)
-    check_input_form(tuple(inputs.shape), inputs.dtype, where, reading)
+    inputs = as_tensor(x, source)
+    check_input_form(tuple(inputs.shape), inputs.dtype, source, reading)
     return inputs.permute(0, 3, 1, 2).contiguous() if reading.layout == "nhwc" else inputs
 
 
-def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, where: str, reading: Reading) -> None:
+def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, source: str, reading: Reading) -> None:
     """Raise where a tensor of this shape and type cannot hold inputs, `[N, *shape]`."""
-    _check_dtype(dtype, len(shape), where, reading.scale_uint8)
+    _check_dtype(dtype, len(shape), source, reading.scale_uint8)
     if len(shape) < 2 or 0 in shape[1:]:
-        raise DataError("shape", f"{where} has shape {shape}; expected (points, ...) with numbers in it")
+        raise DataError("shape", f"{source} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc" and len(shape) != 4:
-        raise DataError("layout", f"{where} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
+        raise DataError("layout", f"{source} has shape {shape}; nhwc needs 4 axes, leave out --layout (layout=)")
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > 4:
         raise DataError(
             "layout",
-            f"{where} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc' of "
+            f"{source} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc' of "
             "brittle.data.array_points) to transpose it, or --layout nchw (layout='nchw') if the first axis after the "
             "points is the channels",
         )
 
 
-def as_tensor(x: Any, where: str) -> Tensor:
+def as_tensor(x: Any, source: str) -> Tensor:
     """A tensor or an array of numbers as a dense tensor, which may share its memory."""
     if isinstance(x, Tensor):
         if x.layout != torch.strided or x.is_nested or x.is_meta:
             kind = "meta" if x.is_meta else "nested" if x.is_nested else "sparse"
-            raise DataError("dtype", f"{where} is a {kind} tensor; give a dense one, all of one shape (x.to_dense())")
+            raise DataError("dtype", f"{source} is a {kind} tensor; give a dense one, all of one shape (x.to_dense())")
         return x.detach()
     if not isinstance(x, np.ndarray):
         kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
         raise DataError(
             "dtype",
-            f"expected a tensor or a NumPy array, found that {where} is {kind}; give a tensor or a NumPy array of all "
+            f"expected a tensor or a NumPy array, found that {source} is {kind}; give a tensor or a NumPy array of all "
             "points, such as numpy.stack(x), the pair (x, y) of it and labels, or a torch.utils.data.Dataset; ids or "
             "names go to brittle.data.array_points",
         )
-    array = plain_array(x, where)
+    array = plain_array(x, source)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise DataError("dtype", f"{where} has type {array.dtype}; expected numbers, such as float32")
+        raise DataError("dtype", f"{source} has type {array.dtype}; expected numbers, such as float32")
     native = np.asarray(array, array.dtype.newbyteorder("="), order="C")
     return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
-def text_ids(ids: Any, where: str, count: int) -> Sequence[str]:
+def text_ids(ids: Any, source: str, count: int) -> Sequence[str]:
     """Ids as text; the row numbers where there are none."""
     if ids is None:
         return RowIds(count)
-    own = plain_array(ids, where).reshape(-1).tolist()
-    if len(own) != count:
-        raise DataError("shape", f"{where} has {len(own)} entries for {count} points; expected one id each")
-    return tuple(map(str, own))
+    texts = plain_array(ids, source).reshape(-1).tolist()
+    if len(texts) != count:
+        raise DataError("shape", f"{source} has {len(texts)} entries for {count} points; expected one id each")
+    return tuple(map(str, texts))
 
 
-def feature_record(names: Any, where: str, inputs: Tensor) -> dict[str, list[str]]:
-    """What the record of a run holds of the names of features: nothing where there are none, or inputs are not kept."""
+def feature_record(names: Any, source: str, inputs: Tensor) -> dict[str, list[str]]:
+    """Return the names of features for the record of a run: nothing without names, or where inputs are not kept."""
     if names is None:
         return {}
     array, numbers = np.asarray(names), math.prod(inputs.shape[1:])
     if array.size != numbers or array.dtype.kind != "U":
         raise DataError(
             "columns",
-            f"{where} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers; expected the "
+            f"{source} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers; expected the "
             "name of each as text",
         )
     return {"feature_names": array.reshape(-1).tolist()} if keeps(inputs.shape[1:]) else {}
@@ -184,12 +184,12 @@ def extra_inputs_of(
     inputs: Tensor, extra_inputs: Mapping[str, Tensor | np.ndarray], mask: str | Tensor | np.ndarray | None
 ) -> ExtraInputs | None:
     """The other tensors of some points and which coordinates vary; None where there is neither."""
-    tensors = {name: as_tensor(one, f"{name} (extra_inputs=)").clone() for name, one in extra_inputs.items()}
-    for name, one in tensors.items():
-        if not one.dim() or len(one) != len(inputs):
+    tensors = {name: as_tensor(tensor, f"{name} (extra_inputs=)").clone() for name, tensor in extra_inputs.items()}
+    for name, tensor in tensors.items():
+        if not tensor.dim() or len(tensor) != len(inputs):
             raise DataError(
                 "shape",
-                f"{name} (extra_inputs=) has shape {tuple(one.shape)} for {len(inputs)} points; expected a row each",
+                f"{name} (extra_inputs=) has shape {tuple(tensor.shape)} for {len(inputs)} points; expected a row each",
             )
     if isinstance(mask, str):
         if mask not in tensors:
@@ -220,7 +220,7 @@ def bytes_of(tensor: Tensor) -> bytes:
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-def _check_dtype(dtype: torch.dtype, axes: int, where: str, scale_uint8: bool) -> None:
+def _check_dtype(dtype: torch.dtype, axes: int, source: str, scale_uint8: bool) -> None:
     name = str(dtype).removeprefix("torch.")
     advice = "expected floating point numbers, such as float32"
     if scale_uint8 and dtype != torch.uint8:
@@ -231,4 +231,4 @@ def _check_dtype(dtype: torch.dtype, axes: int, where: str, scale_uint8: bool) -
         return
     elif axes == 1:
         advice += "; give (x, y), the inputs first"
-    raise DataError("dtype", f"{where} has type {name}; {advice}")
+    raise DataError("dtype", f"{source} has type {name}; {advice}")

@@ -28,12 +28,12 @@ LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 _ERRORS = (*ERRORS, ValueError, LookupError)
-"""What broken files raise."""
+"""Exceptions of broken files."""
 
 
 class ArrowFile(NamedTuple):
-    """One file of columns. Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of one part
-    alone. Of a column `image` of structs `image.bytes` is a column, too."""
+    """A file of columns. Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of a single
+    part. A column `image` of structs has a column `image.bytes`, too."""
 
     path: Path
     schema: pa.Schema
@@ -46,7 +46,7 @@ class Sheet:
     """The rows of files that agree in their columns."""
 
     files: tuple[ArrowFile, ...]
-    where: str
+    source: str
     record: dict[str, Any]
 
     @property
@@ -65,17 +65,23 @@ class Sheet:
             return {}
         try:
             features = json.loads(metadata)["info"]["features"].items()
-            declared = [(name, one) for name, one in features if isinstance(one, dict) and name in self.schema.names]
-            return {name: tuple(map(str, one["names"])) for name, one in declared if one.get("_type") == "ClassLabel"}
+            declared = [
+                (name, feature) for name, feature in features if isinstance(feature, dict) and name in self.schema.names
+            ]
+            return {
+                name: tuple(map(str, feature["names"]))
+                for name, feature in declared
+                if feature.get("_type") == "ClassLabel"
+            }
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
             raise DataError(
-                "corrupt", f"the metadata 'huggingface' of {self.where} are not as datasets writes them: {error!r}"
+                "corrupt", f"the metadata 'huggingface' of {self.source} are not as datasets writes them: {error!r}"
             ) from error
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """These columns of all rows, of which there is at least one."""
+        """Return these columns of all rows; there is at least one row."""
         if not self.rows:
-            raise DataError("empty_dataset", f"{self.where} holds no rows; expected at least 1")
+            raise DataError("empty_dataset", f"{self.source} holds no rows; expected at least 1")
         return pa.concat_tables(file.read(columns) for file in self.files if sum(file.parts))
 
 
@@ -99,7 +105,7 @@ class EncodedColumn:
                 images = file.read([f"{self.name}.bytes"], part).column(0)
                 if len(images) != file.parts[part]:
                     raise changed_error(
-                        self.table.where, f"part {part} of {path_text(file.path)} has {len(images)} rows"
+                        self.table.source, f"part {part} of {path_text(file.path)} has {len(images)} rows"
                     )
                 self.held = place, images
         return BytesIO(images[row - self.ends[place]].as_py() or b"")
@@ -109,17 +115,17 @@ class EncodedColumn:
 
 
 def is_csv(path: Path) -> bool:
-    """Whether `path` is a text file of a table."""
+    """Return whether `path` is a text file of a table."""
     return path.is_file() and path.suffix.lower() in (".csv", ".tsv")
 
 
 def is_table(path: Path) -> bool:
-    """Whether `path` is a text file of a table, Parquet, or a folder of Parquet."""
+    """Return whether `path` is a text file of a table, Parquet, or a folder of Parquet."""
     return is_csv(path) or bool(_parquet(path))
 
 
 def is_image(kind: pa.DataType) -> bool:
-    """Whether a type is that of encoded images: a struct with `bytes`."""
+    """Return whether a type is that of encoded images: a struct with `bytes`."""
     kinds = {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {}
     return "bytes" in kinds and (pa.types.is_binary(kinds["bytes"]) or pa.types.is_large_binary(kinds["bytes"]))
 
@@ -140,14 +146,14 @@ def open_table(path: Path, reading: Reading) -> Sheet:
                 f"{path_text(file.path)} has the columns {file.schema.names}, {path_text(files[0].path)} has "
                 f"{files[0].schema.names}; the files of a split must agree in names and types",
             )
-    named = [path_text(one.name) for one in paths]
-    return Sheet(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=named))
+    file_names = [path_text(file.name) for file in paths]
+    return Sheet(files, path_text(path), reading.record(path, files_digest(path, paths), split=split, files=file_names))
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
     """The cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are separated by
     commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
-    where = path_text(path)
+    source = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             start = file.readline()
@@ -155,41 +161,43 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
             file.seek(0)
             # PyArrow reads on where a quote is never closed, and refuses rows longer than its blocks.
             rows = filter(None, csv.reader(file, delimiter=comma, strict=True))
-            first = next(rows, None)
-            if first is None:
-                raise DataError("empty_dataset", f"{where} holds no rows; expected at least 1")
-            names, parts = [cell.strip() for cell in first], []
-            _check_header(names, reading, where)
-            while some := list(islice(rows, ROWS_UNPACKED)):
-                odd = next((row for row in some if len(row) != len(first)), None)
+            header = next(rows, None)
+            if header is None:
+                raise DataError("empty_dataset", f"{source} holds no rows; expected at least 1")
+            names, parts = [cell.strip() for cell in header], []
+            _check_header(names, reading, source)
+            while chunk := list(islice(rows, ROWS_UNPACKED)):
+                odd = next((row for row in chunk if len(row) != len(header)), None)
                 if odd is not None:
                     raise DataError(
                         "columns",
-                        f"{where} has a row of {len(odd)} cells ({odd!r:.60}), and the first row has {len(first)}",
+                        f"{source} has a row of {len(odd)} cells ({odd!r:.60}), and the first row has {len(header)}",
                     )
-                cells = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
+                cells = [pa.array(column, pa.string()) for column in zip(*chunk, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
     except (csv.Error, UnicodeError, OSError) as error:
-        raise DataError("corrupt", f"{where} is not a readable table in UTF-8: {first_line(error)}") from error
+        raise DataError("corrupt", f"{source} is not a readable table in UTF-8: {first_line(error)}") from error
     cells = pa.concat_tables([pa.schema([(name, pa.string()) for name in names]).empty_table(), *parts])
     return ArrowFile(path, cells.schema, (len(cells),), cells.select)
 
 
-def _check_header(names: Sequence[str], reading: Reading, where: str) -> None:
+def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
     """Raise where the first row may be values: no cell is a name that is asked for, and one is a number, unless all but
     that of the labels count from 0 as pandas does."""
-    asked = {one for one in (reading.label_column, reading.text_column) if one is not None and not is_number(one)}
+    requested = {
+        column for column in (reading.label_column, reading.text_column) if column is not None and not is_number(column)
+    }
     numbers = [name for name in names if is_number(name)]
     counted = any(name.lower() in LABEL_NAMES for name in names) and numbers == list(map(str, range(len(numbers))))
-    if numbers and not counted and not asked.intersection(names):
+    if numbers and not counted and not requested.intersection(names):
         raise ParameterError(
-            f"the first row of {where} must name the columns, and holds numbers: {', '.join(names[:3])}; write a name "
+            f"the first row of {source} must name the columns, and holds numbers: {', '.join(names[:3])}; write a name "
             "that is no number over each column, or name that of the labels with --label-column (label_column=)"
         )
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell of text holds a number."""
+    """Return whether a cell of text holds a number."""
     try:
         float(cell)
     except ValueError:
@@ -207,8 +215,8 @@ def _parquet(path: Path) -> list[Path]:
 def _check_shards(path: Path, files: Sequence[Path]) -> None:
     """Raise where files are not all shards of a split: as many as their names say, numbered from 0 or 1 on."""
     names = [match for file in files if (match := _NAME.fullmatch(file.name))]
-    declared = {int(one["shards"]) for one in names if one["shards"]}
-    numbers, count = sorted(int(one["shard"] or -1) for one in names), len(files)
+    declared = {int(match["shards"]) for match in names if match["shards"]}
+    numbers, count = sorted(int(match["shard"] or -1) for match in names), len(files)
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
     if declared not in (set(), {count}) or not numbered:
         raise DataError(
@@ -228,8 +236,8 @@ def _open_parquet(path: Path) -> ArrowFile:
 
 def _read_parquet(path: Path, columns: Sequence[str], part: int | None = None) -> pa.Table:
     with _readable(path), PlainFile(path, path_text(path)) as parquet:
-        found = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED, columns, None if part is None else [part])))
-        return (found if set(columns).issubset(found.column_names) else found.flatten()).select(columns)
+        table = pa.Table.from_batches(list(parquet.batches(ROWS_UNPACKED, columns, None if part is None else [part])))
+        return (table if set(columns).issubset(table.column_names) else table.flatten()).select(columns)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from brittle.model.arrays import Maite, names_itself
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
 LABEL_KEYS = ("y", "label", "labels", "target", "targets")
-"""What the inputs and the labels of items that are dictionaries are called; one of each is there."""
+"""Keys of the inputs and the labels of items that are dictionaries; each item has one of each."""
 
 _OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 
@@ -80,18 +80,18 @@ def dataset_points(
     labels = [part.labels for part in parts if part.labels is not None]
     if class_names is None:
         labels_of = dict(source.metadata.get("index2label", {})) if names_itself(source) else {}
-        there: Any = [labels_of.get(place) for place in range(len(labels_of))] or getattr(source, "classes", None)
-        texts = isinstance(there, list | tuple) and bool(there) and all(isinstance(one, str) for one in there)
-        class_names = there if texts else None
+        names: Any = [labels_of.get(place) for place in range(len(labels_of))] or getattr(source, "classes", None)
+        texts = isinstance(names, list | tuple) and bool(names) and all(isinstance(name, str) for name in names)
+        class_names = names if texts else None
     inputs = check_inputs(torch.cat([part.inputs for part in parts]), "x", reading)
     return memory_points(inputs, np.concatenate(labels) if labels else None, None, class_names, reading, feature_names)
 
 
 def is_list_of_images(data: object) -> TypeGuard[list[Any]]:
-    """Whether it is a list of images of Pillow, or of pairs of one and its label."""
+    """Return whether `data` is a list of images of Pillow, or of pairs of an image and its label."""
     if not isinstance(data, list) or not data:
         return False
-    return all(isinstance(one[0] if isinstance(one, tuple) and one else one, Image.Image) for one in data)
+    return all(isinstance(item[0] if isinstance(item, tuple) and item else item, Image.Image) for item in data)
 
 
 def _check_order(data: Any) -> None:
@@ -122,9 +122,9 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
     """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read. Nobody else
     writes to them. Images are all brought to the mode of the first."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
-    first, start = None, 0
-    for where, element in _elements(data):
-        x, y = _split(element, where, reading.targets)
+    first_part, start = None, 0
+    for source, element in _elements(data):
+        x, y = _split(element, source, reading.targets)
         if isinstance(x, Image.Image):
             mode = mode or DECLARED.get(x.mode, "RGB")
             try:
@@ -132,22 +132,23 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                 with decoding():
                     x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
-                raise DataError("dataset", f"{where} is an image that is not read: {error.reason}") from error
-        inputs, labels = _tensor(x, where), None if y is None else _labels(y, where)
+                raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
+        inputs, labels = _tensor(x, source), None if y is None else _labels(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
             raise DataError(
                 "dataset",
-                f"{where} holds inputs of shape {tuple(inputs.shape)} and labels of shape "
+                f"{source} holds inputs of shape {tuple(inputs.shape)} and labels of shape "
                 f"{None if labels is None else labels.shape}; expected one label for each input",
             )
-        left = None if reading.limit is None else reading.limit - start
-        part = _Part(inputs[:left], None if labels is None else labels[:left])
-        first = first or part
-        if part.kind != first.kind:
+        remaining = None if reading.limit is None else reading.limit - start
+        part = _Part(inputs[:remaining], None if labels is None else labels[:remaining])
+        first_part = first_part or part
+        if part.kind != first_part.kind:
             raise DataError(
-                "shape", f"item 0 has {first.kind}, and item {start} has {part.kind}; bring all items to one form first"
+                "shape",
+                f"item 0 has {first_part.kind}, and item {start} has {part.kind}; bring all items to one form first",
             )
         yield part
         start += len(part.inputs)
@@ -159,72 +160,73 @@ def _elements(data: Any) -> Iterator[tuple[str, Any]]:
     """Items, or batches of a loader, and what they are called; what fails in the code of the data set is told."""
     loader = isinstance(data, DataLoader)
     name = f"the DataLoader over {_name(data.dataset)}" if loader else _name(data)
-    where, place = "batch {} of {}" if loader else "item {} of {}", 0
+    template, place = "batch {} of {}" if loader else "item {} of {}", 0
     try:
         if loader:
             for element in data:
-                yield where.format(place, name), element
+                yield template.format(place, name), element
                 place += 1
         else:
             for place in range(len(data)):
-                yield where.format(place, name), data[place]
+                yield template.format(place, name), data[place]
     except Exception as error:
         text = str(error).strip()
-        found = f"{type(error).__name__}: {text.splitlines()[-1] if text else 'no message'}"
+        error_text = f"{type(error).__name__}: {text.splitlines()[-1] if text else 'no message'}"
         raise DataError(
             "shape" if "equal size" in text else "dataset",  # said by default_collate
-            f"{where.format(place, name)} cannot be read, its code failed: {found}",
+            f"{template.format(place, name)} cannot be read, its code failed: {error_text}",
         ) from error
 
 
-def _split(item: Any, where: str, targets: bool) -> tuple[Any, Any]:
+def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
     """The input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if len(x) != 1 or len(y) > 1:
             keys = ", ".join(map(str, item)) or "no keys"
             raise DataError(
-                "dataset", f"{where} has the keys {keys}; call its input x or {INPUT_KEYS[1]}, its label y, one of each"
+                "dataset",
+                f"{source} has the keys {keys}; call its input x or {INPUT_KEYS[1]}, its label y, one of each",
             )
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
-            raise DataError("dataset", f"{where} is empty; expected x, (x, y) or a dictionary")
+            raise DataError("dataset", f"{source} is empty; expected x, (x, y) or a dictionary")
         if len(item) == 3 and isinstance(item[2], Mapping) and "id" in item[2]:
-            return _of_maite(item, where, targets)
+            return _of_maite(item, source, targets)
         return item[0], item[1] if len(item) > 1 else None
     return item, None
 
 
-def _tensor(x: Any, where: str) -> Tensor:
+def _tensor(x: Any, source: str) -> Tensor:
     if not isinstance(x, Tensor | np.ndarray):
         raise DataError(
             "dataset",
-            f"{where} holds a {type(x).__name__} as its input; expected a tensor or a NumPy array of numbers: give the "
-            "data set a transform that makes one, such as torchvision's ToTensor",
+            f"{source} holds a {type(x).__name__} as its input; expected a tensor or a NumPy array of numbers: give "
+            "the data set a transform that makes one, such as torchvision's ToTensor",
         )
-    return as_tensor(x, where).clone()
+    return as_tensor(x, source).clone()
 
 
-def _labels(y: Any, where: str) -> np.ndarray:
-    labels = np.array(y if isinstance(y, Mapping) else plain_array(y, where))  # a copy
+def _labels(y: Any, source: str) -> np.ndarray:
+    labels = np.array(y if isinstance(y, Mapping) else plain_array(y, source))  # a copy
     if labels.dtype.kind not in "iufb":
         raise DataError(
             "labels",
-            f"{where} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the place of its "
+            f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the place of its "
             "class among the model's outputs",
         )
     return labels
 
 
-def _of_maite(item: Sequence[Any], where: str, targets: bool) -> tuple[Any, Any]:
+def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
     """The image and the label of an item with metadata: the class of the largest, where there is a number for each."""
     x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
-    numbers = _labels(y, where)
+    numbers = _labels(y, source)
     if targets or numbers.ndim != 1 or numbers.size < 2:
         return x, y
     if (numbers == numbers.max()).sum() != 1:
-        raise DataError("labels", f"{where} has the target {y!r:.60}; of its classes one number must be the largest")
+        raise DataError("labels", f"{source} has the target {y!r:.60}; of its classes one number must be the largest")
     return x, numbers.argmax()
 
 

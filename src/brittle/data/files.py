@@ -12,9 +12,9 @@ from brittle.errors import DataError
 from brittle.store.places import is_stored, place_of
 
 
-def changed_error(path: str | None, found: str) -> DataError:
+def changed_error(path: str | None, change: str) -> DataError:
     """The error for data that are not what they were when they were opened."""
-    return DataError("dataset", f"{path} changed since it was opened: {found}; open it again")
+    return DataError("dataset", f"{path} changed since it was opened: {change}; open it again")
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
@@ -44,33 +44,35 @@ def files_digest(root: Path, files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def choose_split(path: Path, splits: Sequence[str], asked: str | None) -> str:
+def choose_split(path: Path, splits: Sequence[str], requested: str | None) -> str:
     """The split that is asked for, or the only one."""
-    if asked is None and len(splits) == 1:
+    if requested is None and len(splits) == 1:
         return splits[0]
-    if asked is None or asked not in splits:
-        there = ", ".join(path_text(name) if name else "(without a name)" for name in splits) or "none"
-        found = "no split was named" if asked is None else f"there is no split {asked!r:.40}"
-        raise DataError("split", f"{path_text(path)} holds the splits {there}; {found}: name one with --split (split=)")
-    return asked
+    if requested is None or requested not in splits:
+        choices = ", ".join(path_text(name) if name else "(without a name)" for name in splits) or "none"
+        fault = "no split was named" if requested is None else f"there is no split {requested!r:.40}"
+        raise DataError(
+            "split", f"{path_text(path)} holds the splits {choices}; {fault}: name one with --split (split=)"
+        )
+    return requested
 
 
-def refuse_split(path: Path, asked: str | None) -> None:
+def refuse_split(path: Path, requested: str | None) -> None:
     """Raise where a split is asked for of data that have none."""
-    if asked is not None:
+    if requested is not None:
         raise DataError("split", f"{path_text(path)} has no splits; leave out --split (split=)")
 
 
-def split_files(path: Path, name: re.Pattern[str], asked: str | None) -> tuple[list[Path], str | None]:
-    """The files to read, in order, and the split that they are: `path` itself, or those in it whose names match `name`,
-    of which the group `split` is the one that is `asked` for."""
+def split_files(path: Path, name: re.Pattern[str], requested: str | None) -> tuple[list[Path], str | None]:
+    """Return the files to read, in order, and their split: `path` itself, or the files in it whose names match `name`
+    and whose group `split` is the `requested` one."""
     if path.is_file():
-        refuse_split(path, asked)
+        refuse_split(path, requested)
         match = name.fullmatch(path.name)
         return [path], (match and match["split"]) or None
     splits: dict[str, list[Path]] = {}
     for file in sorted(path.iterdir()):
         if file.is_file() and (match := name.fullmatch(file.name)):
             splits.setdefault(match["split"], []).append(file)
-    split = choose_split(path, list(splits), asked)
+    split = choose_split(path, list(splits), requested)
     return splits[split], split or None

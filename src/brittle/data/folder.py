@@ -41,35 +41,36 @@ def encoded_points(
     reading: Reading,
     record: dict[str, Any],
     *,
-    named: bool = True,
-    **known: Any,
+    has_names: bool = True,
+    **answers: Any,
 ) -> ListedPoints:
     """Points that are encoded images, `names` what the source calls them, the first `reading.limit` of them.
 
-    All get the mode and the size of the first that can be decoded. `named` says whether points are called by these
-    names; `known` are labels, targets and names of classes, as `Reading.points` takes them.
+    All get the mode and the size of the first that can be decoded. `has_names` says whether points are called by these
+    names; `answers` are labels, targets and names of classes, as `Reading.points` takes them.
     """
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
     for row in range(min(1_000, len(names[: reading.limit]))):  # one of these must be decoded
         with warnings.catch_warnings(action="ignore"):
-            found = _decoded(open_image, row, reading, reading.mode)
-        if isinstance(found, Tensor):
-            images = EncodedImages(open_image, names, reading, row, tuple(found.shape))
-            return reading.points(record, ids, images.read, names=names if named else None, **known)
-        failures.append(f"{names[row]}: {found.reason}")
+            decoded = _decoded(open_image, row, reading, reading.mode)
+        if isinstance(decoded, Tensor):
+            images = EncodedImages(open_image, names, reading, row, tuple(decoded.shape))
+            return reading.points(record, ids, images.read, names=names if has_names else None, **answers)
+        failures.append(f"{names[row]}: {decoded.reason}")
     raise DataError("corrupt", f"none of the first {len(failures)} images can be read; {failures[0]}")
 
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """Inputs that are encoded images, of `names`, of the shape `[channels, height, width]` of that in row `first`."""
+    """Inputs that are encoded images, of `names`, of the shape `[channels, height, width]` of row
+    `first_row`."""
 
     open: Open
     names: Sequence[str]
     reading: Reading
-    first: int
+    first_row: int
     shape: tuple[int, ...]
 
     def read(self, start: int, stop: int) -> InputRows:
@@ -78,26 +79,26 @@ class EncodedImages:
         mode, threads = "L" if self.shape[0] == 1 else "RGB", min(torch.get_num_threads(), stop - start)
 
         def put(place: int) -> UnreadableImage | None:
-            found = _decoded(self.open, start + place, self.reading, mode)
-            if isinstance(found, UnreadableImage):
-                return found
-            self._check_size(start + place, found)
-            inputs[place] = from_levels(found, self.reading.bounds)
+            decoded = _decoded(self.open, start + place, self.reading, mode)
+            if isinstance(decoded, UnreadableImage):
+                return decoded
+            self._check_size(start + place, decoded)
+            inputs[place] = from_levels(decoded, self.reading.bounds)
             return None
 
         places = range(stop - start)
         # Pillow's own warnings are replaced by checks; they are switched off once for all threads, which share them.
         with warnings.catch_warnings(action="ignore"), ThreadPoolExecutor(threads) as pool:
             failed = list(pool.map(put, places) if threads > 1 else map(put, places))
-        return InputRows(inputs, {place: one for place, one in enumerate(failed) if one is not None})
+        return InputRows(inputs, {place: failure for place, failure in enumerate(failed) if failure is not None})
 
     def _check_size(self, row: int, pixels: Tensor) -> None:
         if tuple(pixels.shape) != self.shape:
             (height, width), (high, wide) = pixels.shape[1:], self.shape[1:]
             raise DataError(
                 "shape",
-                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first]} {wide} x {high}; bring all "
-                f"images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
+                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; bring "
+                f"all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
             )
 
 
@@ -110,12 +111,12 @@ def _decoded(open_image: Open, row: int, reading: Reading, mode: str | None) -> 
 
 
 def is_folder_of_classes(path: Path) -> bool:
-    """Whether `path` is a folder that holds folders."""
+    """Return whether `path` is a folder that holds folders."""
     return path.is_dir() and bool(_folders(path))
 
 
 def is_flat_folder(path: Path) -> bool:
-    """Whether `path` is a folder that holds images and no folders."""
+    """Return whether `path` is a folder that holds images and no folders."""
     return path.is_dir() and not _folders(path) and any(map(_is_point, path.iterdir()))
 
 
@@ -127,13 +128,13 @@ def read_folder(path: Path, reading: Reading) -> ListedPoints:
     """
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
-        there = ", ".join(map(path_text, inside))
-        raise DataError("split", f"{path_text(path)} holds the folders {there}; name a split with --split (split=)")
+        contents = ", ".join(map(path_text, inside))
+        raise DataError("split", f"{path_text(path)} holds the folders {contents}; name a split with --split (split=)")
     root = path if reading.split is None else path / reading.split
     classes = {folder.name: number for number, folder in enumerate(_folders(root))}
-    files = [one for name in classes for one in (root / name).rglob("*") if one.is_file()]
-    files.sort(key=lambda one: one.relative_to(root).as_posix())
-    labels = [classes[one.relative_to(root).parts[0]] for one in files if _is_point(one)]
+    files = [file for name in classes for file in (root / name).rglob("*") if file.is_file()]
+    files.sort(key=lambda file: file.relative_to(root).as_posix())
+    labels = [classes[file.relative_to(root).parts[0]] for file in files if _is_point(file)]
     return _image_points(path, root, files, reading, labels=labels, class_names=list(map(path_text, classes)))
 
 
@@ -141,21 +142,22 @@ def read_flat_folder(path: Path, reading: Reading) -> ListedPoints:
     """Points in `path/image.png`, in the order of their names, which are their ids. They have no labels, unless
     `reading.labels` holds the class index of each."""
     refuse_split(path, reading.split)
-    files = sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: one.name)
+    files = sorted((file for file in path.iterdir() if file.is_file()), key=lambda file: file.name)
     return _image_points(path, path, files, reading, **read_answers(reading, sum(map(_is_point, files))))
 
 
-def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Reading, **known: Any) -> ListedPoints:
-    images = [one for one in files if _is_point(one)]
-    others, kept = len(files) - len(images), images[: reading.limit]
-    if not kept:
-        where = path_text(root)
+def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Reading, **answers: Any) -> ListedPoints:
+    images = [file for file in files if _is_point(file)]
+    other_count, chosen = len(files) - len(images), images[: reading.limit]
+    if not chosen:
+        source = path_text(root)
         raise DataError(
-            "empty_dataset", f"{where} holds no images ({others} other files); expected them as {where}/CLASS/NAME.png"
+            "empty_dataset",
+            f"{source} holds no images ({other_count} other files); expected them as {source}/CLASS/NAME.png",
         )
-    record = reading.record(path, files_digest(root, kept), other_files=others)
-    names, ids = list(map(path_text, kept)), [path_text(one.relative_to(root)) for one in kept]
-    return encoded_points(partial(_open, kept, path_text(path)), names, ids, reading, record, **known)
+    record = reading.record(path, files_digest(root, chosen), other_files=other_count)
+    names, ids = list(map(path_text, chosen)), [path_text(file.relative_to(root)) for file in chosen]
+    return encoded_points(partial(_open, chosen, path_text(path)), names, ids, reading, record, **answers)
 
 
 def _is_point(path: Path) -> bool:

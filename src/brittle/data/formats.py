@@ -56,7 +56,7 @@ _CORE = (
     ),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = Registry("format", {known.name: known for known in _CORE})
+FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry in _CORE}, Format)
 """All formats by name; of those that recognise a path the one of the lowest rank reads it."""
 
 
@@ -66,7 +66,7 @@ InMemory: TypeAlias = (
 """Data in memory."""
 
 Data: TypeAlias = "InMemory | str | os.PathLike[str]"
-"""What points are given as: data in memory, or a path."""
+"""Forms of data: in memory, or a path."""
 
 
 def as_points(data: Data, bounds: BoundsLike, targets: bool = False, levels: bool = False, **words: Any) -> Points:
@@ -117,15 +117,15 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     """
     reading, place = replace(reading or Reading(), **options), located(path)
     check_there(place)
-    known = _format_of(place, reading)
-    known.check_options(reading, place)
-    if is_stored(place) and not known.in_parts:
+    data_format = _format_of(place, reading)
+    data_format.check_options(reading, place)
+    if is_stored(place) and not data_format.in_parts:
         raise DataError(
             "unknown_format",
-            f"{path_text(place)} is {known.form}, which is read from a disk; copy it, or write it as Parquet or as "
-            "WebDataset shards",
+            f"{path_text(place)} is {data_format.form}, which is read from a disk; copy it, or write it as Parquet or "
+            "as WebDataset shards",
         )
-    points = known.read(place, replace(reading, format=known.name))
+    points = data_format.read(place, replace(reading, format=data_format.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
     points = points if reading.sample is None else sample_points(points, reading.sample)
     return points if reading.class_names is None else name_classes(points, reading.class_names)
@@ -133,7 +133,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
 
 def check_there(place: Path) -> None:
     if not place.exists():
-        meant = nearby(place, lambda one: one.suffix == place.suffix or one.stem == place.stem)
+        meant = nearby(place, lambda file: file.suffix == place.suffix or file.stem == place.stem)
         raise DataError("no_such_path", f"{path_text(place)} does not exist{meant}")
 
 
@@ -144,26 +144,31 @@ def _named(name: str) -> Format:
 
 
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
-    """Whether `path` is read as encoded images, which can be brought to one size; False where it is not read at all."""
+    """Return whether `path` is read as encoded images, which can be brought to one size; False where it is not read at
+    all."""
     try:
-        known = _recognised(located(path)) if format is None else _named(format)
+        data_format = _recognised(located(path)) if format is None else _named(format)
     except BrittleError:
         return False  # opening it says what is wrong
-    return known.options >= IMAGE_OPTIONS
+    return data_format.options >= IMAGE_OPTIONS
 
 
 def _format_of(path: Path, reading: Reading) -> Format:
     """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
-    asked, texts = reading.format, None if reading.texts is None else _named("texts")
-    if asked is None:
-        known = texts if texts is not None and texts.recognise(path) else _recognised(path)
+    requested, texts = reading.format, None if reading.texts is None else _named("texts")
+    if requested is None:
+        data_format = texts if texts is not None and texts.recognise(path) else _recognised(path)
     else:
-        known = _named(asked)
-        if not known.recognise(path):
-            raise DataError("unknown_format", f"expected {known.form} (format {known.name}), found {path_text(path)}")
-    if texts is not None and known is not texts:
-        raise DataError("texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {known.form}")
-    return known
+        data_format = _named(requested)
+        if not data_format.recognise(path):
+            raise DataError(
+                "unknown_format", f"expected {data_format.form} (format {data_format.name}), found {path_text(path)}"
+            )
+    if texts is not None and data_format is not texts:
+        raise DataError(
+            "texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {data_format.form}"
+        )
+    return data_format
 
 
 def _recognised(path: Path) -> Format:
@@ -174,9 +179,9 @@ def _recognised(path: Path) -> Format:
             f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "
             "Parquet: dataset.to_parquet('test.parquet')",
         )
-    formats = sorted(FORMATS.values(), key=lambda known: known.rank)
-    known = next((one for one in formats if one.recognise(path)), None)
-    if known is None:
-        forms = "; ".join(f"{one.name}: {one.form}" for one in formats)
+    formats = sorted(FORMATS.values(), key=lambda data_format: data_format.rank)
+    recognised = next((data_format for data_format in formats if data_format.recognise(path)), None)
+    if recognised is None:
+        forms = "; ".join(f"{data_format.name}: {data_format.form}" for data_format in formats)
         raise DataError("unknown_format", f"{path_text(path)} is none of the formats that are read ({forms})")
-    return known
+    return recognised

@@ -20,11 +20,11 @@ MOST_BYTES = 1 << 28
 """Bytes of a file of ids at most: more than a hundred for each of two million points."""
 
 COLUMN = "point"
-"""What the first column of a table of points is called."""
+"""Name of the first column of a table of points."""
 
 
 def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
-    """Those of `points` whose ids are given, in the order of the data; an id that is given twice counts once.
+    """Choose the points with these ids, in the order of the data; a repeated id counts once.
 
     Each keeps its row, id, name and label. The noise of a point is keyed by its id, so its scores are those of a run
     over all points, except as a network rounds differently in another batch.
@@ -37,27 +37,27 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
     Raises:
         ParameterError: no id is given, one is no text, or one is not among the points; these are counted and named.
     """
-    asked = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
-    if isinstance(ids, str) or not asked or not all(isinstance(own, str) for own in asked):
+    requested = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if isinstance(ids, str) or not requested or not all(isinstance(id_, str) for id_ in requested):
         raise ParameterError(f"expected a list of ids, each a text such as '17', at least one; found {ids!r:.60}")
-    there, wanted = _ids_of(points), dict.fromkeys(asked)
-    rows = tuple(row for row, own in enumerate(there) if own in wanted)
-    chosen = tuple(there[row] for row in rows)
-    found = set(chosen)
-    if missing := [own for own in wanted if own not in found]:
+    all_ids, requested_ids = _ids_of(points), dict.fromkeys(requested)
+    rows = tuple(row for row, id_ in enumerate(all_ids) if id_ in requested_ids)
+    chosen = tuple(all_ids[row] for row in rows)
+    chosen_ids = set(chosen)
+    if missing := [id_ for id_ in requested_ids if id_ not in chosen_ids]:
         source = points.provenance.get("path") or "the data"
-        named, like = (listed([f"{own!r:.60}" for own in some]) for some in (missing, there[:5]))
+        missing_text, examples = (listed([f"{id_!r:.60}" for id_ in group]) for group in (missing, all_ids[:5]))
         raise ParameterError(
-            f"{len(missing):,} of {len(wanted):,} ids are not in {source}: {named}; its {len(there):,} ids, the column "
-            f"point of a run, look like {like}",
+            f"{len(missing):,} of {len(requested_ids):,} ids are not in {source}: {missing_text}; its {len(all_ids):,} "
+            f"ids, the column point of a run, look like {examples}",
         )
-    known = {
+    facts = {
         "points": len(rows),
-        "chosen_from": points.provenance.get("chosen_from", len(there)),
+        "chosen_from": points.provenance.get("chosen_from", len(all_ids)),
         "ids_sha256": hashlib.sha256(json.dumps(chosen).encode()).hexdigest(),
     }
-    others = {name: one for name, one in points.provenance.items() if name != "sample_seed"}
-    return SomePoints.of(points, rows, ids=chosen, provenance=others | known)
+    provenance = {name: value for name, value in points.provenance.items() if name != "sample_seed"}
+    return SomePoints.of(points, rows, ids=chosen, provenance=provenance | facts)
 
 
 def sample_points(points: Points, count: int, seed: int = 0) -> Points:
@@ -95,19 +95,19 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
     places = ((drawn.random() + np.arange(count)) * total / count).astype(int).clip(max=total - 1)
     rows = np.sort(by_class[places]).tolist()
     if "chosen_from" in points.provenance:  # it speaks for these alone, and which they are is known by their ids
-        there = _ids_of(points)
-        return choose_points(points, [str(there[row]) for row in rows])
-    known = {"points": count, "chosen_from": total, "sample_seed": seed}
-    return SomePoints.of(points, tuple(rows), provenance={**points.provenance, **known})
+        all_ids = _ids_of(points)
+        return choose_points(points, [str(all_ids[row]) for row in rows])
+    facts = {"points": count, "chosen_from": total, "sample_seed": seed}
+    return SomePoints.of(points, tuple(rows), provenance={**points.provenance, **facts})
 
 
 def _ids_of(points: Points) -> Sequence[str]:
     """The ids of all points; where nothing but their batches holds them, all are read for it."""
     if isinstance(points, SomePoints) and points.ids is None:
-        there = _ids_of(points.points)
-        return [there[row] for row in points.rows]
-    own = points.ids if isinstance(points, ListedPoints | SomePoints) else None
-    return own or tuple(own for batch in points.batches(256) for own in batch.ids)
+        all_ids = _ids_of(points.points)
+        return [all_ids[row] for row in points.rows]
+    stored_ids = points.ids if isinstance(points, ListedPoints | SomePoints) else None
+    return stored_ids or tuple(id_ for batch in points.batches(256) for id_ in batch.ids)
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
@@ -117,9 +117,9 @@ def read_ids(path: Path) -> tuple[str, ...]:
     line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with
     the apostrophes that brittle puts before some cells where there are others.
     """
-    where = path_text(path)
+    source = path_text(path)
     if not path.exists():
-        raise DataError("no_such_path", f"{where} does not exist")
+        raise DataError("no_such_path", f"{source} does not exist")
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it is no regular file of at most {MOST_BYTES:,} bytes")
@@ -131,11 +131,13 @@ def read_ids(path: Path) -> tuple[str, ...]:
             if odd is not None:
                 raise ValueError(f"it begins as a table of {len(header)} columns and has {len(odd)} in {odd!r:.60}")
             lines = [_cell_text(row[0]) if len(header) > 1 else row[0] for row in rows]
-        ids = tuple(own for own in lines if own.strip(" \t"))
+        ids = tuple(line for line in lines if line.strip(" \t"))
         if not ids or "\0" in text:
             raise ValueError("it holds zero bytes, or no id")
     except (OSError, ValueError, csv.Error) as error:
-        raise DataError("ids", f"{where} cannot be read as a text file of ids in UTF-8, one a line: {error}") from error
+        raise DataError(
+            "ids", f"{source} cannot be read as a text file of ids in UTF-8, one a line: {error}"
+        ) from error
     return ids
 
 

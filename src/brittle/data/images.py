@@ -45,19 +45,19 @@ DECODER_ERRORS = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
     *(struct.error, zlib.error),
 )
-"""What Pillow raises on broken files."""
+"""Exceptions of Pillow on broken files."""
 
 
 INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""How pixels are computed from those of another size, by the names of Pillow."""
+"""Ways to compute pixels from those of another size, by the names of Pillow."""
 
 ROUNDINGS = ("even", "down")
-"""Where the middle begins if it cannot lie in the middle: at the even one of two pixels, or at the upper left one."""
+"""Start of the middle where it cannot lie in the middle: the even one of two pixels, or the upper left one."""
 
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """What is done to an image, in this order, in the words of `brittle.data.Reading`.
+    """Steps of the preparation of an image, in this order, in the words of `brittle.data.Reading`.
 
     `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
     that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
@@ -98,19 +98,19 @@ def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
     would become too large, or is too small to be cut, is an `UnreadableImage`: parts beyond it are not made up.
     """
     width, height = _resized(image.size, steps.resize)
-    found = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
+    size_text = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
     if width * height > MAX_PIXELS:
-        raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{found}; at most {MAX_PIXELS} are made")
+        raise UnreadableImage(Status.IMAGE_TOO_LARGE, f"{size_text}; at most {MAX_PIXELS} are made")
     if (width, height) != image.size:
         image = image.resize((width, height), Image.Resampling[(steps.interpolation or "bilinear").upper()])
     if steps.center_crop is None:
         return image
     high, wide = steps.center_crop
     if high > height or wide > width:
-        raise UnreadableImage(Status.DECODE_ERROR, f"{found}, from which the middle {wide} x {high} cannot be cut")
-    first = math.floor if steps.crop_rounding == "down" else round
-    left, top = first((width - wide) / 2.0), first((height - high) / 2.0)
-    return image.crop((left, top, left + wide, top + high))
+        raise UnreadableImage(Status.DECODE_ERROR, f"{size_text}, from which the middle {wide} x {high} cannot be cut")
+    round_start = math.floor if steps.crop_rounding == "down" else round
+    start_x, start_y = round_start((width - wide) / 2.0), round_start((height - high) / 2.0)
+    return image.crop((start_x, start_y, start_x + wide, start_y + high))
 
 
 def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int, int]:
@@ -152,7 +152,7 @@ def from_levels(levels: Tensor, bounds: BoundsLike) -> Tensor:
 
 
 def is_image(shape: Sequence[int]) -> bool:
-    """Whether inputs of this shape are drawn as images: `[1, H, W]` or `[3, H, W]`."""
+    """Return whether inputs of this shape are drawn as images: `[1, H, W]` or `[3, H, W]`."""
     return len(shape) == 3 and shape[0] in CHANNELS.values()
 
 
@@ -168,7 +168,7 @@ def thumbnails(inputs: Tensor, bounds: BoundsLike) -> tuple[bytes, ...] | None:
     low, high = bounds.envelope
     values = np.nan_to_num(inputs.cpu().numpy().astype(np.float64), nan=low)
     pixels = np.rint(255 * (values.clip(low, high) - low) / (high - low)).astype(np.uint8).transpose(0, 2, 3, 1)
-    return tuple(_png(one[..., 0] if one.shape[-1] == 1 else one) for one in pixels)
+    return tuple(_png(picture[..., 0] if picture.shape[-1] == 1 else picture) for picture in pixels)
 
 
 def _png(pixels: np.ndarray) -> bytes:
@@ -192,7 +192,7 @@ def check_image(image: Image.Image) -> None:
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Where what Pillow raises on broken files says that an image is not decoded."""
+    """Turn the exceptions of Pillow on broken files into an image that is not decoded."""
     try:
         yield
     except Image.DecompressionBombError as error:

@@ -1,4 +1,4 @@
-"""What is right for each point: class indices, several labels or numbers, and the names of the classes."""
+"""Labels and targets of the points: class indices, several labels or numbers, and the names of the classes."""
 
 from __future__ import annotations
 
@@ -11,79 +11,115 @@ from typing import Any
 import numpy as np
 import torch
 
+from brittle.data.arrow import is_number
 from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, first_line, listed
 
 LARGEST_LABEL = 2.0**31
-"""Beyond it a number is no class index."""
+"""Largest number that may be a class index."""
 
 
-def answers_of(y: Any, where: str, count: int, targets: bool) -> dict[str, Any]:
-    """What is right for each point, as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
+def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]:
+    """Return the labels of each point as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
 
     `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`.
     """
     if y is None:
         return {}
-    array = plain_array(y, where)
+    array = plain_array(y, source)
     if not targets:
-        return {"labels": check_labels(array, where, count)}
-    check_form(array.shape, array.dtype, where, count, targets)
+        return {"labels": check_labels(array, source, count)}
+    check_form(array.shape, array.dtype, source, count, targets)
     numbers = array.reshape(count, -1).astype(np.float64)
     odd = np.argwhere(~np.isfinite(numbers))
     if len(odd):
-        raise DataError("labels", f"{where} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
+        raise DataError("labels", f"{source} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
     return {"targets": torch.from_numpy(numbers)}
 
 
-def check_labels(labels: np.ndarray, where: str, count: int) -> tuple[int, ...]:
+def file_answers(
+    array: np.ndarray | None, source: str, count: int, targets: bool, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the labels of each point, as `answers_of` gives them of an array in a file, with the names of the classes:
+    `names`, or else the texts of the labels, sorted."""
+    known_names = {} if names is None else {"class_names": tuple(names)}
+    if array is None or targets or array.dtype.kind != "U":
+        return answers_of(array, source, count, targets) | known_names
+    check_form(array.shape, array.dtype, source, count, targets)
+    labels, texts = classes_of(array.reshape(-1).tolist(), source)
+    if names is None or texts is None:
+        return {"labels": labels, "class_names": texts} | known_names
+    if missing := [text for text in texts if text not in names]:
+        raise DataError("labels", f"{source} holds {listed(missing)}, and class_names are {listed(list(names))}")
+    places = [names.index(text) for text in texts]
+    return {"labels": tuple(places[label] for label in labels)} | known_names
+
+
+def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
+    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+    odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
+    if odd is not None:
+        fault = "is empty" if cells[odd] in (None, "") else f"holds {cells[odd]!r:.60}"
+        raise DataError("labels", f"row {odd} of {source} {fault}; label all rows, with whole numbers or text, or none")
+    texts = [cell for cell in cells if isinstance(cell, str) and not is_number(cell)]
+    if not texts:
+        return check_labels(np.array([float(cell) for cell in cells]), source, len(cells)), None
+    if len(texts) < len(cells):
+        number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
+        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
+    names = sorted(set(texts))
+    return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
+
+
+def check_labels(labels: np.ndarray, source: str, count: int) -> tuple[int, ...]:
     """Class indices as a tuple, `[N]`, from whole numbers `[N]` or `[N, 1]`, also such as 1.0 and True."""
     if labels.dtype.kind not in "iufb":
-        found = f"{str(next(labels.flat, None))!r:.40}"
+        example = f"{str(next(labels.flat, None))!r:.40}"
         raise DataError(
             "labels",
-            f"{where} has type {labels.dtype} and holds {found}; class indices are whole numbers: with names the names "
-            "of the model's outputs in their order, give brittle.Classifier(model, class_names=names)",
+            f"{source} has type {labels.dtype} and holds {example}; class indices are whole numbers: with names the "
+            "names of the model's outputs in their order, give brittle.Classifier(model, class_names=names)",
         )
-    check_form(labels.shape, labels.dtype, where, count, targets=False)
+    check_form(labels.shape, labels.dtype, source, count, targets=False)
     labels = labels.reshape(-1)
     odd = np.argwhere((labels != np.floor(labels)) | (np.abs(labels.astype(np.float64)) > LARGEST_LABEL))
     if len(odd):
         raise DataError(
             "labels",
-            f"{where} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers up to "
+            f"{source} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers up to "
             f"{LARGEST_LABEL:,.0f}: give those (--label-column names their column), or, where the model predicts a "
             "number, use --decision within:T (decision='within:T')",
         )
     return tuple(labels.astype(np.int64).tolist())
 
 
-def check_form(shape: tuple[int, ...], dtype: np.dtype, where: str, count: int, targets: bool) -> None:
+def check_form(shape: tuple[int, ...], dtype: np.dtype, source: str, count: int, targets: bool) -> None:
     """Raise where an array of this shape and type cannot say what is right for each of `count` points."""
     if targets and (dtype.kind not in "iufb" or len(shape) not in (1, 2) or shape[0] != count):
         raise DataError(
             "labels",
-            f"{where} has type {dtype} and shape {shape} for {count} points; expected numbers, one or one row for each "
-            "point",
+            f"{source} has type {dtype} and shape {shape} for {count} points; expected numbers, one or one row for "
+            "each point",
         )
     if not targets and len(shape) == 2 and shape[1] != 1:
         raise DataError(
             "labels",
-            f"{where} has shape {shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
+            f"{source} has shape {shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
             "several labels may hold at once, use --decision multilabel (decision='multilabel')",
         )
     if not targets and shape not in ((count,), (count, 1)):
-        raise DataError("shape", f"{where} has shape {shape} for {count} points; expected one label each")
+        raise DataError("shape", f"{source} has shape {shape} for {count} points; expected one label each")
 
 
-def plain_array(x: Any, where: str) -> np.ndarray:
+def plain_array(x: Any, source: str) -> np.ndarray:
     """A tensor, an array or a list as a plain array on the CPU."""
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
         raise DataError(
             "dtype",
-            f"{where} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
+            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
             "what stands there: numpy.ma.filled",
         )
     try:
@@ -92,7 +128,7 @@ def plain_array(x: Any, where: str) -> np.ndarray:
         return np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:
         raise DataError(
-            "dtype", f"{where} is no array of numbers or texts ({first_line(error)}); give a NumPy array"
+            "dtype", f"{source} is no array of numbers or texts ({first_line(error)}); give a NumPy array"
         ) from error
 
 
@@ -102,28 +138,32 @@ def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
     Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
     are class indices already, and stay. A name of the data that is not among `names` is refused.
     """
-    own, known = points.class_names, tuple(names)
-    if not known or not all(isinstance(name, str) and name for name in known) or len(set(known)) < len(known):
-        raise ParameterError(f"expected names of classes, each once; found {known!r:.80}")
-    if own is None or points.labels is None:
-        return SomePoints.of(points, class_names=known, named=True)
-    missing = [name for name in own if name not in known]
+    data_names, model_names = points.class_names, tuple(names)
+    if (
+        not model_names
+        or not all(isinstance(name, str) and name for name in model_names)
+        or len(set(model_names)) < len(model_names)
+    ):
+        raise ParameterError(f"expected names of classes, each once; found {model_names!r:.80}")
+    if data_names is None or points.labels is None:
+        return SomePoints.of(points, class_names=model_names, is_named=True)
+    missing = [name for name in data_names if name not in model_names]
     if missing:
-        spelled = {_plain(name): name for name in known}
-        alike = [f"{one!r:.40} is {spelled[_plain(one)]!r:.40}" for one in missing if _plain(one) in spelled]
-        some, given = (listed([f"{name!r:.40}" for name in few]) for few in (missing, known))
+        spelled = {_plain(name): name for name in model_names}
+        alike = [f"{name!r:.40} is {spelled[_plain(name)]!r:.40}" for name in missing if _plain(name) in spelled]
+        missing_text, model_text = (listed([f"{name!r:.40}" for name in group]) for group in (missing, model_names))
         raise ParameterError(
-            f"{len(missing)} of the {len(own)} classes of the data are not among the {len(known)} names of the model: "
-            f"{some}; these are {given}: call them alike (--class-names, class_names=)"
+            f"{len(missing)} of the {len(data_names)} classes of the data are not among the {len(model_names)} names "
+            f"of the model: {missing_text}; these are {model_text}: call them alike (--class-names, class_names=)"
             + (f"; but for spelling, {listed(alike)}" if alike else "")
         )
-    return _relabelled(points, known, {at: known.index(name) for at, name in enumerate(own)})
+    return _relabelled(points, model_names, {at: model_names.index(name) for at, name in enumerate(data_names)})
 
 
 def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int]) -> SomePoints:
     """Points whose labels became these places among `names`, -1 where there is none."""
-    labels = None if points.labels is None else tuple(places.get(one, -1) for one in points.labels)
-    return SomePoints.of(points, labels=labels, class_names=names, named=True)
+    labels = None if points.labels is None else tuple(places.get(label, -1) for label in points.labels)
+    return SomePoints.of(points, labels=labels, class_names=names, is_named=True)
 
 
 def in_classes(
@@ -136,14 +176,14 @@ def in_classes(
     gave to a model, or that it was fitted on. Labels without names are mapped by value where the model's classes are
     whole numbers, such as -1 and 1. Points whose classes the user has named stay.
     """
-    if names is None or points.labels is None or getattr(points, "named", False):
+    if names is None or points.labels is None or getattr(points, "is_named", False):
         return points
     if points.class_names is not None:
-        own, known = tuple(points.class_names), tuple(names)
-        ours, theirs = [_plain(name) for name in own], [_plain(name) for name in known]
+        data_names, model_names = tuple(points.class_names), tuple(names)
+        ours, theirs = [_plain(name) for name in data_names], [_plain(name) for name in model_names]
         in_order = not sure and (set(ours).isdisjoint(theirs) or ours == theirs[: len(ours)])
-        stay = own == known or (set(own).isdisjoint(known) and in_order)
-        return points if stay else name_classes(points, known)
+        stay = data_names == model_names or (set(data_names).isdisjoint(model_names) and in_order)
+        return points if stay else name_classes(points, model_names)
     if values is None and sure and all(name.isdecimal() for name in names):  # a column of such labels holds numbers
         values = tuple(map(int, names))
     if values is None or tuple(values) == tuple(range(len(values))):
@@ -168,13 +208,15 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
-    booleans = of_type or (isinstance(texts, list | tuple) and bool(texts) and all(type(one) is bool for one in texts))
+    booleans = of_type or (
+        isinstance(texts, list | tuple) and bool(texts) and all(type(label) is bool for label in texts)
+    )
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
             "labels",
             f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those",
         )
-    if names is None or not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+    if names is None or not isinstance(texts, list | tuple) or not all(isinstance(label, str) for label in texts):
         return None
     places = {name: at for at, name in enumerate(names)}
     unknown = sorted(set(texts).difference(places))
@@ -184,25 +226,25 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
             f"{len(unknown)} of the labels are no classes of the model: {listed(unknown)}; its classes are "
             f"{listed(list(names))}",
         )
-    twice = sorted(one for one in set(texts) if names.count(one) > 1)
+    twice = sorted(name for name in set(texts) if names.count(name) > 1)
     if twice:
         raise DataError(
             "labels", f"several classes of the model are called {listed(twice)}; give the places of its classes"
         )
-    return np.array([places[one] for one in texts], np.int64)
+    return np.array([places[name] for name in texts], np.int64)
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names in a text file, one a line, in the order of the model's outputs."""
-    where = f"{path_text(path)} (--class-names)"
+    source = f"{path_text(path)} (--class-names)"
     try:
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{where} cannot be read as text in UTF-8: {error}") from error
+        raise ParameterError(f"{source} cannot be read as text in UTF-8: {error}") from error
     odd = next((line for line, name in enumerate(names) if not name or name in names[:line]), None)
     if odd is not None or not names:
-        found = "is empty" if odd is None else f"has {names[odd]!r:.40} in line {odd + 1}"
-        raise ParameterError(f"{where} {found}; give each class once, one a line")
+        fault = "is empty" if odd is None else f"has {names[odd]!r:.40} in line {odd + 1}"
+        raise ParameterError(f"{source} {fault}; give each class once, one a line")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""Points in `.npy` and `.npz` files, of which nothing is unpickled, and in the IDX files of MNIST."""
+"""Points in `.npy` and `.npz` files, which are never unpickled, and in the IDX files of MNIST."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from brittle.data.arrays import as_tensor, check_input_form, check_inputs, feature_record, read_arrays, text_ids
 from brittle.data.files import choose_split, file_digest, files_digest, path_text, refuse_split
-from brittle.data.labels import answers_of, check_form
+from brittle.data.labels import answers_of, check_form, file_answers
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, first_line
@@ -29,10 +29,10 @@ KEYS = {
     "class_names": ("class_names",),
     "feature_names": ("feature_names",),
 }
-"""What the arrays of a `.npz` file are called; of a split as in `test_images` or `x_test`."""
+"""Keys of the arrays of a `.npz` file; of a split as in `test_images` or `x_test`."""
 
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
-"""What follows the prefix in the names of IDX files; `.gz` may follow."""
+"""Endings behind the prefix in the names of IDX files; `.gz` may follow."""
 
 TEST = "t10k"
 """MNIST calls its test split so; it is read where no split is named."""
@@ -47,11 +47,11 @@ _ERRORS = (
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),
     *(SyntaxError, LookupError, OverflowError, NotImplementedError, RecursionError, MemoryError),
 )
-"""What zip files and NumPy raise on broken files."""
+"""Exceptions of zip files and NumPy on broken files."""
 
 
 def is_idx_folder(path: Path) -> bool:
-    """Whether `path` is a folder with an IDX image file."""
+    """Return whether `path` is a folder with an IDX image file."""
     return path.is_dir() and bool(_prefixes(path))
 
 
@@ -64,18 +64,18 @@ def read_npy(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_answers(reading: Reading, count: int) -> dict[str, Any]:
-    """What is right for each of `count` points, in a `.npy` file of its own, as `answers_of` gives it."""
+    """Return the labels of each of `count` points, in a `.npy` file of their own, as `file_answers` gives them."""
     if reading.labels is None:
         return {}
     path = Path(reading.labels)
     if not path.is_file():
         raise DataError("no_such_path", f"{path_text(path)} (--labels, labels=) does not exist")
-    return answers_of(read_array(path), path_text(path), count, reading.targets)
+    return file_answers(read_array(path), path_text(path), count, reading.targets)
 
 
 def read_array(path: Path) -> np.ndarray:
     """The array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
-    where = path_text(path)
+    source = path_text(path)
     try:
         with path.open("rb") as file:
             np.lib.format.read_magic(file)  # without it NumPy would look for an archive or a pickle
@@ -85,7 +85,7 @@ def read_array(path: Path) -> np.ndarray:
             raise ValueError(f"its header declares {declared:,} bytes, and {stored:,} follow")
         return array
     except _ERRORS as error:
-        raise _unreadable(where, ".npy", error) from error
+        raise _unreadable(source, ".npy", error) from error
 
 
 def read_npz(path: Path, reading: Reading) -> ListedPoints:
@@ -95,17 +95,19 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     axes under `images` are grey images, which get a channel axis where the layout has it; `x` is taken as it is.
     """
     keys, arrays = _read_arrays(path, reading)
-    where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
+    source_by_role = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
-    inputs = check_inputs(x.reshape(_with_channels(x.shape, keys["inputs"], reading)), where["inputs"], reading)
-    answers = answers_of(arrays.get("labels"), where.get("labels", ""), len(inputs), reading.targets)
-    named = feature_record(arrays.get("feature_names"), where.get("feature_names", ""), inputs)
+    inputs = check_inputs(
+        x.reshape(_with_channels(x.shape, keys["inputs"], reading)), source_by_role["inputs"], reading
+    )
     names = arrays.get("class_names")
+    names = None if names is None else [str(name) for name in names.reshape(-1)]
+    answers = file_answers(arrays.get("labels"), source_by_role.get("labels", ""), len(inputs), reading.targets, names)
+    names_record = feature_record(arrays.get("feature_names"), source_by_role.get("feature_names", ""), inputs)
     return reading.points(
-        reading.record(path, file_digest(path), keys=sorted(keys.values()), **named),
-        text_ids(arrays.get("ids"), where.get("ids", ""), len(inputs)),
+        reading.record(path, file_digest(path), keys=sorted(keys.values()), **names_record),
+        text_ids(arrays.get("ids"), source_by_role.get("ids", ""), len(inputs)),
         partial(read_arrays, inputs, reading.bounds, None),
-        class_names=None if names is None else [str(name) for name in names.reshape(-1)],
         **answers,
     )
 
@@ -114,10 +116,14 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`. The split is the
     prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix."""
     prefixes, split = _prefixes(path), reading.split or TEST
-    meant = [one for one in prefixes if one == split or one.endswith(f"-{split}") or (split, one) == ("test", TEST)]
+    meant = [
+        prefix
+        for prefix in prefixes
+        if prefix == split or prefix.endswith(f"-{split}") or (split, prefix) == ("test", TEST)
+    ]
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)
-    both = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
-    files = [one for pair in both for one in [one for one in pair if one.is_file()][:1]]
+    pairs = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
+    files = [file for pair in pairs for file in [file for file in pair if file.is_file()][:1]]
     shapes = [_idx_shape(file, axes) for file, axes in zip(files, (3, 1), strict=False)]
     for file, shape in zip(files[1:], shapes[1:], strict=True):
         check_form(shape, np.dtype(np.uint8), path_text(file), shapes[0][0], targets=False)
@@ -125,7 +131,7 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     answers = answers_of(labels[0], path_text(files[1]), len(images), False) if labels else {}
     inputs = check_inputs(images[:, None], path_text(files[0]), Reading(scale_uint8=True))
     return reading.points(
-        reading.record(path, files_digest(path, files), split=prefix, files=[path_text(one.name) for one in files]),
+        reading.record(path, files_digest(path, files), split=prefix, files=[path_text(file.name) for file in files]),
         RowIds(len(images)),
         partial(read_arrays, inputs, reading.bounds, None),
         **answers,
@@ -140,7 +146,7 @@ def _with_channels(shape: tuple[int, ...], key: str, reading: Reading) -> tuple[
 
 
 def _prefixes(path: Path) -> list[str]:
-    names = (one.name.removesuffix(".gz") for one in path.iterdir() if one.is_file())
+    names = (file.name.removesuffix(".gz") for file in path.iterdir() if file.is_file())
     return sorted({name.removesuffix(IMAGES) for name in names if name.endswith(IMAGES)})
 
 
@@ -179,7 +185,7 @@ def _read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _read_arrays(path: Path, reading: Reading) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Key and array for each role that a `.npz` file fills, of which the headers are checked before any is read."""
+    """Return key and array for each role that a `.npz` file fills; all headers are checked before any array is read."""
     try:
         if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("it is no zip archive")
@@ -222,30 +228,36 @@ def _check_headers(
     path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtype]], keys: dict[str, str], reading: Reading
 ) -> None:
     """Raise where arrays of these shapes and types cannot be points and what belongs to them."""
-    where = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
+    source_by_role = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     shape, dtype = headers["inputs"]
     axes = _with_channels(shape, keys["inputs"], reading)
-    check_input_form(axes, as_tensor(np.empty(0, dtype), where["inputs"]).dtype, where["inputs"], reading)
+    check_input_form(
+        axes, as_tensor(np.empty(0, dtype), source_by_role["inputs"]).dtype, source_by_role["inputs"], reading
+    )
     if "labels" in headers:
-        check_form(*headers["labels"], where["labels"], shape[0], reading.targets)
+        check_form(*headers["labels"], source_by_role["labels"], shape[0], reading.targets)
     sizes = {"ids": ("shape", shape[0], "points"), "feature_names": ("columns", math.prod(shape[1:]), "numbers")}
     for role, (code, size, noun) in sizes.items():
         if role in headers and (entries := math.prod(headers[role][0])) != size:
-            raise DataError(code, f"{where[role]} has {entries:,} entries for {size:,} {noun}; expected one for each")
+            raise DataError(
+                code, f"{source_by_role[role]} has {entries:,} entries for {size:,} {noun}; expected one for each"
+            )
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
-    """Which key of a `.npz` file plays which role of `KEYS`."""
-    named = [(key, key) for key in keys]
+    """Return which key of a `.npz` file plays which role of `KEYS`."""
+    pairs = [(key, key) for key in keys]
     if split is not None:
         short = [(key.removeprefix(f"{split}_").removesuffix(f"_{split}"), key) for key in keys]
-        named = [(own, key) for own, key in short if own != key or key in ("class_names", "feature_names")]
+        pairs = [
+            (short_key, key) for short_key, key in short if short_key != key or key in ("class_names", "feature_names")
+        ]
     chosen = dict[str, str]()
     for role, names in KEYS.items():
-        there = [key for name in names for own, key in named if own == name]
-        if len(there) > 1:
-            raise DataError("columns", f"{path_text(path)} has {' and '.join(there)}, and each may be its {role}")
-        chosen |= dict.fromkeys([role], there[0]) if there else {}
+        matches = [key for name in names for short_key, key in pairs if short_key == name]
+        if len(matches) > 1:
+            raise DataError("columns", f"{path_text(path)} has {' and '.join(matches)}, and each may be its {role}")
+        chosen |= dict.fromkeys([role], matches[0]) if matches else {}
     if "inputs" not in chosen:
         raise DataError(
             "columns" if split is None else "split",
@@ -256,13 +268,13 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
     return chosen
 
 
-def _unreadable(where: str, kind: str, error: BaseException) -> DataError:
+def _unreadable(source: str, kind: str, error: BaseException) -> DataError:
     """The error for a file that is broken, or whose arrays would have to be unpickled."""
     reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(
             "dtype",
-            f"{where} holds Python objects, which would have to be unpickled and could run code; save plain arrays, "
+            f"{source} holds Python objects, which would have to be unpickled and could run code; save plain arrays, "
             "np.stack(list(x))",
         )
-    return DataError("corrupt", f"{where} is not a readable {kind} file: {reason}")
+    return DataError("corrupt", f"{source} is not a readable {kind} file: {reason}")

@@ -1,4 +1,4 @@
-"""What every reader turns its files into: points, read in batches, each with an id of its own."""
+"""Points, the result of every reader: read in batches, each with an id of its own."""
 
 from __future__ import annotations
 
@@ -53,22 +53,24 @@ class Batch:
 
     @cached_property
     def images(self) -> tuple[bytes | None, ...] | None:
-        """For each point PNG bytes of a thumbnail, `[B]`, drawn when they are first asked for.
+        """Return PNG bytes of a thumbnail for each point, `[B]`, drawn at the first call.
 
         None for a point that could not be read, and for all where inputs are no images.
         """
         drawn = thumbnails(self.inputs, self.bounds)
-        return drawn and tuple(png if one is Status.OK else None for png, one in zip(drawn, self.status, strict=True))
+        return drawn and tuple(
+            png if status is Status.OK else None for png, status in zip(drawn, self.status, strict=True)
+        )
 
     def pieces(self, size: int) -> Iterator[Batch]:
         """The points in order, so many at a time."""
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
-            own = {one.name: getattr(self, one.name) for one in fields(Batch) if one.name != "bounds"}
-            extra = own.pop("extra_inputs")
-            parts = {name: None if each is None else each[rows] for name, each in own.items()}
-            some = torch.arange(len(self))[rows]
-            yield replace(self, **parts, extra_inputs=None if extra is None else extra.only(some))
+            values = {member.name: getattr(self, member.name) for member in fields(Batch) if member.name != "bounds"}
+            extra = values.pop("extra_inputs")
+            parts = {name: None if value is None else value[rows] for name, value in values.items()}
+            positions = torch.arange(len(self))[rows]
+            yield replace(self, **parts, extra_inputs=None if extra is None else extra.only(positions))
 
     @staticmethod
     def joined(batches: Sequence[Batch]) -> Batch:
@@ -83,8 +85,8 @@ class Batch:
 
         if len(batches) == 1:
             return batches[0]
-        names = [one.name for one in fields(Batch) if one.name != "bounds"]
-        return replace(batches[0], **{name: together([getattr(one, name) for one in batches]) for name in names})
+        names = [member.name for member in fields(Batch) if member.name != "bounds"]
+        return replace(batches[0], **{name: together([getattr(batch, name) for batch in batches]) for name in names})
 
 
 @runtime_checkable
@@ -103,7 +105,7 @@ class Points(Protocol):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where the points come from: format, path, split, sha256, number of points; JSON values only."""
+        """Origin of the points: format, path, split, sha256, number of points; JSON values only."""
         ...
 
     def __len__(self) -> int: ...
@@ -141,23 +143,23 @@ class ListedPoints:
     targets: Tensor | None = None
 
     def __post_init__(self) -> None:
-        where = self.source.get("path") or "the data"
+        source = self.source.get("path") or "the data"
         if not self.ids:
-            raise DataError("empty_dataset", f"{where} holds no points; expected at least 1")
+            raise DataError("empty_dataset", f"{source} holds no points; expected at least 1")
         rows: dict[str, int] = {}
-        for row, own in enumerate(() if isinstance(self.ids, RowIds) else self.ids):
-            if rows.setdefault(own, row) != row:
+        for row, id_ in enumerate(() if isinstance(self.ids, RowIds) else self.ids):
+            if rows.setdefault(id_, row) != row:
                 raise DataError(
                     "ids",
-                    f"rows {rows[own]} and {row} of {where} share the id {own!r}; an id keys the noise of its point: "
+                    f"rows {rows[id_]} and {row} of {source} share the id {id_!r}; an id keys the noise of its point: "
                     "make the ids unique, or leave them out",
                 )
-            if not own.isascii() and any("\ud800" <= character <= "\udfff" for character in own):
-                raise DataError("ids", f"the id of row {row} of {where} is {own!r:.80}, which is no text; escape it")
+            if not id_.isascii() and any("\ud800" <= character <= "\udfff" for character in id_):
+                raise DataError("ids", f"the id of row {row} of {source} is {id_!r:.80}, which is no text; escape it")
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where the points come from, and how many they are."""
+        """Origin of the points, and their number."""
         targets = {} if self.targets is None else {"targets": self.targets.shape[1]}
         return {**self.source, "points": len(self), **targets}
 
@@ -193,7 +195,7 @@ class ListedPoints:
 def parts_of(rows: Any, size: int) -> Iterator[Any]:
     if size < 1:
         raise ParameterError(f"the batch size must be at least 1; found {size}")
-    return (rows[first : first + size] for first in range(0, len(rows), size))
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 class RowIds(Sequence[str]):
@@ -215,11 +217,11 @@ class RowIds(Sequence[str]):
 
 @dataclass(frozen=True)
 class SomePoints:
-    """Some of other points in their order, `rows` of them, of which something may be said anew.
+    """Some of other points in their order, `rows` of them, with some facts replaced.
 
-    `ids` are those by which they were chosen. `named` says whether the user named the classes. `moves`, `[n]`, are the
-    coordinates that vary in a run; None for those that vary in `points`. `takes` tells which inputs with missing values
-    the model takes, `[B]`: in a batch these values are filled, do not vary, and are NaN in `extra_inputs`.
+    `ids` are those by which they were chosen. `is_named` says whether the user named the classes. `moves`, `[n]`, are
+    the coordinates that vary in a run; None for those that vary in `points`. `takes` tells which inputs with missing
+    values the model takes, `[B]`: in a batch these values are filled, do not vary, and are NaN in `extra_inputs`.
     """
 
     points: Points
@@ -228,17 +230,17 @@ class SomePoints:
     class_names: Sequence[str] | None
     provenance: dict[str, Any]
     ids: tuple[str, ...] | None = None
-    named: bool = False
+    is_named: bool = False
     moves: Tensor | None = None
     takes: Callable[[Tensor], Tensor] | None = None
 
     @classmethod
-    def of(cls, points: Points, rows: Sequence[int] | None = None, **others: Any) -> SomePoints:
+    def of(cls, points: Points, rows: Sequence[int] | None = None, **attributes: Any) -> SomePoints:
         """`points`, or these rows of them, with other attributes in the place of theirs."""
         rows = range(len(points)) if rows is None else rows
         labels = None if points.labels is None else tuple(points.labels[row] for row in rows)
         same = {"class_names": points.class_names, "provenance": points.provenance, "labels": labels}
-        return cls(points, rows, **{**same, "named": getattr(points, "named", False), **others})
+        return cls(points, rows, **{**same, "is_named": getattr(points, "is_named", False), **attributes})
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -253,15 +255,15 @@ class SomePoints:
             labels = None if self.labels is None else tuple(self.labels[part])
             yield self._filled(replace(batch, labels=labels, extra_inputs=self._still(batch)))
 
-    def _checked(self, found: list[Batch], part: slice) -> Batch:
-        """One batch of what was found, which must be all of a part and the points that were chosen."""
-        there = [own for batch in found for own in batch.ids]
-        wanted = there if self.ids is None else self.ids[part]
+    def _checked(self, batches: list[Batch], part: slice) -> Batch:
+        """Join `batches`, which must hold all of a part and the chosen points."""
+        ids = [id_ for batch in batches for id_ in batch.ids]
+        expected = ids if self.ids is None else self.ids[part]
         for place, row in enumerate(self.rows[part]):
-            if place >= len(there) or there[place] != wanted[place]:
-                where = self.provenance.get("path") or "the data"
-                raise changed_error(where, f"row {row} is gone, or has another id than before")
-        return Batch.joined(found)
+            if place >= len(ids) or ids[place] != expected[place]:
+                source = self.provenance.get("path") or "the data"
+                raise changed_error(source, f"row {row} is gone, or has another id than before")
+        return Batch.joined(batches)
 
     def _still(self, batch: Batch) -> ExtraInputs | None:
         if self.moves is None:
@@ -273,11 +275,11 @@ class SomePoints:
 
     def _filled(self, batch: Batch) -> Batch:
         missing = batch.inputs.isnan()
-        taken = missing.flatten(1).any(dim=1) & ~batch.inputs.isinf().flatten(1).any(dim=1)
-        if self.takes is None or not bool(taken.any()):
+        is_filled = missing.flatten(1).any(dim=1) & ~batch.inputs.isinf().flatten(1).any(dim=1)
+        if self.takes is None or not bool(is_filled.any()):
             return batch
-        taken[taken.clone()] = self.takes(batch.inputs[taken]).to(taken.device)
-        missing &= taken.view(-1, *[1] * (missing.dim() - 1))
+        is_filled[is_filled.clone()] = self.takes(batch.inputs[is_filled]).to(is_filled.device)
+        missing &= is_filled.view(-1, *[1] * (missing.dim() - 1))
         extra, filler = batch.extra_inputs or ExtraInputs(), Bounds.of(batch.bounds).filler(batch.inputs)
         varies = ~missing if extra.varies is None else ~missing & extra.varies
         inputs = torch.where(missing, filler, batch.inputs)
@@ -286,15 +288,15 @@ class SomePoints:
 
 def _runs(rows: Sequence[int]) -> Iterator[range]:
     """Rows in stretches of consecutive ones."""
-    first = 0
+    start = 0
     for place, row in enumerate(rows):
         if place + 1 == len(rows) or rows[place + 1] != row + 1:
-            yield range(rows[first], row + 1)
-            first = place + 1
+            yield range(rows[start], row + 1)
+            start = place + 1
 
 
 def readable(batch: Batch) -> Tensor:
-    """Whether each input was read and holds no NaN or infinite value, `[B]`."""
+    """Return for each input whether it was read and holds no NaN or infinite value, `[B]`."""
     read = torch.tensor([status.has_value for status in batch.status], dtype=torch.bool, device=batch.inputs.device)
     return read & batch.inputs.flatten(1).isfinite().all(dim=1)
 
@@ -315,16 +317,16 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
         return
     place = int(outside.nonzero()[0])
     row = int(torch.tensor(batch.rows)[readable(batch).cpu()][place])
-    found = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
+    rows_text = f"in {int(outside.sum())} of {len(inputs)} rows, the first of them row {row}"
     if bounds.pair is None:
-        one = inputs[place].double().cpu().flatten()
+        values = inputs[place].double().cpu().flatten()
         lower, upper = (end.expand(inputs.shape[1:]).flatten() for end in (bounds.lower, bounds.upper))
-        feature = int(torch.maximum(lower - one, one - upper).argmax())
+        feature = int(torch.maximum(lower - values, values - upper).argmax())
         raise DataError(
             "value_range",
-            f"values outside the bounds of their feature {found}, which holds {float(one[feature]):.4g} at the feature "
-            f"in place {feature}, outside [{float(lower[feature]):g}, {float(upper[feature]):g}]; give bounds that "
-            "hold all rows, or none (--bounds none, bounds='none')",
+            f"values outside the bounds of their feature {rows_text}, which holds {float(values[feature]):.4g} at the "
+            f"feature in place {feature}, outside [{float(lower[feature]):g}, {float(upper[feature]):g}]; give bounds "
+            "that hold all rows, or none (--bounds none, bounds='none')",
         )
     low, high = bounds.pair
     smallest, largest = float(inputs.min()), float(inputs.max())
@@ -344,5 +346,5 @@ def check_values(batch: Batch, bounds: BoundsLike) -> None:
     else:
         advice = "declare the range with --bounds LO HI (bounds=)"
     raise DataError(
-        "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {found}; {advice}"
+        "value_range", f"values from {smallest:.4g} to {largest:.4g}, outside [{low:g}, {high:g}] {rows_text}; {advice}"
     )

@@ -1,4 +1,4 @@
-"""How data are to be read, and what a format of data is."""
+"""Options of reading data, and the formats of data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PIXELS = 1 << 13
 """Longest side to which an image is brought."""
 
 WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
-"""What options that are words may be, beside their default."""
+"""Words of options, beside their default."""
 
 IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
 """Options of encoded images that bring them to one form; a model's folder may declare some of them."""
@@ -39,7 +39,7 @@ MEANT_FOR = {
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How data are to be read: by Python, by the command line, and as the record of a run holds it.
+    """Options of reading data: by Python, by the command line, and in the record of a run.
 
     Image files and IDX hold whole numbers 0..255, which are mapped to the bounds, float32; floating point arrays are
     taken as they are.
@@ -101,12 +101,14 @@ class Reading:
     crop_rounding: str | None = None
 
     def __post_init__(self) -> None:
-        for name, known in WORDS.items():
-            if (word := getattr(self, name)) not in (*known, getattr(Reading, name)):
-                raise ParameterError(f"{name} must be one of {', '.join(known)}; found {word!r:.80}")
-        if (few := next((one for one in (self.limit, self.sample) if one is not None and one < 1), None)) is not None:
-            raise ParameterError(f"at least 1 point must be taken; found {few}")
-        if sum(one is not None for one in (self.limit, self.sample, self.ids)) > 1:
+        for name, allowed in WORDS.items():
+            if (word := getattr(self, name)) not in (*allowed, getattr(Reading, name)):
+                raise ParameterError(f"{name} must be one of {', '.join(allowed)}; found {word!r:.80}")
+        if (
+            count := next((number for number in (self.limit, self.sample) if number is not None and number < 1), None)
+        ) is not None:
+            raise ParameterError(f"at least 1 point must be taken; found {count}")
+        if sum(choice is not None for choice in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
                 "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
                 "(ids=) keeps those that they name; give one of them"
@@ -115,17 +117,19 @@ class Reading:
             sides = getattr(self, name)
             if not sides:
                 object.__setattr__(self, name, None)
-            elif len(sides) not in counts or not all(isinstance(one, int) and 1 <= one <= MOST_PIXELS for one in sides):
+            elif len(sides) not in counts or not all(
+                isinstance(side, int) and 1 <= side <= MOST_PIXELS for side in sides
+            ):
                 form = "height and width" + (" or the shorter side" if 1 in counts else "")
-                found = f"{tuple(sides)!r:.60}"
-                raise ParameterError(f"{name} takes {form} in pixels, from 1 to {MOST_PIXELS:,}; found {found}")
+                sides_text = f"{tuple(sides)!r:.60}"
+                raise ParameterError(f"{name} takes {form} in pixels, from 1 to {MOST_PIXELS:,}; found {sides_text}")
             else:
                 object.__setattr__(self, name, tuple(sides))
         Bounds.of(self.bounds)
 
     @property
     def steps(self) -> ImageSteps:
-        """How encoded images are brought to one size."""
+        """Steps that bring encoded images to one size."""
         return ImageSteps(self.resize, self.center_crop, self.interpolation, self.crop_rounding)
 
     @property
@@ -133,10 +137,10 @@ class Reading:
         """The options of `MEANT_FOR` that are not as they are by default."""
         return frozenset(name for name in MEANT_FOR if getattr(self, name) != getattr(Reading, name))
 
-    def record(self, path: Path | None, sha256: str, **found: Any) -> dict[str, Any]:
-        """What a run records of points that are read so, with what was `found` in the data."""
-        asked = {name: getattr(self, name) for name in self.given - {"labels"}}
-        known = {
+    def record(self, path: Path | None, sha256: str, **facts: Any) -> dict[str, Any]:
+        """Return the record of points that are read so, with the `facts` found in the data."""
+        options = {name: getattr(self, name) for name in self.given - {"labels"}}
+        record = {
             "format": self.format,
             "path": None if path is None else path_text(path),
             "split": self.split,
@@ -144,8 +148,12 @@ class Reading:
             "limit": self.limit,
         }
         if self.labels is not None:
-            known |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
-        return known | {name: list(one) if isinstance(one, tuple) else one for name, one in asked.items()} | found
+            record |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
+        return (
+            record
+            | {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+            | facts
+        )
 
     def points(
         self,
@@ -159,15 +167,15 @@ class Reading:
         class_names: Sequence[str] | None = None,
     ) -> ListedPoints:
         """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
-        kept = slice(self.limit)
+        part = slice(self.limit)
         return ListedPoints(
-            ids=RowIds(len(range(len(ids))[kept])) if isinstance(ids, RowIds) else tuple(ids[kept]),
+            ids=RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part]),
             read=read,
             bounds=self.bounds,
             source=record,
-            labels=None if labels is None else tuple(labels[kept]),
-            targets=None if targets is None else targets[kept],
-            names=None if names is None else tuple(names[kept]),
+            labels=None if labels is None else tuple(labels[part]),
+            targets=None if targets is None else targets[part],
+            names=None if names is None else tuple(names[part]),
             class_names=None if class_names is None else tuple(class_names),
         )
 

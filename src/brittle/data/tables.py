@@ -18,7 +18,7 @@ import torch
 from brittle.data.arrays import bytes_of, feature_record, read_arrays
 from brittle.data.arrow import LABEL_NAMES, ArrowFile, EncodedColumn, Sheet, is_csv, is_image, is_number, open_table
 from brittle.data.folder import encoded_points
-from brittle.data.labels import answers_of, check_labels
+from brittle.data.labels import answers_of, classes_of
 from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
-"""What pandas calls the column of its index."""
+"""Names that pandas gives to the column of its index."""
 
 BOOLEAN_TEXTS = {word: float(word.lower() == "true") for word in ("True", "TRUE", "true", "False", "FALSE", "false")}
 BOOLEANS = frozenset(BOOLEAN_TEXTS)
-"""What pandas reads as booleans in a column of a text file, and its numbers."""
+"""Texts that pandas reads as booleans in a column of a text file, and their numbers."""
 
 MISSING = frozenset(
     (
@@ -42,34 +42,34 @@ MISSING = frozenset(
         *("", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     )
 )
-"""What pandas reads as no value in a text file."""
+"""Texts that pandas reads as missing in a text file."""
 
 MOST_LEVELS = 10_000
 """Different texts that a column of categories may hold."""
 
 
 class Roles(NamedTuple):
-    """The columns of a table: of labels, or of what is right for a row where it is no class; of ids; all others."""
+    """Roles of the columns of a table: labels or targets, ids, and features."""
 
     answers: tuple[str, ...]
     id: tuple[str, ...]
-    others: tuple[str, ...]
+    features: tuple[str, ...]
 
     @property
     def columns(self) -> list[str]:
-        """Those of labels and ids."""
+        """Columns of labels and ids."""
         return [*self.answers, *self.id]
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a run records of them."""
+        """Record of the roles for a run."""
         return {"label_column": ",".join(self.answers) or None, "columns": self.columns}
 
 
 def read_table(path: Path, reading: Reading) -> ListedPoints:
     """The rows of a table: images where it has a column of them, else numbers; labels are whole numbers or text."""
     table = open_table(path, reading)
-    images = [one.name for one in table.schema if is_image(one.type)]
+    images = [field.name for field in table.schema if is_image(field.type)]
     return _images(table, images, reading) if images else _features(table, reading)
 
 
@@ -95,15 +95,15 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y, frame)
     labels = tuple(map(str, frame.index))
-    named = tuple(label.strip() for label in labels)
-    if isinstance(points.ids, RowIds) and len(set(named)) == len(named):
-        points = replace(points, ids=named)
+    stripped = tuple(label.strip() for label in labels)
+    if isinstance(points.ids, RowIds) and len(set(stripped)) == len(stripped):
+        points = replace(points, ids=stripped)
     index = describe_index(frame.index, pa.table({"point": points.ids[:], "row": range(len(frame)), "name": labels}))
     if index["column"] == "name":
         points = replace(points, names=labels)
-    known = {name: points.source.get(name) for name in ("feature_names", "categories")}
-    known |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
-    digest = hashlib.sha256(repr((known, tuple(points.ids), points.labels)).encode())
+    facts = {name: points.source.get(name) for name in ("feature_names", "categories")}
+    facts |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
+    digest = hashlib.sha256(repr((facts, tuple(points.ids), points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
     return replace(points, source=points.source | {"sha256": digest.hexdigest(), "index": index})
@@ -113,28 +113,28 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
     """The rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as they are.
     `frame` is what it was made of."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
-        raise ParameterError(f"{wrong[0]} is for encoded images, and {table.where} has no column of them")
+        raise ParameterError(f"{wrong[0]} is for encoded images, and {table.source} has no column of them")
     roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
-    odd = next((name for name in roles.others if INDEX_NAME.fullmatch(name)), None)
-    if odd is not None or not roles.others:
-        found = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
-        raise DataError("columns", f"{table.where} has {found}; write it with names of features and index=False")
+    odd = next((name for name in roles.features if INDEX_NAME.fullmatch(name)), None)
+    if odd is not None or not roles.features:
+        fault = "no column of features" if odd is None else f"a column called {odd!r}, as the index of pandas"
+        raise DataError("columns", f"{table.source} has {fault}; write it with names of features and index=False")
     cells = table.read(table.schema.names)
     record = table.record | roles.record
     coded: dict[str, tuple[np.ndarray, Levels]] = {}
-    for name, series in _series_of(cells, roles.others, table, frame) if reading.levels else ():
+    for name, series in _series_of(cells, roles.features, table, frame) if reading.levels else ():
         if series is not None and not _is_number(series, cells[name]):
-            coded[name] = _levels(series, f"column {name!r:.60} of {table.where}")
+            coded[name] = _levels(series, f"column {name!r:.60} of {table.source}")
         elif series is not None and str(series.dtype) not in ("float64", "float32", "object"):
             record.setdefault("dtypes", {})[name] = str(series.dtype)
-    columns = [coded[name][0] if name in coded else _numbers(cells, name, table.where) for name in roles.others]
+    columns = [coded[name][0] if name in coded else _numbers(cells, name, table.source) for name in roles.features]
     inputs, extra = torch.from_numpy(np.stack(columns, axis=1)), None
-    record |= feature_record(np.array(roles.others), table.where, inputs)
+    record |= feature_record(np.array(roles.features), table.source, inputs)
     if coded:
         record["categories"] = {name: levels._asdict() for name, (_, levels) in coded.items()}
-        varies = torch.tensor([name not in coded for name in roles.others])
+        varies = torch.tensor([name not in coded for name in roles.features])
         if not bool(varies.any()):
-            raise DataError("columns", f"all columns of {table.where} are categories, which noise never changes")
+            raise DataError("columns", f"all columns of {table.source} are categories, which noise never changes")
         extra = ExtraInputs(varies=varies.expand(inputs.shape), inputs=inputs)
     read = partial(read_arrays, inputs, reading.bounds, extra)
     answers = answers_in(cells, roles, table, reading)
@@ -145,8 +145,8 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
 def _series_of(
     cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any
 ) -> Iterator[tuple[str, pd.Series | None]]:
-    """Each column as pandas has it: in the `frame`, or as it reads the file; None of text and numbers in a text file,
-    which are no column of either."""
+    """Yield each column as pandas has it: in the `frame`, or as it reads the file; None for text and numbers in a text
+    file, which are a column of neither."""
     if is_csv(table.files[0].path):
         yield from ((name, _text_series(cells[name].to_pylist())) for name in names)
         return
@@ -159,14 +159,14 @@ def _text_series(cells: Sequence[str]) -> pd.Series | None:
     import pandas as pd
 
     texts = [None if cell in MISSING else cell for cell in cells]
-    some = [cell for cell in texts if cell is not None]
-    numbers = sum(map(is_number, some))
-    if numbers == len(some):
-        whole = len(some) == len(texts) and all(cell.strip().lstrip("+-").isdecimal() for cell in some)
-        return pd.Series([0 if whole else 0.0], dtype="int64" if whole else "float64")
+    present = [cell for cell in texts if cell is not None]
+    numbers = sum(map(is_number, present))
+    if numbers == len(present):
+        is_integral = len(present) == len(texts) and all(cell.strip().lstrip("+-").isdecimal() for cell in present)
+        return pd.Series([0 if is_integral else 0.0], dtype="int64" if is_integral else "float64")
     if numbers:
         return None
-    if BOOLEANS.issuperset(some):
+    if BOOLEANS.issuperset(present):
         return pd.Series([np.nan if cell is None else bool(BOOLEAN_TEXTS[cell]) for cell in texts])
     return pd.Series([np.nan if cell is None else cell for cell in texts])
 
@@ -180,7 +180,7 @@ def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
     return pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
 
 
-def _levels(series: pd.Series, where: str) -> tuple[np.ndarray, Levels]:
+def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     """The codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they stand for:
     text, categories, booleans, dates."""
     import pandas as pd
@@ -195,42 +195,42 @@ def _levels(series: pd.Series, where: str) -> tuple[np.ndarray, Levels]:
     if len(values) > MOST_LEVELS and not category:
         raise DataError(
             "columns",
-            f"{where} holds {len(values):,} different values of type {series.dtype}, {MOST_LEVELS:,} at most stay as "
+            f"{source} holds {len(values):,} different values of type {series.dtype}, {MOST_LEVELS:,} at most stay as "
             "they are; leave it out, or score fewer rows at a time",
         )
     levels = [value if isinstance(value, str | int | float) else str(value) for value in values.tolist()]
     missing = {str(cell) for cell in series[series.isna()]} if series.dtype == object else set[str]()
     codes = np.where(places < 0, np.nan, places)
     ordered = category and bool(series.cat.ordered)
-    found = Levels(levels, category, ordered, str(values.dtype), next(iter(missing), "nan"))
+    result = Levels(levels, category, ordered, str(values.dtype), next(iter(missing), "nan"))
     try:
-        restored = len(missing) < 2 and found.column(codes).equals(series.reset_index(drop=True))
+        restored = len(missing) < 2 and result.column(codes).equals(series.reset_index(drop=True))
     except (TypeError, ValueError, LookupError):
         restored = False
     if not restored:
         raise DataError(
             "columns",
-            f"{where} is of type {series.dtype} and holds values that cannot be given back as they are, such as "
+            f"{source} is of type {series.dtype} and holds values that cannot be given back as they are, such as "
             f"{series.dropna().iloc[0]!r:.40}; write them as text or numbers before the model is fitted",
         )
-    return codes, found
+    return codes, result
 
 
 def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
     image = next((name for name in ("image", "img") if name in images), images[0] if len(images) == 1 else None)
     if image is None:
-        raise DataError("columns", f"{table.where} has {len(images)} columns of images; call one of them image or img")
+        raise DataError("columns", f"{table.source} has {len(images)} columns of images; call one of them image or img")
     roles = find_roles(table, reading)
     cells = table.read(roles.columns) if roles.columns else pa.table({})
     paths = [None] * table.rows
     if any(field.name == "path" for field in table.schema.field(image).type):
         paths = table.read([f"{image}.path"]).column(0).to_pylist()
-    encoded, named = EncodedColumn(table, image), next((name for name in paths if name), None)
-    if named is not None and not any(encoded(row).read(1) for row in range(min(8, table.rows))):
+    encoded, example = EncodedColumn(table, image), next((name for name in paths if name), None)
+    if example is not None and not any(encoded(row).read(1) for row in range(min(8, table.rows))):
         raise DataError(
             "corrupt",
-            f"{table.where} holds the paths of images, such as {named!r:.80}, and not their bytes; give the "
+            f"{table.source} holds the paths of images, such as {example!r:.80}, and not their bytes; give the "
             "folder that these images are in, or write the data with their bytes, as to_parquet of datasets does",
         )
     return encoded_points(
@@ -239,40 +239,40 @@ def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
         ids_in(cells, roles, table),
         reading,
         table.record | roles.record | {"columns": [image, *roles.columns]},
-        named=named is not None,
+        has_names=example is not None,
         **answers_in(cells, roles, table, reading),
     )
 
 
 def find_roles(table: Sheet, reading: Reading) -> Roles:
-    """What each of the columns is."""
-    names, where, asked = table.schema.names, table.where, reading.label_column
+    """Return the role of each column."""
+    names, source, label_column = table.schema.names, table.source, reading.label_column
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise DataError("columns", f"{where} has two columns called {twice!r:.60}; give each a name of its own")
-    if asked is not None:
-        several = asked.split(",") if reading.targets and asked not in names else [asked]
-        answers = [find_column(table, one) for one in several]
+        raise DataError("columns", f"{source} has two columns called {twice!r:.60}; give each a name of its own")
+    if label_column is not None:
+        several = label_column.split(",") if reading.targets and label_column not in names else [label_column]
+        answers = [find_column(table, name) for name in several]
     else:
         called = [name for name in names if name.lower() in LABEL_NAMES]
         answers = called or list(table.class_names)
         if len(answers) > 1:
             raise ParameterError(
-                f"{where} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
+                f"{source} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
                 "(--label-column, label_column=)"
             )
     ids = [name for name in names if name.lower() == "id" and name not in answers][:1]
-    others = [name for name in names if name not in (*answers, *ids)]
-    return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(others))
+    features = [name for name in names if name not in (*answers, *ids)]
+    return Roles(tuple(dict.fromkeys(answers)), tuple(ids), tuple(features))
 
 
-def find_column(table: Sheet, asked: str, option: str = "--label-column (label_column=)") -> str:
+def find_column(table: Sheet, name: str, option: str = "--label-column (label_column=)") -> str:
     """The column that is called so; `option` asked for it."""
     names = table.schema.names
-    if asked in names:
-        return asked
+    if name in names:
+        return name
     raise ParameterError(
-        f"{table.where} has no column {asked!r:.60}; it has {listed(names)}: name one with {option}; several, "
+        f"{table.source} has no column {name!r:.60}; it has {listed(names)}: name one with {option}; several, "
         "with commas between them, are for --decision multilabel or within:T (decision=)"
     )
 
@@ -284,42 +284,25 @@ def ids_in(cells: pa.Table, roles: Roles, table: Sheet) -> Sequence[str]:
     ids = cells[roles.id[0]].to_pylist()
     if None in ids:
         raise DataError(
-            "ids", f"{roles.id[0]} in {table.where} is empty in row {ids.index(None)}; give all rows an id or none"
+            "ids", f"{roles.id[0]} in {table.source} is empty in row {ids.index(None)}; give all rows an id or none"
         )
-    return tuple(str(own).strip() for own in ids)
+    return tuple(str(id_).strip() for id_ in ids)
 
 
 def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) -> dict[str, Any]:
-    """What is right for each row, as keywords of `Reading.points`."""
+    """Return the labels of each row, as keywords of `Reading.points`."""
     if not roles.answers:
         return {}
     if reading.targets:
-        numbers = np.stack([_numbers(cells, name, table.where, complete=True) for name in roles.answers], axis=1)
+        numbers = np.stack([_numbers(cells, name, table.source, complete=True) for name in roles.answers], axis=1)
         names = roles.answers if len(roles.answers) > 1 else None
         return {"targets": torch.from_numpy(numbers), "class_names": names}
     (label,) = roles.answers
-    labels, names = _classes(cells[label].to_pylist(), f"the label column {label!r:.60} in {table.where}")
+    labels, names = classes_of(cells[label].to_pylist(), f"the label column {label!r:.60} in {table.source}")
     return {"labels": labels, "class_names": names or table.class_names.get(label)}
 
 
-def _classes(cells: Sequence[Any], where: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
-    odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
-    if odd is not None:
-        found = "is empty" if cells[odd] in (None, "") else f"holds {cells[odd]!r:.60}"
-        raise DataError("labels", f"row {odd} of {where} {found}; label all rows, with whole numbers or text, or none")
-    texts = [cell for cell in cells if isinstance(cell, str) and not is_number(cell)]
-    if not texts:
-        return check_labels(np.array([float(cell) for cell in cells]), where, len(cells)), None
-    if len(texts) < len(cells):
-        number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError("labels", f"{where} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
-    names = sorted(set(texts))
-    return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
-
-
-def _numbers(cells: pa.Table, name: str, where: str, complete: bool = False) -> np.ndarray:
+def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) -> np.ndarray:
     """A column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
     column = _plain_cells(cells[name])
     numbers = _cast(column)
@@ -327,9 +310,9 @@ def _numbers(cells: pa.Table, name: str, where: str, complete: bool = False) -> 
         numbers = np.array([BOOLEAN_TEXTS.get(cell, np.nan) for cell in column.to_pylist()])
     if numbers is not None and not (complete and np.isnan(numbers).any()):
         return numbers
-    odd = (row for row in range(len(column)) if (one := _cast(column[row : row + 1])) is None or np.isnan(one[0]))
+    odd = (row for row in range(len(column)) if (number := _cast(column[row : row + 1])) is None or np.isnan(number[0]))
     row = next(row for row in odd if complete or column[row].is_valid)
-    cell, place = column[row].as_py(), f"row {row}, column {name!r:.60} of {where}"
+    cell, place = column[row].as_py(), f"row {row}, column {name!r:.60} of {source}"
     if cell is None or cell != cell:
         raise DataError("columns", f"{place} holds no value; fill it, or leave the row or the column out")
     raise DataError(
@@ -358,5 +341,5 @@ def _cast(column: pa.ChunkedArray) -> np.ndarray | None:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is that of text."""
+    """Return whether a type is that of text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)

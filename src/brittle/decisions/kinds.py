@@ -270,7 +270,7 @@ class Within(Decision):
 
 
 DECISIONS: Mapping[str, type[Decision]] = Registry(
-    "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}
+    "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
 """The decisions by their names on the command line."""
 

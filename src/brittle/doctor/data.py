@@ -125,13 +125,22 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
             f"has {classes} outputs; give the names of the outputs, one a line, with --class-names FILE "
             f"(class_names=), and labels are mapped by name",
         )
-    if len(labels) >= 20 and len(labels.unique()) == 1 and not subject.chosen:
-        yield Finding(
-            "labels",
-            f"all {len(labels)} points have the label {int(labels[0])}; data sorted by class begin with one: take "
-            f"points of all with --sample N (sample=), or all points",
-        )
+    if not subject.chosen:
+        yield from _check_sorted(labels, classes, subject.provenance.get("limit"))
     yield f"{len(labels)} labels, the model has 0..{classes - 1}"
+
+
+def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iterator[Finding]:
+    """A finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten labels
+    of several classes once in a hundred times."""
+    held = labels.unique().tolist()
+    if len(held) == 1 and len(labels) >= 20:
+        has = f"all {len(labels)} points have the label {held[0]}; data sorted by class begin with one"
+    elif limit is not None and len(labels) >= 10 and len(held) < classes and bool((labels.diff() >= 0).all()):
+        has = f"the first {len(labels)} points hold {len(held)} of {classes} classes, as the data are sorted by class"
+    else:
+        return
+    yield Finding("labels", f"{has}: take points of all with --sample N (sample=), or all points")
 
 
 def check_rows(subject: Subject) -> Iterator[Finding | str]:

@@ -54,7 +54,7 @@ def open_model(
 
 
 def _image_words(spec: str, path: str | os.PathLike[str], words: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model declares of encoded images, where `words` do not say how these become alike."""
+    """Return what a model declares of encoded images, where `words` do not say how these become alike."""
     source = find_source(spec)
     steps = source.image_steps(spec) if source is not None and reads_images(path, words.get("format")) else None
     sized = words.keys() & {"resize", "center_crop"}

@@ -162,11 +162,10 @@ def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
 
 def check_draws(draws: int, antithetic: bool = True) -> None:
     """Raise unless `draws` is a number of noisy copies that can be taken."""
-    even = ", even (they come in antithetic pairs)" if antithetic else ""
     if type(draws) is not int or not 2 <= draws <= LARGEST_DRAWS or (antithetic and draws % 2):
+        kind = "an even number, as noisy copies come in pairs of opposite noise," if antithetic else "a whole number"
         raise ParameterError(
-            f"draws must be a whole number between 2 and {LARGEST_DRAWS}{even}; found {draws}. Each costs a pass "
-            f"or more per point",
+            f"draws must be {kind} from 2 to {LARGEST_DRAWS:,}; found {draws}. Each costs a pass or more per point"
         )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def state_digest(module: nn.Module) -> str:
-    """The sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript module,
+    """Return the sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript module,
     which has none, over its code and constants."""
     digest = hashlib.sha256()
     tensors = [*module.named_parameters(), *module.named_buffers()]
@@ -28,11 +28,11 @@ def state_digest(module: nn.Module) -> str:
 
 
 def digest_of(model: Any) -> str | None:
-    """What a model is known by, `state_digest` of a network or `digest` of an estimator; None for a function."""
+    """Return what a model is known by, `state_digest` of a network or `digest` of an estimator; None for a function."""
     return state_digest(model) if isinstance(model, nn.Module) else getattr(model, "digest", None)
 
 
 def dense(tensor: Tensor) -> Tensor:
-    """The same numbers on the CPU, and with bytes, as weights of MKLDNN and sparse ones have none."""
+    """Return the same numbers on the CPU, and with bytes, as weights of MKLDNN and sparse ones have none."""
     plain = tensor.detach().cpu()
     return plain if plain.layout == torch.strided else plain.to_dense()

@@ -89,6 +89,8 @@ NOISES: Mapping[str, NamedNoise | type[Noise]] = Registry(
         "sphere": NamedNoise(_spheres, 0.5, family=Sphere, above=0.0),
         "per_feature": NamedNoise(_per_feature, changes="columns", sigma="standard deviations of each feature"),
     },
+    NamedNoise,
+    Noise,
 )
 """The words of `--noise` by name, with underscores; `sigma` alone describes a class."""
 

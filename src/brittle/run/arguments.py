@@ -1,4 +1,4 @@
-"""What is asked of a run, checked before anything is computed."""
+"""Arguments of a run, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def with_labels(data: Data, y: Any) -> Data:
 def make_job(
     classifier: Classifier,
     data: Data,
-    asked: Asked,
+    requested_scores: Asked,
     seed: int,
     batch_size: int | None,
     confidence: float,
@@ -112,12 +112,12 @@ def make_job(
     check_seed(seed)
     if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
         raise ParameterError(f"the batch size must be a whole number of at least 1; found {batch_size!r:.40}")
-    if _has_names(asked):
+    if _has_names(requested_scores):
         points = _points_for(classifier, data, words)
-        scores = _named(classifier, points, asked, sigma, noise, options, words.get("texts"))
+        scores = _named(classifier, points, requested_scores, sigma, noise, options, words.get("texts"))
         _check_scores(scores, classifier)
     else:
-        scores = cast("Sequence[Score]", asked)
+        scores = cast("Sequence[Score]", requested_scores)
         if names := [name for name, value in {"sigma": sigma, "noise": noise, **options}.items() if value is not None]:
             raise ParameterError(
                 f"{', '.join(names)}: for scores by name; scores that are given as objects have their own"
@@ -127,24 +127,24 @@ def make_job(
     classifier = classifier.reading(points.provenance)
     of_labels = points.labels is not None and not classifier.decision.has_margins  # which name no regions
     classifier = classifier.look_up(None if of_labels else points.class_names)
-    first = next(iter(points.batches(1)))
-    rows = batch_size or default_rows(classifier, first.inputs, first.extra_inputs)
-    points = varying(points, first, scores, classifier.device)
-    if (fixed := classifier.fixed(first.inputs)) is not None:
+    batch = next(iter(points.batches(1)))
+    rows = batch_size or default_rows(classifier, batch.inputs, batch.extra_inputs)
+    points = varying(points, batch, scores, classifier.device)
+    if (fixed := classifier.fixed(batch.inputs)) is not None:
         points = SomePoints.of(points, moves=~fixed.flatten())
     return Job(classifier, hold_missing(classifier, points), scores, seed, rows, confidence)
 
 
-def _has_names(asked: Any) -> bool:
+def _has_names(requested: Any) -> bool:
     """Tell whether scores are asked for by name, as those by default are."""
-    items = asked if isinstance(asked, list | tuple) else ()
-    return asked is None or isinstance(asked, str) or any(isinstance(item, str) for item in items)
+    items = requested if isinstance(requested, list | tuple) else ()
+    return requested is None or isinstance(requested, str) or any(isinstance(item, str) for item in items)
 
 
 def _named(
     classifier: Classifier,
     points: Points,
-    asked: Any,
+    requested: Any,
     sigma: Any,
     noise: Any,
     options: Mapping[str, object],
@@ -153,7 +153,7 @@ def _named(
     """The scores with these names under this noise, as the command line has them; `texts` is a field of `Reading`."""
     bounds, family = classifier.bounds, noise or "gaussian"
     usual = usual_names(classifier.decision, classifier.random, classifier.has_probability)
-    names = usual if asked is None else [asked] if isinstance(asked, str) else asked
+    names = usual if requested is None else [requested] if isinstance(requested, str) else requested
     if (score := next((name for name in names if not isinstance(name, str)), None)) is not None:
         raise ParameterError(f"scores are given all by name or all as they are; found {score!r:.60} beside names")
     sigmas = () if sigma is None else tuple(np.atleast_1d(sigma).tolist())

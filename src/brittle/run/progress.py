@@ -1,4 +1,4 @@
-"""How far a run is: a line that changes on a terminal and in a notebook, lines elsewhere, nothing when quiet.
+"""Progress of a run: a line that changes on a terminal and in a notebook, lines elsewhere, nothing when quiet.
 
 A notebook gets it in the output of the cell; all else goes to a stream, stderr as a rule.
 """
@@ -20,10 +20,10 @@ Progress = Callable[[int, int, int], None]
 """Called with the points done, all points, and the passes through the network so far."""
 
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2
-"""At least so long from one line to the next, and from one change of a line to the next; the last is always written."""
+"""Shortest times between two lines, and between two changes of a line; the last is always written."""
 
 FORECAST_FROM = 60.0
-"""Seconds from which on it is said before a run how long it will take."""
+"""Seconds of a run from which its duration is estimated before it begins."""
 
 
 class ProgressLine:
@@ -50,8 +50,8 @@ class ProgressLine:
         self._last = now
         text = f"scoring: {done:,} of {total:,} points, {passes:,} passes"
         if before < done < total:
-            minutes, rest = divmod(round((now - since) * (total - done) / (done - before)), 60)
-            text += f", {minutes:,}:{rest:02} left"
+            minutes, seconds = divmod(round((now - since) * (total - done) / (done - before)), 60)
+            text += f", {minutes:,}:{seconds:02} left"
         self._write(text, "" if self._changes else "\n")
 
     def end(self) -> None:
@@ -66,13 +66,14 @@ class ProgressLine:
 
 
 @contextmanager
-def progress(wanted: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """What to call after each batch: what the caller gave, a `ProgressLine` where `wanted` is True, else None."""
-    if wanted is not True:
-        if wanted and not callable(wanted):
+def progress(option: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
+    """Return what is called after each batch: the caller's function, a `ProgressLine` where `option` is True, else
+    None."""
+    if option is not True:
+        if option and not callable(option):
             expected = "progress must be True, or a function of the points done, all points and the passes so far"
-            raise ParameterError(f"{expected}; found {wanted!r:.40}")
-        yield wanted or None
+            raise ParameterError(f"{expected}; found {option!r:.40}")
+        yield option or None
         return
     shown = ProgressLine(_notebook(), stream or sys.stderr)
     try:

@@ -20,10 +20,10 @@ from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
 FIRST_PASSES = 16
-"""Passes at the start of a shard of which each is looked at; a fault that comes and goes falls on one of them."""
+"""Passes at the start of a shard that are all looked at; a fault that comes and goes falls on one of them."""
 
 ROWS, NOISY_ROWS = 64, 2048
-"""One row is looked at of so many rows of a pass without noise, and of one with noise."""
+"""Rows of a pass per row that is looked at, without noise and with noise."""
 
 SPACING = 0.6180339887498949
 """Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
@@ -35,7 +35,7 @@ class PassRow:
     rounding explains of them, and whether gradients were recorded in the pass.
     """
 
-    what: str
+    description: str
     rows: int
     inputs: Tensor
     extra_inputs: ExtraInputs | None
@@ -72,22 +72,22 @@ class Rechecks:
         self._batch, self._fresh = batch, True
         self._number += 1
 
-    def check(self, most: int | None = None) -> int:
+    def check(self, batch_size: int | None = None) -> int:
         """Look again at what was kept, in passes of so many rows at most, and raise `ModelError` where it is otherwise;
         gives the passes that it took."""
         before = self.classifier.passes
         if self.reference is not None:
-            self.reference.checked(self.classifier, f"at the end of shard {self.shard}", most)
-        for kept, again in self._other():
-            found = excess(self.classifier, kept.inputs, kept.logits, again, kept.explained, kept.extra_inputs)
-            if found is not None:
-                self._check_recorded(kept, again)
+            self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)
+        for row, again in self._other():
+            difference = excess(self.classifier, row.inputs, row.logits, again, row.explained, row.extra_inputs)
+            if difference is not None:
+                self._check_recorded(row, again)
                 if self.reference is not None:  # it may have changed just now
-                    self.reference.checked(self.classifier, f"at the end of shard {self.shard}", most)
+                    self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)
                 raise ModelError(
                     "batch_dependent",
-                    f"{kept.what} of shard {self.shard} looked at again and in its batch of {kept.rows} differ by "
-                    f"{found}; the model mixes the rows of a batch, make it treat each row alone",
+                    f"{row.description} of shard {self.shard} looked at again and in its batch of {row.rows} differ by "
+                    f"{difference}; the model mixes the rows of a batch, make it treat each row alone",
                 )
         return self.classifier.passes - before
 
@@ -97,30 +97,30 @@ class Rechecks:
             return []
         # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.
         alone = len(self._kept) if self.classifier.forward_only is None else 1
-        parts = [*([kept] for kept in self._kept[:alone]), *filter(None, [self._kept[alone:]])]
-        found: list[Tensor] = []
+        parts = [*([row] for row in self._kept[:alone]), *filter(None, [self._kept[alone:]])]
+        repeats: list[Tensor] = []
         for part in parts:
-            inputs, beside = (join([getattr(kept, name) for kept in part]) for name in ("inputs", "extra_inputs"))
+            inputs, beside = (join([getattr(row, name) for row in part]) for name in ("inputs", "extra_inputs"))
             with torch.no_grad():
-                found += self.classifier.numbers(inputs, beside).split(1)
-        between = differences(torch.cat([kept.logits for kept in self._kept]), torch.cat(found))
-        unlike = between > torch.cat([kept.explained for kept in self._kept])
-        return [(self._kept[row], found[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
+                repeats += self.classifier.numbers(inputs, beside).split(1)
+        between = differences(torch.cat([row.logits for row in self._kept]), torch.cat(repeats))
+        unlike = between > torch.cat([row.explained for row in self._kept])
+        return [(self._kept[row], repeats[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
 
-    def _check_recorded(self, kept: PassRow, alone: Tensor) -> None:
+    def _check_recorded(self, pass_row: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""
-        if not kept.recorded:
+        if not pass_row.recorded:
             return
         with torch.enable_grad():
-            inputs = kept.inputs.clone().requires_grad_(True)
-            again = self.classifier.numbers(inputs, kept.extra_inputs).detach()
-        found = excess(self.classifier, kept.inputs, alone, again, kept.explained, kept.extra_inputs)
-        if found is not None:
+            inputs = pass_row.inputs.clone().requires_grad_(True)
+            again = self.classifier.numbers(inputs, pass_row.extra_inputs).detach()
+        difference = excess(self.classifier, pass_row.inputs, alone, again, pass_row.explained, pass_row.extra_inputs)
+        if difference is not None:
             raise ModelError(
                 "model_changed",
-                f"{kept.what} of shard {self.shard} gets other logits where gradients are recorded than where they are "
-                f"not, they differ by {found}: forward() asks for torch.is_grad_enabled() or requires_grad; let it "
-                f"compute the same in both",
+                f"{pass_row.description} of shard {self.shard} gets other logits where gradients are recorded than "
+                f"where they are not, they differ by {difference}: forward() asks for torch.is_grad_enabled() or "
+                f"requires_grad; let it compute the same in both",
             )
 
     def _keep_row(
@@ -142,8 +142,8 @@ class Rechecks:
         if count > 1 or self._passes % 2 == 0:
             chosen[-1] = len(inputs) - 1  # a rest of rows at the end may be treated otherwise
         explained = allowed(torch.cat((logits[:: -(-len(logits) // 256)], logits[chosen])), precision_of(classifier))
-        for row, own in zip(chosen, explained[-count:].split(1), strict=True):
-            kept, found = (part[row : row + 1].detach().clone() for part in (inputs, logits))
+        for row, row_explained in zip(chosen, explained[-count:].split(1), strict=True):
+            row_inputs, row_logits = (part[row : row + 1].detach().clone() for part in (inputs, logits))
             beside = None if extra_inputs is None else extra_inputs.only(torch.tensor([row], device=logits.device))
             at = f"row {rows[row]}" if clean else f"a copy of one of the rows {rows[0]} to {rows[-1]}"
-            self._kept.append(PassRow(at, len(inputs), kept, beside, found, own, recorded))
+            self._kept.append(PassRow(at, len(inputs), row_inputs, beside, row_logits, row_explained, recorded))

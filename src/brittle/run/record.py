@@ -104,11 +104,11 @@ class RunningRecord:
     def note_outcome(self) -> None:
         """Note what all points together show."""
         account, data, model = self.now.account, self.now.data, self.now.model
-        found = []
+        findings = []
         if model.decision is None and data.ids_sha256 is None:  # the wrong ones may have been chosen for it
             source = {"format": model.format, "spec": model.spec, "weights": model.weights}
-            found += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
-        self.now = replace(self.now, warnings=(*self.now.warnings, *found))
+            findings += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
+        self.now = replace(self.now, warnings=(*self.now.warnings, *findings))
 
 
 def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
@@ -139,11 +139,11 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
 
 
 def describe_score(score: Score) -> ScoreRecord:
-    """What the record of a run says of a score."""
-    own = ("parameters", "label", "quantity", "title", "reference")
-    own += ("explanation", "safer", "colour", "preference", "model")
+    """Return the record of a score."""
+    names = ("parameters", "label", "quantity", "title", "reference")
+    names += ("explanation", "safer", "colour", "preference", "model")
     with failing(type(score), "record"):
-        content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in own}
+        content = {"score": score.name, "code": code_of(score)} | {name: getattr(score, name) for name in names}
     content |= {"sources": draws_of(score)}
     if isinstance(noise := getattr(score, "noise", None), Noise):
         isotropic = noise.shape is None if noise.has_covariance else None
@@ -153,23 +153,23 @@ def describe_score(score: Score) -> ScoreRecord:
 
 
 def draws_of(score: Score) -> dict[str, int]:
-    """How many draws `score` reads of each source of noise, by the digest of what keys these; empty without noise.
-    Equal digests mean equal draws."""
-    found: dict[str, int] = {}
+    """Return how many draws `score` reads of each source of noise, by the digest of the source's key; empty without
+    noise. Equal digests mean equal draws."""
+    draws_by_source: dict[str, int] = {}
     for need in score.needs:
         draws = getattr(need, "draws", None)
         if isinstance(draws, int):
             source = hashlib.sha256(_key_text(need.noise_source).encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
-            found[source] = max(draws, found.get(source, 0))
-    return found
+            draws_by_source[source] = max(draws, draws_by_source.get(source, 0))
+    return draws_by_source
 
 
 def _still(points: Points) -> str | None:
-    """Of the numbers of an input how many stay as they are, and a digest of which."""
+    """Return the count and a digest of the input coordinates that noise leaves unchanged."""
     moves = None
     while isinstance(points, SomePoints):
-        own = None if points.moves is None else points.moves.flatten().cpu()
-        moves = own if moves is None else moves if own is None else moves & own
+        part_moves = None if points.moves is None else points.moves.flatten().cpu()
+        moves = part_moves if moves is None else moves if part_moves is None else moves & part_moves
         points = points.points
     if moves is None:
         return None
@@ -187,8 +187,10 @@ def _key_text(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_key_text, value))})"
     if is_dataclass(value):
-        own = (f"{one.name}={_key_text(getattr(value, one.name))}" for one in fields(value) if one.compare)
-        return f"{kind}({', '.join(own)})"
+        texts = (
+            f"{member.name}={_key_text(getattr(value, member.name))}" for member in fields(value) if member.compare
+        )
+        return f"{kind}({', '.join(texts)})"
     return repr(value) if isinstance(value, str | int | float | None) else kind
 
 
@@ -224,7 +226,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
 
 @cache
 def _version(package: str) -> str:
-    """Of an installed package; read once in a process, for it takes a millisecond or two."""
+    """Return the version of an installed package; read once in a process, for it takes a millisecond or two."""
     return metadata.version(package)
 
 

@@ -283,12 +283,12 @@ def _examine(
     job: Job, expected: float | None, skipped: bool, record: RunningRecord, created: str | None
 ) -> tuple[doctor.Subject, doctor.Reference, str]:
     """Make the checks, and record what they found; what they look at, its points with their logits, and a digest."""
-    first = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
-    digest = doctor.digest(first)
+    batch = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
+    digest = doctor.digest(batch)
 
     def seen(rows: int) -> tuple[doctor.Subject, doctor.Reference]:
         subject = doctor.Subject(
-            job.classifier, first, job.points.labels, job.scores, job.seed, rows, job.points, expected
+            job.classifier, batch, job.points.labels, job.scores, job.seed, rows, job.points, expected
         )
         doctor.examine(subject, skip=skipped)
         return subject, subject.reference().checked(job.classifier, "when the run begins")
@@ -315,11 +315,11 @@ def _computed(
                 advance(record.now.account.points, record.now.account.passes)
         return
     for number in numbers:
-        done, spent = record.now.account.points, job.classifier.passes - record.now.account.passes
+        done, lost_passes = record.now.account.points, job.classifier.passes - record.now.account.passes
 
         def begun(batch: Batch) -> None:
             nonlocal done
-            advance(done, job.classifier.passes - spent)  # noqa: B023 - called within the loop
+            advance(done, job.classifier.passes - lost_passes)  # noqa: B023 - called within the loop
             done += len(batch)
 
         yield job.shard(number, begun=begun, reference=reference)

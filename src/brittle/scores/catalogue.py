@@ -31,5 +31,6 @@ CATALOGUE: Mapping[str, type[Score]] = Registry(
             Entropy,
         )
     },
+    Score,
 )
 """Every score by the name that tables and the command line use."""

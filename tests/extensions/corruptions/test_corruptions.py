@@ -19,7 +19,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (TIMES * COUNT, 8, 6, 3), dty
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder in the layout of CIFAR-10-C: two kinds, five severities of each."""
+    """Write a folder in the layout of CIFAR-10-C: two kinds, five severities of each."""
     np.save(tmp_path / "fog.npy", IMAGES)
     np.save(tmp_path / "snow.npy", 255 - IMAGES)
     np.save(tmp_path / "labels.npy", np.tile(LABELS, TIMES))

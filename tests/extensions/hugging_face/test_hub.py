@@ -35,7 +35,7 @@ def snapshot_of(cache: Path, name: str) -> Path:
 
 @pytest.fixture
 def downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The calls of a stand-in for `huggingface_hub` that serves a cache, as the real one does without a network.
+    """Record the calls of a stand-in for `huggingface_hub` that serves a cache, as the real one does without a network.
     A process asks it once for each model, so each test uses another model.
     """
     calls: list[dict[str, Any]] = []

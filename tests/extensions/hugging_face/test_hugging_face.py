@@ -33,7 +33,7 @@ PROCESSOR = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny vision transformer, saved by transformers."""
+    """Save a tiny vision transformer by transformers."""
     transformers = pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("vit")
     torch.manual_seed(0)

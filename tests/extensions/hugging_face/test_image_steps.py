@@ -143,7 +143,7 @@ class Network(nn.Module):
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder as timm writes it, with a stand-in for timm."""
+    """Write a folder as timm does, and put a stand-in for timm."""
     timm = ModuleType("timm")
     data = SimpleNamespace(
         resolve_data_config=lambda pretrained_cfg: pretrained_cfg,

@@ -118,7 +118,7 @@ def test_other_weights_are_another_model(plain: tuple[nn.Module, Tensor, Tensor]
 
 
 def darken(batch: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-    """An augmentation: darker images."""
+    """Augment a batch by darker images."""
     return [0.5 * image for image in batch[0]], batch[1], batch[2]
 
 

@@ -22,7 +22,7 @@ SURE = "0.999999"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the model `bert` and the texts in `reviews.csv`."""
+    """Make a folder with the model `bert` and the texts in `reviews.csv`."""
     monkeypatch.chdir(tmp_path)
     pretend(monkeypatch, Model(), Tokenizer())
     text_folder(tmp_path / "bert")
@@ -72,12 +72,11 @@ def test_what_is_refused(options: list[str], message: str, place: Path, capsys: 
 
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A small BERT and its tokenizer, in `bert`, and texts in `reviews.csv`."""
+    """Write a small BERT and its tokenizer, in `bert`, and texts in `reviews.csv`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = bert_folder(Path("bert"))
     write_reviews()
-    return found
+    return bert_folder(Path("bert"))
 
 
 def test_a_real_one_is_scored_as_plain_copies_are(real: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from helpers.text_models import LABELS, TEXTS, WIDTH, WORDS, Tokenizer, pretend, text_folder
@@ -187,6 +188,25 @@ def test_a_function_of_texts_on_the_command_line(name: str, tmp_path: Path, monk
     assert (low[1], brittle.read_table("typos")["monte_carlo"].value.iloc[1]) == (0.0, 0.0)
     assert 0.1 < brittle.read_table("typos")["monte_carlo"].value.iloc[0] < 0.4
     assert main(["score", f"guard.py:{name}", "texts.csv", "--noise", "relative:0.1", "--out", "no", *common]) != 0
+
+
+def test_a_text_is_whole_in_a_frame_and_cut_where_it_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guard.py").write_text(GUARD)
+    texts = ["a bad film\n\n" + "of many  words " * 200 + "at its end", "a fine film"]
+    pd.DataFrame({"words": texts}).to_csv("texts.csv", index=False)
+    given: dict[str, Any] = {"text_column": "words", "noise": "typos:0.1", "draws": 20, "limit": None}
+    table = brittle.score("guard.py:judged", "texts.csv", "monte_carlo", out="run", **given)
+    assert table.points["name"].to_pylist() == texts
+    for words in (["--top", "2"], ["0"]):
+        assert main(["show", "run", *words]) == 0
+        shown = capsys.readouterr().out
+        assert "at its end" in shown
+        assert max(map(len, shown.splitlines())) < 300
+    assert main(["report", "run"]) == 0
+    assert "of many words " * 20 not in Path("run/report.html").read_text().replace("  ", " ")
 
 
 def test_decoders_of_transformers(tmp_path: Path) -> None:

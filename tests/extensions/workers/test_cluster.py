@@ -177,7 +177,7 @@ def end_all_with(home: str) -> None:
 
 @pytest.fixture
 def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home without a token, and no settings of Ray."""
+    """Make a home without a token, and unset the settings of Ray."""
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -42,7 +42,7 @@ def score(out: str, *words: str, draws: int = FIRST, sigma: str = "0.2") -> brit
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a network, data and a run, some of whose points are undecided."""
+    """Make a folder with a network, data and a run, some of whose points are undecided."""
     place = tmp_path_factory.mktemp("scored")
     (place / "net.py").write_text(NETWORK)
     np.savez(place / "data.npz", x=inputs(COUNT).numpy(), y=np.arange(COUNT) % 4)
@@ -55,7 +55,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of that folder, in which the commands run."""
+    """Copy that folder, and run the commands in the copy."""
     shutil.copytree(scored, tmp_path / "place")
     monkeypatch.chdir(tmp_path / "place")
     return tmp_path / "place"
@@ -105,7 +105,7 @@ def test_a_run_with_more_copies_is_the_run_that_as_many_give(words: tuple[str, .
 
 @pytest.fixture(scope="module")
 def finished(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The numbers of that run with more copies, uninterrupted."""
+    """Return the numbers of that run with more copies, uninterrupted."""
     place = tmp_path_factory.mktemp("finished") / "place"
     shutil.copytree(scored, place)
     with pytest.MonkeyPatch.context() as patch:
@@ -153,6 +153,18 @@ def test_an_interrupted_command_can_be_repeated_without_loss(
         assert_alike(rows, finished[name])
     assert (place / "run" / "report.html").read_text() == "mine"
     assert sorted(path.name for path in place.iterdir() if path.name != "__pycache__") == ["data.npz", "net.py", "run"]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_report_and_a_mirror_of_the_run_before_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    score("other", "--mirror", "second")
+    Path("other/report.html").write_text("mine")
+    capsys.readouterr()
+    assert command("more", "other", "--quiet") == 0
+    report, mirror = capsys.readouterr().err.splitlines()
+    assert "other/report.html" in report
+    assert "report other" in report
+    assert "second" in mirror
 
 
 @pytest.mark.parametrize("change", ["other data", "a missing model", "other draws"])

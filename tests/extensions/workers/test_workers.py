@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of this process alone."""
+    """Make the run of this process alone."""
     place = prepare(tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
         assert run(place, "run", patch) == 0

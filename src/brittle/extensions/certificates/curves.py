@@ -78,7 +78,6 @@ class Curve:
         On a convex or straight piece the maximum is at an end. On a concave one it is where the derivative is `s`:
         halvings keep that place in a bracket `[a, b]`, and the tangent at `a` bounds the piece up to `b`.
         """
-
         lower = lower + 0.0  # the reciprocal of a negative zero would be negative
 
         def height(values: Tensor) -> Tensor:

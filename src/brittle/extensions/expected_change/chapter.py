@@ -275,7 +275,7 @@ def _flips_conclusion(name: str, row: Row) -> str:
 
 
 def _kept(row: Row) -> Row:
-    """A row of `label_flips` with the shares of noisy copies that keep the prediction in place of those that flip."""
+    """Return a row of `label_flips` with the shares of noisy copies that keep the prediction, not that flip."""
     ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
     return row | {f"{group}{end}": 1.0 - row[f"{group}{opposite}"] for group in GROUPS for end, opposite in ends}
 

@@ -27,7 +27,7 @@ from brittle.store.table import Table
 from brittle.text import parse_epsilon
 from brittle.user_code import failing
 
-CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {})
+CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {}, Chapter)
 """The chapters of the page in their order; one without anything to say is left out."""
 
 MARK = '<meta name="generator" content="brittle '

@@ -91,7 +91,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     texts = cells[column].to_pylist()[: reading.limit]
     odd = next((row for row, text in enumerate(texts) if text is None or not text.strip()), None)
     if odd is not None:
-        raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.where} holds no text; leave it out")
+        raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.source} holds no text; leave it out")
     facts: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
     if isinstance(form, TextFunction):
         bounds, read = None, partial(_read_codes, texts, codes_of([max(texts, key=len)]).shape[1])
@@ -122,15 +122,15 @@ def _read_codes(texts: Sequence[str], length: int, start: int, stop: int) -> Inp
 
 def _text_column(table: Sheet, cells: pa.Table, roles: Roles, column_name: str | None) -> str:
     """Return the column with the texts: `column_name`, or the only one of text."""
-    text, option = [name for name in roles.others if _holds_text(cells[name])], "--text-column (text_column=)"
+    text, option = [name for name in roles.features if _holds_text(cells[name])], "--text-column (text_column=)"
     column = None if column_name is None else find_column(table, column_name, option)
     if column not in text and (column_name is not None or len(text) != 1):
-        names = listed(list(map(repr, text or roles.others)))
+        names = listed(list(map(repr, text or roles.features)))
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
         fault = (
             f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
         )
-        raise ParameterError(f"{table.where} has {fault}; name the one to score with {option}{labels}")
+        raise ParameterError(f"{table.source} has {fault}; name the one to score with {option}{labels}")
     return column or text[0]
 
 

@@ -30,8 +30,8 @@ def join(out: Path, runs: tuple[Path, ...], /, *, quiet: Quiet = False) -> int:
     from brittle.extensions.workers.join import join as join_runs
 
     record = join_runs(out, runs)
-    account, where = record.account, shlex.quote(str(out))
-    again = f"{program()} show {where}, {program()} report {where}"
+    account, target = record.account, shlex.quote(str(out))
+    again = f"{program()} show {target}, {program()} report {target}"
     say(quiet, f"{account.points} points, {account.passes:,} passes; next: {again}")
     for warning in record.warnings:
         print(f"brittle: note: {warning.code}: {warning.sentence}", file=sys.stderr)
@@ -72,7 +72,19 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
         run.rename(work / "before")
         (work / "joined").rename(run)
         _finish(run, work)
+        _say_older(run_folder, record)
     return 0 if quiet else show(run_folder)
+
+
+def _say_older(folder: Path, record: RunRecord) -> None:
+    """Say which report and which mirror show the run as it was before."""
+    from brittle.cli.score import read_arguments
+
+    report, mirror = folder / "report.html", read_arguments((record.command or ())[1:])[6].mirror
+    if report.exists():
+        say(False, f"{report} is of the run before; {program()} report {shlex.quote(str(folder))} renews it")
+    if mirror is not None:
+        say(False, f"the mirror {mirror} holds the run before; copy {folder} there")
 
 
 def _finish(run: Path, work: Path) -> bool:
@@ -115,12 +127,12 @@ def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
     if record.part is not None:
         raise UsageError(f"{folder} is part of a run; join the parts first")
     budgets = (score.parameters["draws"] for score in _counts(record))
-    most = max((budget for budget in budgets if isinstance(budget, int)), default=0)
-    if not most:
+    largest = max((budget for budget in budgets if isinstance(budget, int)), default=0)
+    if not largest:
         raise UsageError(f"{folder} counted copies for no limit, so no point is open; score it with --limit 0.9")
-    draws = MORE_DRAWS * most if draws is None else draws
-    if draws <= most:
-        raise UsageError(f"{folder} has up to {most:,} copies of a point; give --draws a larger number than that")
+    draws = MORE_DRAWS * largest if draws is None else draws
+    if draws <= largest:
+        raise UsageError(f"{folder} has up to {largest:,} copies of a point; give --draws a larger number than that")
     if record.command is None or record.command[:2] != ("brittle", "score"):
         raise UsageError(
             f"{folder} was scored from Python, whose arguments are not recorded; call brittle.score again with "

@@ -48,6 +48,7 @@ ATTACKS: Mapping[str, Attack] = Registry(
         "sparse_descent": Attack(sparse_descent, ("l1",), 2),
         "rays": Attack(rays, tuple(NORMS), 4, guided=False),
     },
+    Attack,
 )
 """Every attack by name."""
 

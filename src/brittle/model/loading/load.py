@@ -316,5 +316,6 @@ SOURCES: Mapping[str, Source] = Registry(
         "PACKAGE.MODULE:FACTORY": Source(_load_code, lambda _: None, takes_weights=True),
         "FILE.skops": file_source(_load_skops),
     },
+    Source,
 )
 """Every source of models by the form of the names that it loads: the only list of what can stand for MODEL."""

@@ -92,8 +92,8 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
 
 
 def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
-    """The least safe right points and the wrong ones with the least probable labels, each beside what it turns into;
-    empty for a run without images or without an order. Where no label has a probability, the safest wrong ones."""
+    """Choose the least safe right points and the wrong ones with the least probable labels, or, where no label has a
+    probability, the safest ones; each beside what it turns into. Empty for a run without images or without an order."""
     ordered = (column for column in contents.columns if safety(column) is not None and column.value.notna().any())
     column = overview.numbers or next(ordered, None)
     order = None if column is None else safety(column)
@@ -119,7 +119,7 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
 
 
 def _rows(contents: Contents, column: Column, order: pd.Series) -> list[Row]:
-    """The points with a number, the least safe first, each with its `value`: of a flip probability p_robust."""
+    """Return the points with a number, the least safe first, each with its `value`: of a flip probability p_robust."""
     names = ["point", "row", "name", "label", "target", "predicted", "decided", "correct", "label_probability"]
     points = contents.points.select(names).to_pandas().set_index("point", drop=False)
     points["value"] = column.p_robust if column.is_probability else column.value
@@ -127,7 +127,7 @@ def _rows(contents: Contents, column: Column, order: pd.Series) -> list[Row]:
 
 
 def _pictured(contents: Contents, column: Column, rows: list[Row]) -> list[dict[str, Any]]:
-    """The points of these rows that have an image."""
+    """Show the points of these rows that have an image."""
     ids = pa.array([row["point"] for row in rows], pa.string())
     stored = contents.points.filter(pc.field("point").isin(ids)).select(["point", "image"]).to_pylist()
     images = {row["point"]: embedded(row["image"]) for row in stored}
@@ -144,7 +144,7 @@ def _pictured(contents: Contents, column: Column, rows: list[Row]) -> list[dict[
 
 
 def _becomes(contents: Contents) -> Mapping[str, int]:
-    """The class that most of the noisy copies of each point with another prediction get, where some have."""
+    """Return the class that most noisy copies of each point with another prediction get, where some have."""
     column = typical([column for column in contents.columns if has_votes(column)])
     if column is None:
         return {}
@@ -156,7 +156,7 @@ def _becomes(contents: Contents) -> Mapping[str, int]:
 def _pair(
     contents: Contents, column: Column, row: Row, image: str, neighbour: Row | None, becomes: int | None
 ) -> dict[str, Any]:
-    """A point and what it turns into: the nearest input found with another prediction, else what most copies become."""
+    """Show a point and what it turns into: the nearest input found with another prediction, else its copies' class."""
     predicted = contents.answer_text(row["predicted"], row["decided"])
     images, change = [(image, f"{predicted}, the point as it is")], predicted
     if neighbour is not None:
