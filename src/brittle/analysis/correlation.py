@@ -57,9 +57,9 @@ def one_length(**sequences: ArrayLike) -> list[Values]:
     return arrays
 
 
-def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:
+def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """Kendall's tau-b of two sequences: 1 for the same order, -1 for the reverse; NaN where either is constant."""
-    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return float(scipy.stats.kendalltau(x, y).statistic) if _varied(x, y) else math.nan
 
 
@@ -73,7 +73,7 @@ def kendall(x: Values, y: Values, confidence: float) -> Correlation:
     return _with_ends(kendall_tau, x, y, _bound_of_agreement(x, confidence), confidence)
 
 
-def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlation:
+def spearman(a: ArrayLike, b: ArrayLike, confidence: float) -> Correlation:
     r"""Spearman's correlation of the ranks of two numbers per point, with an interval over points.
 
     The interval is Student's, on the scale of `atanh(rho)`, from the jackknife over points (`jackknife_half`). Where
@@ -93,7 +93,7 @@ def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlat
         0.8
     """
     check_confidence(confidence)
-    (x, y), _ = paired(first=first, second=second)
+    (x, y), _ = paired(first=a, second=b)
     tau = _bound_of_agreement(x, confidence)
     agreed = (3.0 * tau - 1.0) / 2.0 if tau >= 0.0 else (tau**2 + 2.0 * tau - 1.0) / 2.0
     return _with_ends(_rho, x, y, agreed, confidence)

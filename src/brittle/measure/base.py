@@ -1,4 +1,4 @@
-"""What all measurements have in common."""
+"""Common parts of all measurements."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NetworkTraits(Protocol):
 
 @dataclass(frozen=True)
 class Measurement(ABC):
-    """One kind of pass through the network. Equal measurements are taken once.
+    """A kind of pass through the network. Equal measurements are taken once.
 
     A result says what it cost as `passes`: passes per point, forward and backward, the clean one included; one number,
     or `[B]` where points differ.
@@ -77,7 +77,7 @@ class Measurement(ABC):
 
     @abstractmethod
     def cost(self, network: NetworkTraits) -> Passes:
-        """What it spends on a point beyond the clean pass."""
+        """Return the passes for a point beyond the clean pass."""
 
     @property
     def code(self) -> tuple[Any, ...]:
@@ -96,7 +96,7 @@ class Measurement(ABC):
 
     @property
     def noise_source(self) -> Hashable:
-        """What keys the noise that it draws; of equal sources the fewer draws are the first of the more."""
+        """Key of the noise that it draws; of equal sources the fewer draws are the first of the more."""
         return (type(self), self.stream)
 
     @classmethod

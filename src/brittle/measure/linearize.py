@@ -80,7 +80,7 @@ class Linearize(Measurement):
 
     @property
     def uses_graph(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """At the point the Jacobian is that of the clean pass."""
+        """True at the point, where the Jacobian is that of the clean pass."""
         return self.draws is None
 
     @classmethod
@@ -144,7 +144,7 @@ def linearize(
 
 
 def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
-    """One Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
+    """Take one Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
     owns_graph = clean.graph is None
     inputs, logits = clean.graph or _differentiable(classifier, clean)
     jacobian = _jacobian(classifier, logits.gather(1, classes), inputs).flatten(2)

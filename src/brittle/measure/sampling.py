@@ -47,7 +47,7 @@ class Sample(Measurement):
 
     @property
     def noise_source(self) -> Hashable:
-        """What is done with the copies does not change the draws."""
+        """Key of the noise: the use of the copies does not change the draws."""
         return ("sample", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
@@ -77,9 +77,9 @@ class Sample(Measurement):
             sums.add(logits, logs, votes_only=votes_only)
             if chunk.end in units.values():
                 after[chunk.end] = sums.read()
-        found = {need: after[end] for need, end in units.items()}
+        results = {need: after[end] for need, end in units.items()}
         extra = {need: need.probability_passes(classifier.own_probability) for need in needs}
-        return [replace(found[need], passes=found[need].passes + extra[need]) for need in needs]
+        return [replace(results[need], passes=results[need].passes + extra[need]) for need in needs]
 
 
 def passes_together(clean: Clean) -> int:

@@ -388,9 +388,12 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 
 
-def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
+def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
     """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
-    unknown, missing = [name for name in found if name not in fitted], [name for name in fitted if name not in found]
+    unknown, missing = (
+        [name for name in data_names if name not in fitted],
+        [name for name in fitted if name not in data_names],
+    )
     sentences: list[str] = []
     if missing:
         sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")

@@ -163,7 +163,7 @@ def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
 
 
 def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Tensor:
-    """Which rows are finite, `[B]`; raise where these have another shape, kind or value than is expected."""
+    """Return which rows are finite, `[B]`; raise where these have another shape, kind or value than expected."""
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
         shapes = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
         raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {shapes}")

@@ -61,7 +61,8 @@ _NODE_NUMBERS = {"cpu": 2**22, "cuda": 2**25}  # numbers held at once by the int
 
 
 def rank_tolerance(dimension: int) -> float:
-    """What rounding leaves of a conditional variance, or of an eigenvalue, of a correlation matrix that is zero."""
+    """Size of a conditional variance, or of an eigenvalue, that rounding leaves of a correlation matrix where it is
+    zero."""
     return 4 * dimension * torch.finfo(torch.float64).eps
 
 
@@ -80,7 +81,7 @@ class StepLimits:
 
 @dataclass(frozen=True)
 class Step:
-    """One variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
+    """A variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
 
     upper: StepLimits
     lower: StepLimits | None = None
@@ -175,8 +176,8 @@ class _Block:
     slope: Tensor  # [T, L, start]
 
     def limits(self, variables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-        """Each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by then.
-        The memory of the limits may be written to."""
+        """Yield each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by
+        then. The memory of the limits may be written to."""
         remaining = torch.baddbmm(self.bound, self.slope, variables[:, : self.start], alpha=-1)
         start = 0
         for j, step in enumerate(self.steps, start=self.start):

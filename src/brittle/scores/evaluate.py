@@ -167,7 +167,7 @@ def _look(
         elif label is not None and labelled is not None and not 0 <= label < labelled:
             evaluated.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
     has_value = [status.has_value for status in evaluated.status]
-    return replace(clean, wanted=torch.tensor(has_value, device=clean.logits.device))
+    return replace(clean, is_usable=torch.tensor(has_value, device=clean.logits.device))
 
 
 def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:

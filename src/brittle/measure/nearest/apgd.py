@@ -16,7 +16,7 @@ from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and radii shrink.
+    """Schedules of steps and radii.
 
     `step` has the first and last length, as a share of the radius, and `change` the first and last relative change of
     the radius, which shrinks geometrically. `momentum` is the share of the direction of a step that goes on in the
@@ -66,19 +66,19 @@ REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), mom
 meet, each gradient alone leads across the kink and back."""
 
 BELOW = 0.0005
-"""How far below the nearest input found a radius is at least, as a share of its distance."""
+"""Smallest distance of a radius below the nearest input found, as a share of its distance."""
 
 AGREE = 0.005
-"""By what share of the distance descents that ended in the same place may differ."""
+"""Share of the distance by which descents that ended in the same place may differ."""
 
 OUTSIDE = 4.0
-"""How many times as far as the nearest input found a fixed start is."""
+"""Distance of a fixed start, in distances of the nearest input found."""
 
 HALVINGS = 6
-"""How often at most the linearised distance is halved before the scout sets out."""
+"""Number of times that the linearised distance is halved at most before the scout sets out."""
 
 WIDER = 16
-"""How often at most a ball is doubled."""
+"""Number of times that a ball is doubled at most."""
 
 CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
@@ -86,7 +86,7 @@ CELLS = (10**9, 7, 4)
 
 @dataclass(frozen=True)
 class Descents:
-    """Where descents set out: a row for each competitor that one of them begins towards.
+    """Starts of descents: a row for each competitor that a descent begins towards.
 
     `own` says which descent it is and `starts` the number of its start; `targets` are a class for each, or `ANY`;
     `radius` is that of the first ball. Points are `[R, n]`, all else `[R]`.
@@ -212,7 +212,8 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> T
 
 
 def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
-    """Where descents begin: the point, the reflection of the nearest input found, or a fixed pattern, `[R, n]`."""
+    """Return the starts of descents: the point, the reflection of the nearest input found, or a fixed pattern, `[R,
+    n]`."""
     origin = search.origin[rows]
     offset = search.best.points[rows] - origin
     points = torch.where((starts == 1)[:, None], search.bounds.clip(origin - offset), origin)
@@ -260,7 +261,8 @@ def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, 
 
 
 def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
-    """Which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in order."""
+    """Return which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in
+    order."""
     order = distance.argsort(stable=True)
     order = order[rows[order].argsort(stable=True)]
     point, place = rows[order], torch.arange(len(rows), device=rows.device)

@@ -102,7 +102,8 @@ def ends_downhill(points: Tensor, gradient: Tensor, low: Tensor | float, high: T
 
 
 def fewest(gains: Tensor, drop: Tensor) -> Tensor:
-    """How many of `gains`, `[R, n]`, at least 0, add up to more than `drop`, `[R]`: `[R]`; `n + 1` where all do not."""
+    """Return how many of `gains`, `[R, n]`, at least 0, add up to more than `drop`, `[R]`: `[R]`; `n + 1` where all do
+    not."""
     sums = gains.sort(dim=1, descending=True).values.double().cumsum(dim=1)
     return (sums <= drop[:, None]).sum(dim=1) + 1
 

@@ -61,7 +61,7 @@ GRIDS = (2, 3, 6)
 """Cells along an axis of the coarse patterns that a search starts from."""
 
 DIRECTIONS = 2 + len(GRIDS)
-"""Where a search sets out: the nearest input found, all signs alike, and the patterns."""
+"""Return the starts of a search: the nearest input found, all signs alike, and the patterns."""
 
 NOTICEABLE = 1e-6
 """A flip is kept if the margin falls by more than this share, which rounding does not reach."""

@@ -25,23 +25,24 @@ from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 
 CANDIDATES = 20
-"""How many competitors, by logit, are ranked by their linearised distance."""
+"""Number of competitors, by logit, that are ranked by their linearised distance."""
 
 DOUBLINGS = 10
-"""How often, without bounds, a far input is moved twice as far from the point until it has another prediction."""
+"""Number of times that, without bounds, a far input is moved twice as far from the point until it has another
+prediction."""
 
 FAR = 4.0
-"""An input this many times as far as a linear model has it is no guide to where the nearest one is."""
+"""Factor beyond the distance by a linear model at which an input is no guide to the nearest one."""
 
 ANY = -1
 """Stands for whichever competitor has the greatest logit at a candidate."""
 
 ROUGH = 1e-4
-"""By what share of its length a perturbation in the network's precision may be longer than it seems; in double
+"""Share of its length by which a perturbation in the network's precision may be longer than it seems; in double
 precision it is measured where it could be the shortest."""
 
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
-"""By what share of its length a perturbation is stretched, in turn, until it holds in a batch of one."""
+"""Shares of its length by which a perturbation is stretched, in turn, until it holds in a batch of one."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Response:
-    """What the classifier said about candidates.
+    """Response of the classifier to candidates.
 
     `points`, `[R, n]`, are the candidates as the network got them, inside the box; `offset` leads from the point to
     each, and `length` is its norm. `margin` is `z_t - z_j`, `j` the target, not a number where logits are not finite;
@@ -199,7 +200,7 @@ class Search:
 
     @property
     def vanishing(self) -> Tensor:
-        """Whether no competitor's margin has a gradient at the point, `[B]`."""
+        """Return whether no competitor's margin has a gradient at the point, `[B]`."""
         vanishing = torch.zeros_like(self.own, dtype=torch.bool)
         vanishing[self.open] = self.competitors[1][self.open].isinf().all(dim=1)
         return vanishing
@@ -296,7 +297,7 @@ class Search:
 
     @cached_property
     def _inside(self) -> bool:
-        """Whether every value of the points is inside the bounds."""
+        """Return whether every value of the points is inside the bounds."""
         return torch.equal(self.bounds.clip(self.origin), self.origin)
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
@@ -325,7 +326,8 @@ class Search:
         return Response(points, offset, length, flipped, towards.detach().double(), gradient, steepness)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """How far the boundary to each of the classes `j`, linearised, lies, `[R, M]`, from one forward pass."""
+        """Return the linearised distance of the boundary to each of the classes `j`, `[R, M]`, from one forward
+        pass."""
         points = self.origin[rows].detach().requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)

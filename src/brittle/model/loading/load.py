@@ -305,7 +305,11 @@ def argument_of(value: Any) -> str | None:
         parameters = signature(value).parameters.values()
     except ValueError:  # of some functions in C
         return None
-    names = [one.name for one in parameters if one.default is one.empty and one.kind in POSITIONAL]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind in POSITIONAL
+    ]
     return names[0] if len(names) == 1 else None
 
 
