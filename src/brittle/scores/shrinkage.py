@@ -24,6 +24,11 @@ NORMAL_QUARTERS = 1.349
 DISBELIEF = 5.0
 """Distance of the copies from a model or a smoothing, relative to that by chance, that counts once against it."""
 
+TOLERANCE = 0.01
+"""Error of the integral, as a share of the flip probability. The copies leave more: `n` of them know the mean of a margin
+to `1 / sqrt(n)` deviations, which is `0.8 / sqrt(n)` of a normal tail at least, 0.05 for 240; and where more copies are
+drawn, the share outweighs the model."""
+
 
 @dataclass(frozen=True)
 class Shrinkage(CountedScore):
@@ -74,7 +79,7 @@ class Shrinkage(CountedScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: Sampled = measured[self.needs[0]]
         assert sampled.margins is not None
-        model, share = normal_model(sampled), smoothed_share(sampled)
+        model, share = normal_model(sampled, TOLERANCE), smoothed_share(sampled)
         deviance = differs_by(model.complement, share, _copies(sampled))
         apart = (not_normal_by(sampled.margins.spread) + deviance) / DISBELIEF
         ratio = apart + apart.square()
