@@ -34,7 +34,7 @@ class Correlation(NamedTuple):
 
 
 def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
-    """The points at which every sequence has a number, float64 in the order given, and how many were left out.
+    """Return the points at which every sequence has a number, float64 in the order given, and how many were left out.
 
     None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
 
@@ -49,7 +49,7 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
 
 
 def one_length(**sequences: ArrayLike) -> list[Values]:
-    """The sequences as float64, `[n]` each, None as NaN."""
+    """Return the sequences as float64, `[n]` each, None as NaN."""
     arrays = [np.asarray(sequence, dtype=np.float64) for sequence in sequences.values()]
     if any(array.shape != arrays[0].shape[:1] for array in arrays):
         lengths = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))
@@ -129,7 +129,7 @@ def _rho(x: Values, y: Values) -> float:
 
 
 def _with_ends(statistic: Callable[..., float], x: Values, y: Values, agreed: float, confidence: float) -> Correlation:
-    """A correlation with its interval; `agreed` is its lower end where it is 1."""
+    """Return a correlation with its interval; `agreed` is its lower end where it is 1."""
     value, low, high = statistic(x, y), -1.0, 1.0
     if abs(value) > 1.0 - 1e-12 and x.size >= MIN_POINTS:
         low, high = (agreed, 1.0) if value > 0.0 else (-1.0, -agreed)
@@ -140,7 +140,7 @@ def _with_ends(statistic: Callable[..., float], x: Values, y: Values, agreed: fl
 
 
 def _bound_of_agreement(values: Values, confidence: float) -> float:
-    """The lower end of tau where all pairs are of one kind: of `n // 2` disjoint ones, those untied count."""
+    """Return the lower end of tau where all pairs are of one kind: of `n // 2` disjoint ones, those untied count."""
     ties = np.unique(values, return_counts=True)[1].astype(np.float64)
     tied = float((ties * (ties - 1.0)).sum()) / max(values.size * (values.size - 1.0), 1.0)
     pairs = math.floor(values.size // 2 * (1.0 - tied))

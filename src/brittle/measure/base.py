@@ -102,7 +102,7 @@ class Measurement(ABC):
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
-        """The results of `needs`, which share one stream."""
+        """Return the results of `needs`, which share one stream."""
 
     def __call__(self, classifier: Classifier, clean: Clean) -> Any:
         """Take this measurement alone."""
@@ -141,16 +141,16 @@ def look_for(
     confidence: float = CONFIDENCE,
     extra_inputs: ExtraInputs | None = None,
 ) -> Clean:
-    """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
-    Arguments as for `brittle.measure.forward.look`."""
+    """Return the clean pass with what `needs` read of it: the graph where one differentiates it, the features where
+    one does. Arguments as for `brittle.measure.forward.look`."""
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
     recorded = {"differentiate": differentiate, "observe": observe}
     return look(classifier, inputs, ids, seed, rows=rows, **recorded, confidence=confidence, extra_inputs=extra_inputs)
 
 
 def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A result
-    without `passes` says nothing and counts as 0."""
+    """Return passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A
+    result without `passes` says nothing and counts as 0."""
     total = torch.zeros_like(clean.predicted)
     for members in by_stream(results):
         with failing(type(members[0]), "measure"):

@@ -57,7 +57,7 @@ class Features(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[HeadInputs]:
-        """The features that the clean pass kept, or those of a pass of its own."""
+        """Return the features that the clean pass kept, or those of a pass of its own."""
         features, passes = clean.features, clean.passes
         if features is None:
             passes += 1

@@ -94,7 +94,7 @@ def competitors_kept(classes: int, count: int | None = None) -> int:
 
 
 def class_of_rank(logits: Tensor, predicted: Tensor, rank: int) -> Tensor:
-    """The predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
+    """Return the predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
 
     Raises:
         ParameterError: there are fewer classes.
@@ -140,7 +140,8 @@ class Clean:
     log_probabilities: Tensor | None = None
 
     def with_probabilities(self, classifier: Classifier) -> Clean:
-        """The same points with the log-probabilities of an estimator, which take another pass; not counted here."""
+        """Return the same points with the log-probabilities of an estimator, which take another pass; not counted
+        here."""
         if not classifier.own_probability:
             return self
         return replace(self, log_probabilities=classifier.log_probabilities(self.inputs, self.extra_inputs))
@@ -171,7 +172,7 @@ class Clean:
         return torch.cat(parts)[order.argsort()]
 
     def stream(self, noise: Noise, purpose: str) -> Stream:
-        """The noise of the points, one draw after another."""
+        """Return the noise of the points, one draw after another."""
         return Stream(noise, self.inputs, self.ids, self.seed, purpose, self.varies)
 
     @property
@@ -202,7 +203,7 @@ class Clean:
         return top[:, 0] == top[:, 1]
 
     def only(self, rows: Tensor) -> Clean:
-        """The points at the positions `rows`, without the graph of the pass."""
+        """Return the points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
         is_usable = None if self.is_usable is None else self.is_usable[rows]
         extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
@@ -212,8 +213,8 @@ class Clean:
         return Clean(*parts, **beside, passes=self.passes, log_probabilities=logs)
 
     def competitors(self, count: int | None = None) -> Tensor:
-        """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order. All of
-        them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
+        """Return the `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
+        All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
         other_logits = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
         nearest = other_logits.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values

@@ -74,7 +74,8 @@ class Linearize(Measurement):
         return self.classes
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is there."""
+        """Return a backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is
+        there."""
         class_count = competitors_kept(network.classes, self.classes) + 1
         return Passes(0, class_count) if self.draws is None else Passes(self.draws, self.draws * class_count)
 
@@ -85,7 +86,7 @@ class Linearize(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:
-        """The linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
+        """Return the linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
         need = needs[0]
         classes = torch.cat((clean.predicted[:, None], clean.competitors(need.classes)), dim=1).sort(dim=1).values
         block = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))
@@ -176,7 +177,7 @@ def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tenso
 
 
 def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
-    """The linearisations averaged over the noise, from the draws of the largest of `needs`."""
+    """Return the linearisations averaged over the noise, from the draws of the largest of `needs`."""
     largest = needs[0]
     assert largest.noise is not None
     rows = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))

@@ -52,7 +52,7 @@ class Votes:
 
     @classmethod
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
-        """The votes of noisy copies with the logits `[B, units, members, C]`."""
+        """Return the votes of noisy copies with the logits `[B, units, members, C]`."""
         return cls.count(logits, nearest_margins(logits, predicted[:, None, None]), predicted)
 
     @classmethod
@@ -125,8 +125,8 @@ class NoisyMargins:
 
 
 def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
-    """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`; single copies
-    have no odd parts."""
+    """Return sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`;
+    single copies have no odd parts."""
     squares = even.square()
     powers = [even.sum(dim=1), squares.sum(dim=1), (even * squares).sum(dim=1), squares.square().sum(dim=1)]
     if odd is None:

@@ -251,8 +251,8 @@ class SampleSums:
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies have no odd
-    parts."""
+    """Return the even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies
+    have no odd parts."""
     if margins.shape[2] == 1:
         return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2

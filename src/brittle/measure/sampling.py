@@ -51,16 +51,16 @@ class Sample(Measurement):
         return ("sample", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A forward pass a copy."""
+        """Return a forward pass a copy."""
         return Passes(self.draws + self.probability_passes(network.own_probability))
 
     def probability_passes(self, own_probability: bool) -> int:
-        """Passes in which an estimator is asked for probabilities."""
+        """Return passes in which an estimator is asked for probabilities."""
         return 1 + self.draws if self.probability and own_probability else 0
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """The results of `needs`, from the draws of the largest."""
+        """Return the results of `needs`, from the draws of the largest."""
         signs = PAIRS if needs[0].noise.is_symmetric else SINGLE
         units = {need: need.draws // len(signs) for need in needs}
         changing = max((units[need] for need in needs if need.probability), default=0)

@@ -77,12 +77,12 @@ class SampleUntil(Measurement):
         return ("until", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A forward pass a copy: with a limit a fifth of the most in the mean, as trained networks took."""
+        """Return a forward pass a copy: with a limit a fifth of the most in the mean, as trained networks took."""
         return Passes(self.draws if self.limit is None else max(-(-self.draws // 5), min(self.draws, FIRST_LOOK)))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """The results of `needs`, from the same copies; mirror images are passes of those that read margins."""
+        """Return the results of `needs`, from the same copies; mirror images are passes of those that read margins."""
         sampled = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
         counted = replace(sampled, passes=sampled.draws + clean.passes)
         return [counted if need.votes_only else sampled for need in needs]
@@ -181,7 +181,7 @@ class StoppingRule:
         return answered
 
     def unbiased_shares(self, flips: NDArray, draws: NDArray) -> NDArray:
-        """The flip probability without bias, from counts that this rule stopped; `[B]`, float64.
+        """Return the flip probability without bias, from counts that this rule stopped; `[B]`, float64.
 
         The share `flips / draws` of a count that stopped early lies on the average further from the limit than the
         truth does. Of all orders in which `flips` flips among `draws` draws do not stop before the end, this is the
@@ -203,7 +203,8 @@ class StoppingRule:
 
 
 def looks(max_draws: int) -> Iterator[int]:
-    """The numbers of draws after which counts are looked at; the last is `max_draws`, and no other depends on it."""
+    """Yield the numbers of draws after which counts are looked at; the last is `max_draws`, and no other depends on
+    it."""
     look = 0
     while look < max_draws:
         look = min(max_draws, look + look // GROWTH if look else FIRST_LOOK)

@@ -53,7 +53,7 @@ class Levels(NamedTuple):
     missing: str = "nan"
 
     def column(self, codes: np.ndarray) -> Any:
-        """A column of a frame, `[B]`, from codes."""
+        """Return a column of a frame, `[B]`, from codes."""
         import pandas as pd
 
         places = np.where(np.isnan(codes), -1, codes).astype(np.int64)
@@ -133,7 +133,7 @@ class Fitted(ArrayModel):
         """Return the outputs that the decision reads, of rows in double precision."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
-        """`inputs` `[B, *shape]` as the estimator takes them."""
+        """Return `inputs` `[B, *shape]` as the estimator takes them."""
         return self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
 
     @property
@@ -161,7 +161,7 @@ class Fitted(ArrayModel):
         return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
 
     def kept(self, inputs: Tensor) -> Tensor | None:
-        """`inputs` `[B, *shape]` as rules let the model read them; None without rules."""
+        """Return `inputs` `[B, *shape]` as rules let the model read them; None without rules."""
         if not self._rules:
             return None
         rows = inputs.detach().cpu().flatten(1).double().numpy()
@@ -187,7 +187,8 @@ class Fitted(ArrayModel):
         raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
-        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        """Return the rows under the names that it was fitted with, where it was fitted on a frame with as many
+        columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
@@ -421,7 +422,7 @@ def _holds(dtype: str, column: Any) -> bool:
 
 
 def _last(estimator: Any) -> Any:
-    """The estimator that decides in a pipeline, or in a search that has found the best."""
+    """Return the estimator that decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
 

@@ -107,7 +107,7 @@ class Job:
         return min(shared, batch_points(self.rows, self.classifier.device))
 
     def share(self, part: tuple[int, int] | None) -> range:
-        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
+        """Return the shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
         number, count = part or (1, 1)
         if not 1 <= number <= count:
             raise ParameterError(f"a part is one of so many, such as 1/8; found {number}/{count}")
@@ -124,7 +124,7 @@ class Job:
         begun: Callable[[Batch], None] | None = None,
         reference: Reference | None = None,
     ) -> Shard:
-        """The rows of shard `number`, without those of the data that are lost, each with why.
+        """Return the rows of shard `number`, without those of the data that are lost, each with why.
 
         `begun` is called with each batch before it is measured. `reference` holds the first points as this process saw
         them at first, to check that the network is still the same; None does not look.
@@ -147,14 +147,14 @@ class Job:
         return Shard(number, tables, account, self.fit)
 
     def _evaluated(self, classifier: Classifier, batch: Batch, rows: int) -> list[Evaluated]:
-        """A batch in pieces, as many points of it at a time as these rows are of all."""
+        """Return a batch in pieces, as many points of it at a time as these rows are of all."""
         return [
             evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence)
             for piece in batch.pieces(-(-len(batch) * rows // self.rows))
         ]
 
     def begin(self) -> Reference:
-        """The first points as a process that is about to compute shards sees them, after other inputs."""
+        """Return the first points as a process that is about to compute shards sees them, after other inputs."""
         batch = next(iter(self.points.batches(doctor.LOOKED_AT)))
 
         def seen(rows: int) -> Reference:
@@ -165,7 +165,7 @@ class Job:
             return self.fitting(seen)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
-        """The batches of a shard, with the rows of `lost` marked."""
+        """Yield the batches of a shard, with the rows of `lost` marked."""
         start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             check_values(batch, self.classifier.bounds)
@@ -204,8 +204,8 @@ class Workers(Protocol):
     """Processes that share the shards of a run."""
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """The shards with these numbers, in the order in which they are done. A worker that opened something else than
-        `expected`, what this process opened, is refused; what one raises is raised here."""
+        """Return the shards with these numbers, in the order in which they are done. A worker that opened something
+        else than `expected`, what this process opened, is refused; what one raises is raised here."""
         ...
 
 
@@ -214,7 +214,7 @@ _STATUS = {int(status): status for status in Status}
 
 
 def rows_of(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
-    """The rows of a batch, by the kinds of shard file that hold them."""
+    """Return the rows of a batch, by the kinds of shard file that hold them."""
     return {
         "points": _points(evaluated, classifier),
         "scores": _scores(evaluated, scores, classifier),
@@ -265,7 +265,7 @@ def _scores(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifie
 
 
 def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
-    """A row for every point and score that found an input with another prediction."""
+    """Return a row for every point and score that found an input with another prediction."""
     rows: list[dict[str, Any]] = []
     bounds = classifier.bounds
     for score, neighbours in zip(scores, evaluated.counterexamples, strict=True):
@@ -287,8 +287,8 @@ def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: 
 
 
 def _packed(inputs: Tensor, dtype: torch.dtype | None, is_packed: Sequence[bool]) -> Sequence[bytes | None]:
-    """Inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large, unwanted.
-    They lose no digit: single precision holds what is narrower."""
+    """Return inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large,
+    unwanted. They lose no digit: single precision holds what is narrower."""
     shape = tuple(inputs.shape[1:])
     if is_image(shape) or not schemas.keeps(shape):
         return [None] * len(inputs)

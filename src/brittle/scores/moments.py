@@ -21,7 +21,7 @@ DRAWS = 100
 
 
 def normal_model(sampled: Sampled, tolerance: float = 2e-3) -> OrthantProbability:
-    """The orthant probability of a normal distribution with the moments of the sampled margins."""
+    """Return the orthant probability of a normal distribution with the moments of the sampled margins."""
     assert sampled.margins is not None
     return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance, tolerance=tolerance)
 

@@ -159,7 +159,7 @@ def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tenso
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
-    """A descent from the point towards whichever competitor is nearest at each step."""
+    """Descend from the point towards whichever competitor is nearest at each step."""
     places, rivals, linear = search.rivals(rows, 1)
     rows = rows[places]
     radius = steepest_line(search, rows, rivals, linear)
@@ -170,7 +170,8 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
 
 
 def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
-    """The `length`, `[R]`, halved as long as a step as long along the steepest direction has another prediction."""
+    """Return the `length`, `[R]`, halved as long as a step as long along the steepest direction has another
+    prediction."""
     length, going = length.clone(), torch.arange(len(rows), device=rows.device)
     gradient = search.differentiate(rows, search.origin[rows], targets).gradient
     for _ in range(HALVINGS):
@@ -228,7 +229,8 @@ def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
 
 
 def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, descents: Descents) -> None:
-    """The steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to what is found."""
+    """Take the steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to the nearest input
+    found."""
     positions, rows, targets, points, radius, starts = vars(descents).values()
     heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
     momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
@@ -275,7 +277,8 @@ def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
 def next_radius(
     flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
 ) -> Tensor:
-    """The radius of the next step, from the length of this one, the linearised boundary and what is known, `[R]`."""
+    """Return the radius of the next step, from the length of this one, the linearised boundary and what is known,
+    `[R]`."""
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)

@@ -74,7 +74,7 @@ class _Ways:
         return _Ways(self.search, self.rows[which], self.ends[which], self.targets[which])
 
     def at(self, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """The margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
+        """Return the margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
         each_way = (self.rows, self.ends, self.targets)
         rows, ends, targets = (tensor.repeat_interleave(shares.shape[1], dim=0) for tensor in each_way)
         direction = ends - self.search.origin[rows]
@@ -98,7 +98,7 @@ class _Ways:
         return ((fall + rise).abs() - rounding).clamp_min(0).nan_to_num()
 
     def whole(self) -> Tensor:
-        """The first parts of each way, `[6, R, PARTS]`."""
+        """Return the first parts of each way, `[6, R, PARTS]`."""
         edges = torch.linspace(0, 1, PARTS + 1, dtype=torch.float64, device=self.rows.device)
         edges = edges.expand(len(self.rows), -1)
         margin, _ = self.at(edges)

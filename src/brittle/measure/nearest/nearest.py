@@ -172,7 +172,7 @@ def nearest(
     extra_inputs: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> NearestPoint:
-    """The nearest input with another predicted class that is found around each of `inputs`.
+    """Return the nearest input with another predicted class that is found around each of `inputs`.
 
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)`: what `brittle.scores.InputMargin` measures, with the inputs
     themselves.
@@ -261,7 +261,7 @@ def _replaced(neighbours: NearestPoint, rows: Tensor, replacement: NearestPoint)
 
 
 def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """The nearest of what attacks find."""
+    """Return the nearest of what attacks find."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"

@@ -128,7 +128,8 @@ class Search:
         self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
-        """The same search, to which what it finds and spends is credited, whose gradients are those inside `mode()`."""
+        """Return the same search, to which what it finds and spends is credited, whose gradients are those inside
+        `mode()`."""
         search = copy(self)
         search._mode = mode
         return search
@@ -221,8 +222,8 @@ class Search:
         return useful.nonzero()[:, 0], classes[useful], linear[useful]
 
     def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`. Where
-        what was found is far, the point itself and the linearised distance stand in their place."""
+        """Return the points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances,
+        `[K]`. Where what was found is far, the point itself and the linearised distance stand in their place."""
         places, rivals, linear = self.rivals(rows, count)
         rows = rows[places]
         distances = self.best.distance[rows]
@@ -260,7 +261,7 @@ class Search:
             bracketed |= live & ~flipped
 
     def settle(self) -> Found:
-        """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
+        """Return the nearest inputs that hold in a batch of one, of this and all earlier calls."""
         rows = (self.best.distance < self._settled.distance).nonzero()[:, 0]
         self._watching = [self._settled]
         if len(rows):
@@ -371,7 +372,8 @@ class Search:
         self.passes.index_add_(0, rows, torch.ones_like(rows))
 
     def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The margin over the nearest competitor, not a number where logits are not finite, and that class, `[R]`."""
+        """Return the margin over the nearest competitor, not a number where logits are not finite, and that class,
+        `[R]`."""
         clean_classes = self.own.index_select(0, rows)[:, None]
         top, predicted = logits.scatter(1, clean_classes, -torch.inf).max(dim=1)
         margin = logits.gather(1, clean_classes)[:, 0].double() - top

@@ -82,7 +82,8 @@ def _descend(
     points: Tensor,
     radius: Tensor,
 ) -> None:
-    """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; no row knows of another."""
+    """Take `steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; rows do not depend on each
+    other."""
     origin = search.origin[rows]
     low, high = search.bounds.ends(origin)
     best = torch.full_like(radius, torch.inf)
@@ -111,7 +112,7 @@ def _direction(response: Response, low: float | Tensor, high: float | Tensor, po
 
 
 def into_box_and_ball(vectors: Tensor, radius: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
-    """The vector of the box nearest to each row in L2 that has at most the L1 norm `radius`, `[R]`: `[R, n]`.
+    """Return the vector of the box nearest to each row in L2 that has at most the L1 norm `radius`, `[R]`: `[R, n]`.
 
     `clip(sign(v) max(|v| - l, 0))` with the one `l` that gives the norm, by bisection to a part in `2^HALVINGS` of the
     largest coordinate; 0 where the clipped row has it already.
