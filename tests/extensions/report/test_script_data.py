@@ -32,7 +32,7 @@ def numbers(packed: Mapping[str, str]) -> np.ndarray:
 def texts(packed: Mapping[str, Any] | None, count: int) -> list[str]:
     if packed is None:
         return [""] * count
-    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["of"])]
+    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["codes"])]
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +101,11 @@ def test_points_that_are_no_images_have_their_features() -> None:
     data = data_of(run)
     assert data["pictures"] is None
     assert data["inputs"]["names"] == [f"x{place}" for place in range(5)]
-    values, others = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "others"))
+    values, neighbours = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "neighbours"))
     assert np.array_equal(values, [np.frombuffer(one, "<f4") for one in run.points["input"].to_pylist()])
     met = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
     for place, point in enumerate(data["ids"]):
-        assert np.array_equal(others[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
+        assert np.array_equal(neighbours[place], met.get(point, np.full(5, np.nan)), equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -82,22 +82,22 @@ def page_data(contents: Contents) -> dict[str, object] | None:
     this_run = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
     runs = [this_run, *(_other(this_run, name, rival) for name, rival in contents.rivals.items())]
     answers = Answers([run.contents for run in runs])
-    by = spoken if spoken is not None else columns[0]
-    safe = safety(by)
-    order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
+    leading = spoken if spoken is not None else columns[0]
+    safe = safety(leading)
+    order = np.argsort((leading.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
     limit = LIMIT if judge is None or judge.limit is None else judge.limit
     words, record = words_of(contents.record.model.decision), contents.record
     return {
         **_points(contents, answers),
         "limit": limit,
-        "chosen": chosen_sentence(contents.points.num_rows, record.data),
+        "sampleText": chosen_sentence(contents.points.num_rows, record.data),
         # What tells the notes on these points from those on others: runs over as many of the same data share theirs
         "identity": f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200],
         "runs": [_run(this_run, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
         "columns": _all_columns(runs, judge, spoken),
-        "by": [column.label for column in columns].index(by.label),
-        "right": words._asdict() | {"correct": show(words.correct)},
-        "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "representative": [column.label for column in columns].index(leading.label),
+        "correctWords": words._asdict() | {"correct": show(words.correct)},
+        "evidence": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),
@@ -164,14 +164,14 @@ def _run(run: _Run, answers: Answers) -> dict[str, object]:
     """Return for each point of the page whether the run holds it, its prediction, and whether that is correct."""
     points = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
     points["predicted"] = answers.of(run.contents, "predicted")
-    points["right"] = points["correct"].map({True: 1, False: 0}).fillna(2)
-    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
+    points["correctness"] = points["correct"].map({True: 1, False: 0}).fillna(2)
+    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "correctness": 2})
     return {
         "name": run.name,
         "confidence": run.contents.confidence,
         "held": packed(aligned["held"], "u1"),
         "predicted": packed(aligned["predicted"], "f8"),
-        "correct": packed(aligned["right"], "u1"),
+        "correct": packed(aligned["correctness"], "u1"),
     }
 
 
@@ -183,9 +183,9 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
     ]
     return {
         "next": {
-            "by": "" if run_overview.numbers is None else run_overview.numbers.label,
+            "score": "" if run_overview.numbers is None else run_overview.numbers.label,
             "steps": steps,
-            "where": show(where_to_run(run_overview)).replace("this run", run.name),
+            "place": show(where_to_run(run_overview)).replace("this run", run.name),
         }
     }
 
@@ -235,7 +235,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "variant": column.variant,
         "quantity": column.quantity,
         "probability": column.is_probability,
-        "judges": column.judges,
+        "isDecisive": column.judges,
         # As the terminal orders points: of an input margin the larger distance.
         "safer": None if safety(column) is None else column.safer or "higher",
         "explanation": column.explanation,
@@ -263,7 +263,7 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     codes, names = pd.factorize(pd.Series(texts, dtype=object))
     if not len(names):
         return None
-    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+    return {"names": [str(name) for name in names], "codes": packed(codes, "i4")}
 
 
 def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
@@ -303,7 +303,7 @@ def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> l
             size = len(point_image) + len(neighbour)
             if size <= room:
                 room, shown = room - size, shown + 1
-                pair = {"own": embedded(point_image), "other": embedded(neighbour)}
+                pair = {"pointImage": embedded(point_image), "neighbourImage": embedded(neighbour)}
                 entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
         entries.append(entry)
     return entries
@@ -341,5 +341,5 @@ def _inputs(contents: Contents) -> dict[str, object] | None:
         "names": feature_names(contents.record.data),
         "levels": _levels(contents.record.data),
         "values": packed(values, "f8"),
-        "others": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
+        "neighbours": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
     }
