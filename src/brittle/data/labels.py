@@ -114,13 +114,13 @@ def check_form(shape: tuple[int, ...], dtype: np.dtype, source: str, count: int,
 
 
 def plain_array(x: Any, source: str) -> np.ndarray:
-    """A tensor, an array or a list as a plain array on the CPU."""
+    """Return a tensor, an array or a list as a plain array on the CPU."""
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
         raise DataError(
             "dtype",
-            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
-            "what stands there: numpy.ma.filled",
+            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or "
+            "fill them in: numpy.ma.filled",
         )
     try:
         if isinstance(x, torch.Tensor):
