@@ -121,8 +121,8 @@ def test_a_full_count_gives_the_numbers_beside_the_states(count: Score, tmp_path
     assert rows["state"].tolist() == decider.states(0.9).tolist() == decide(joined, 0.9)["state"].tolist()
     assert f"states by {decider.shown}" in format_point_list(point_list(joined, limit=0.9), joined, numbers, 5, decider)
     page: Any = page_data(open_contents(joined))
-    by = page["columns"][page["by"]]
-    assert (by["label"], page["columns"][by["decidedBy"]]["label"]) == (numbers.label, decider.label)
+    column = page["columns"][page["representative"]]
+    assert (column["label"], page["columns"][column["decidedBy"]]["label"]) == (numbers.label, decider.label)
 
 
 @pytest.mark.parametrize(
