@@ -185,7 +185,7 @@ def check_norm(norm: str, allowed: Collection[str] = tuple(DUAL_ORDER)) -> str:
     """`norm` itself, if it is one of `allowed`."""
     if norm == COUNT and COUNT not in allowed:
         raise UnknownNameError(
-            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(allowed)}",
+            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(allowed)}"
         )
     if not isinstance(norm, str) or norm not in allowed:
         near = get_close_matches(str(norm), allowed, 1)

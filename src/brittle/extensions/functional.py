@@ -256,5 +256,5 @@ def _check_noise(x: Tensor, noise: Tensor, fewest: int) -> None:
     if noise.shape[1:] != x.shape or len(noise) < fewest:
         raise ParameterError(
             f"noise must hold at least {fewest} draws for inputs of shape {list(x.shape)}, [draws, B, ...]; "
-            f"found shape {list(noise.shape)}",
+            f"found shape {list(noise.shape)}"
         )

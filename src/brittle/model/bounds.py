@@ -218,7 +218,7 @@ class Bounds:
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
             raise ParameterError(
                 f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
-                f"lower and one upper bound for each feature",
+                f"lower and one upper bound for each feature"
             )
 
     @property
@@ -229,7 +229,7 @@ class Bounds:
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
                 f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
-                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
+                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]

@@ -182,7 +182,7 @@ class Classifier:
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
-                f"asks clean.logits_of(classifier, copies, rows)",
+                f"asks clean.logits_of(classifier, copies, rows)"
             )
         return self.decision.as_logits(outputs, extra_inputs.decided)
 

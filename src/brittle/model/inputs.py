@@ -119,7 +119,7 @@ def as_seen(
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel",
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel"
             )
     return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 

@@ -80,12 +80,12 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
         tolerance = ", with a tolerance T" if written.endswith("T") else ""
         raise ParameterError(
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
-            f"(decision='{written}'){tolerance}",
+            f"(decision='{written}'){tolerance}"
         )
     if outputs not in decision.declared:
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
-            f"the model returns no such numbers, else --decision (decision=)",
+            f"the model returns no such numbers, else --decision (decision=)"
         )
 
 

@@ -187,7 +187,7 @@ def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
         return draw
     description = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
     raise ParameterError(
-        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}",
+        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}"
     )
 
 
@@ -195,7 +195,7 @@ def check_finite(noise: Noise, draws: Tensor) -> None:
     if not bool(draws.isfinite().all()):
         broken = int((~draws.isfinite()).sum())
         raise ParameterError(
-            f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite",
+            f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite"
         )
 
 

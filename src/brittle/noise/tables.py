@@ -136,6 +136,6 @@ def select_features(features: Collection[str | int], names: Sequence[str]) -> Te
     chosen = {str(feature) for feature in features}
     if missing := sorted(chosen - set(names)):
         raise UsageError(
-            f"no feature is called {listed([f'{name!r:.40}' for name in missing])}; there are {listed(list(names))}",
+            f"no feature is called {listed([f'{name!r:.40}' for name in missing])}; there are {listed(list(names))}"
         )
     return torch.tensor([name in chosen for name in names])

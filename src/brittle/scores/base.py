@@ -213,7 +213,7 @@ class NoiseScore(Score):
             raise ParameterError(
                 f"expected a noise family such as brittle.noise.Gaussian(0.1) or, of tables, "
                 f"brittle.noise.PerFeature.of(points, 0.1); found {self.noise!r:.80}"
-                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)),
+                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise))
             )
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ class NoiseScore(Score):
         if shared_names:
             raise ParameterError(
                 f"the noise family {self.noise.name} has a field {shared_names[0]}, as {type(self).__name__} has, and "
-                f"the parameters hold one of them; rename that of the noise",
+                f"the parameters hold one of them; rename that of the noise"
             )
 
     @property

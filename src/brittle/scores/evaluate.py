@@ -184,7 +184,7 @@ def _count_passes(evaluated: Evaluated, measured: Mapping[Measurement, Any], cle
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
         raise ParameterError(
             f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {batch_passes}; expected "
-            f"`passes` of a result to be those of each point",
+            f"`passes` of a result to be those of each point"
         )
     even, more = divmod(batch_passes - sum(stated), len(stated))
     evaluated.passes = [clean.passes + point_passes + even + (at < more) for at, point_passes in enumerate(stated)]
@@ -255,7 +255,7 @@ def check_classifier(classifier: object) -> None:
     if isinstance(classifier.model, type) or not callable(classifier.model):
         raise ParameterError(
             f"the classifier wraps {classifier.model!r:.60}, and not a network; give a torch.nn.Module, or a function "
-            f"from inputs to class scores",
+            f"from inputs to class scores"
         )
 
 

@@ -90,14 +90,14 @@ class InputMargin(SearchedScore):
         super().__post_init__()
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm",
+                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm"
             )
         if self.proof not in PROOFS:
             raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
         if self.proof != "full" and not self.certify:
             raise ParameterError(
                 f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
-                f"(--set input_margin.certify=true, certify=True) or leave the proof out",
+                f"(--set input_margin.certify=true, certify=True) or leave the proof out"
             )
 
     @property

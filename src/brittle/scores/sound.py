@@ -117,7 +117,7 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
         about = "a probability of the decision" if reads_probability else "the scores of classes"
         raise ParameterError(
             f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "
-            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins",
+            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins"
         )
 
 

@@ -24,15 +24,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, SoftFileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
-from brittle.store.record import (
-    FORMAT,
-    UNDECISIVE,
-    Account,
-    RunRecord,
-    differences,
-    read_object,
-    storage_errors,
-)
+from brittle.store.record import FORMAT, UNDECISIVE, Account, RunRecord, differences, read_object, storage_errors
 from brittle.store.schemas import SHARD_KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write

@@ -73,7 +73,7 @@ class Identity:
         if not isinstance(classifier, Classifier):
             raise ParameterError(
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with the bounds and "
-                f"the preprocessing of the run: brittle.Classifier(model, bounds, mean, std)",
+                f"the preprocessing of the run: brittle.Classifier(model, bounds, mean, std)"
             )
         decision = None if classifier.decision.of_classes else classifier.decision.label
         _check_decision("of a random model" if classifier.random else decision)

@@ -74,7 +74,7 @@ class RareEvent(NoiseScore):
         if not self.noise.normal:
             raise ParameterError(
                 f"{self.name} needs normal noise with a known covariance, unlike the family {self.noise.name}; use "
-                f"brittle.noise.Gaussian, or monte_carlo for this family",
+                f"brittle.noise.Gaussian, or monte_carlo for this family"
             )
         RareFlips(self.noise, self.copies)
 

@@ -11,13 +11,7 @@ from functools import cached_property
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import (
-    CHANGE,
-    class_name,
-    laplacian_column,
-    margin_columns,
-    sampled_columns,
-)
+from brittle.analysis.columns import CHANGE, class_name, laplacian_column, margin_columns, sampled_columns
 from brittle.analysis.overview import Overview, overview
 from brittle.estimate import DISTANCES
 from brittle.extensions.report.charts import score_colours

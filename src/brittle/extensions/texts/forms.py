@@ -154,7 +154,7 @@ class TextForm:
         if not isinstance(layer, nn.Embedding):
             raise ParameterError(
                 f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
-                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)",
+                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)"
             )
         return layer
 

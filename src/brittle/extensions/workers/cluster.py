@@ -54,7 +54,7 @@ class Cluster:
         if self.address != AUTO and _host_and_port(self.address) is None:
             raise UsageError(
                 f"--cluster takes auto or host:port of a cluster's head; found {self.address!r:.100} (run the command "
-                f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)",
+                f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)"
             )
         if self.size is not None and self.size < 1:
             raise ParameterError(f"workers must be 1 or more; found {self.size}")

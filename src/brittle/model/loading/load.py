@@ -19,14 +19,7 @@ from brittle.model.digest import state_digest
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
 from brittle.model.texts import TextReader
 from brittle.registry import Registry, missing
-from brittle.user_code import (
-    defined_in,
-    digest_of_module,
-    import_module,
-    import_package,
-    line_of,
-    run_file,
-)
+from brittle.user_code import defined_in, digest_of_module, import_module, import_package, line_of, run_file
 
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"

@@ -17,16 +17,7 @@ from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Entry, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    p_value,
-    percent,
-    plural,
-    show,
-    with_reach,
-)
+from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
 MAX_DRAWN = 2
