@@ -89,8 +89,7 @@ def share_of(count: int, total: int, noun: str) -> str:
 
 
 def chosen_text(points: int, data: Any) -> str:
-    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`; empty where they were
-    not.
+    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`, or "".
 
     Example:
         >>> from brittle.store.record import DataRecord

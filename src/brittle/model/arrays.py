@@ -27,8 +27,7 @@ ARRAYS = ("torch", "numpy")
 """Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
-"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, so that its logarithm is finite; smaller ones are raised
-to it.
+"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.
 
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
@@ -168,8 +167,7 @@ class Fitted(ArrayModel):
         return torch.from_numpy(self.rules(rows.shape[1]).kept(rows)).view(inputs.shape).to(inputs)
 
     def check_columns(self, data_names: Sequence[str] | None) -> None:
-        """Raise where the columns of the data, `data_names`, are others than it was fitted on, or stand in another
-        order."""
+        """Raise where the columns of the data, `data_names`, are not those of its fit, or stand in another order."""
         fitted = self.feature_names
         if fitted is None or data_names is None or list(fitted) == list(data_names):
             return
@@ -187,8 +185,7 @@ class Fitted(ArrayModel):
         raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
-        """Return the rows under the names that it was fitted with, where it was fitted on a frame with as many
-        columns."""
+        """Return the rows under the names of its fit, where that was on a frame with as many columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
@@ -234,8 +231,7 @@ class Estimator(Fitted):
     The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
-    the largest `decision_function`. `outputs="probs"` takes the probabilities even where there is a
-    `decision_function`.
+    the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
 
     Attributes:
         classes: its `classes_`.

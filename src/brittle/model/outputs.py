@@ -27,8 +27,7 @@ LARGEST_PROBABILITY = 1 + 1e-2
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """Return the outputs that the decision reads, `[B, ...]`, in single precision or better: logits `[B, C]` for the
-    predicted class.
+    """Return what the decision reads, `[B, ...]`, in float32 or better: logits `[B, C]` for the predicted class.
 
     It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
     Probabilities become what the decision compares: logits of each label, logarithms of those of classes.

@@ -1,5 +1,4 @@
-"""Genz's separation of variables: an orthant probability as a mean over the unit cube, taken on rank-1 lattices with
-random shifts."""
+"""Genz's separation of variables: an orthant probability as a mean over the unit cube, on shifted rank-1 lattices."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ _NODE_NUMBERS = {"cpu": 2**22, "cuda": 2**25}  # numbers held at once by the int
 
 
 def rank_tolerance(dimension: int) -> float:
-    """Size of a conditional variance, or of an eigenvalue, that rounding leaves of a correlation matrix where it is
-    zero."""
+    """Size that rounding leaves of a conditional variance, or an eigenvalue, of zero of a correlation matrix."""
     return 4 * dimension * torch.finfo(torch.float64).eps
 
 
@@ -226,8 +224,7 @@ def _integrand(blocks: list[_Block], coordinate: Callable[[int], Tensor], variab
 
 
 def _to_normal_cdf(x: Tensor) -> Tensor:
-    """Return the same in place, to a relative 1e-13 at a third of the cost: `1 + erf` cancels only in the lower
-    tail."""
+    """Return the same in place, to 1e-13 at a third of the cost: `1 + erf` cancels only in the lower tail."""
     tail = x < -3
     exact = normal_cdf(x[tail]) if tail.any() else None
     x.mul_(math.sqrt(0.5)).erf_().add_(1).mul_(0.5)

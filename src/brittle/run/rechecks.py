@@ -49,9 +49,8 @@ class Rechecks:
     """Watches the passes of one shard.
 
     Rows are kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of the
-    passes 32, 64, 128 and so on; of a pass of many rows more of them.
-    `reference` has the first points as this process saw them at first; None looks at none. `watched` is the classifier
-    whose passes are watched.
+    passes 32, 64, 128 and so on; of a pass of many rows more of them. `reference` has the first points as this process
+    saw them at first; None looks at none. `watched` is the classifier whose passes are watched.
     """
 
     classifier: Classifier
@@ -73,8 +72,7 @@ class Rechecks:
         self._number += 1
 
     def check(self, batch_size: int | None = None) -> int:
-        """Look again at what was kept, in passes of so many rows at most, and raise `ModelError` where it is otherwise;
-        gives the passes that it took."""
+        """Repeat recorded passes, of at most so many rows; raise `ModelError` at a difference, or return the count."""
         before = self.classifier.passes
         if self.reference is not None:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)

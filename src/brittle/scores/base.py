@@ -55,8 +55,7 @@ class Score(ABC):
         explanation: a plain sentence or two that a report says of it.
         safer: whether points are safer where the value is `higher` or `lower`; None where they are not ranked by it.
         colour: its place in the palette of a report; None for the next free place.
-        preference: its place among the estimators that may speak for a run, the smallest first; None where it never
-            does.
+        preference: its place among the estimators that may represent a run, the smallest first; or None.
         model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
@@ -113,8 +112,7 @@ class Score(ABC):
                 points, such as `brittle.data.array_points` gives.
             ids: one for each point, which keys its noise; its position by default.
             extra_inputs: other tensors of the points, `[B, ...]` each, by the names of the model's arguments for them.
-            mask: which coordinates of `x` vary, or the name of one of `extra_inputs`, as `brittle.data.array_points`
-                takes it.
+            mask: which coordinates of `x` vary, or the name of one of `extra_inputs`, as in `brittle.data.array_points`.
             seed: of the noise.
             confidence: of all intervals.
 
@@ -272,8 +270,7 @@ def mark(status: Tensor, rows: Tensor, member: Status) -> Tensor:
 
 
 def copies_detail(counts: Tensor, draws: Tensor | int | None, fault: str = NOT_FINITE) -> tuple[str | None, ...]:
-    """Say how many of the `draws` noisy copies of each point, or its clean pass, had the `fault`, where any had,
-    `[B]`."""
+    """Say how many of the `draws` noisy copies of each point, or its clean pass, had the `fault`, `[B]`."""
     if draws is None:
         return tuple(f"the clean pass {fault}" if count else None for count in counts.tolist())
     draws_by_point = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)

@@ -28,8 +28,7 @@ Given = Mapping[str, object]
 
 
 def usual_names(decision: Decision, random: bool = False, probability: bool = True) -> tuple[str, ...]:
-    """Return the scores of a run that names none, for what is decided, perhaps by a `random` model, or one without a
-    `probability`."""
+    """Return the default scores of a run by its decision, perhaps of a `random` model, or without a `probability`."""
     if random or not decision.has_margins:
         return (MonteCarlo.name,)
     if decision.has_probability and probability:

@@ -50,19 +50,16 @@ class InputMargin(SearchedScore):
     value itself where the search ended, which is then exact (`docs/how-to/trees.md`).
 
     Validity: the interval holds the margin, up to what single precision rounds (see
-    `brittle.extensions.certificates.radius.Certified`). How near the value comes is measured in
-    `docs/explanation/attacks.md`.
+    `brittle.extensions.certificates.radius.Certified`). `docs/explanation/attacks.md` measures its error.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of values that change, inside finite
-            bounds.
+        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of changed values, inside finite bounds.
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a certified lower bound of the distance as well; what it costs beside the search `brittle
-            doctor` tells before a run.
+        certify: look for a certified lower bound of the distance as well; `brittle doctor` tells its cost before a run.
         proof: of that bound: `full` takes hundreds to thousands of passes per point, more than the search with little
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks; `middle` a
             twentieth to a third of `full`, and a tenth to nine tenths of the distance (`docs/explanation/margins.md`).

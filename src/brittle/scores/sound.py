@@ -1,7 +1,6 @@
 """Checks of a score: its class, its parameters, its measurements, and its estimate.
 
-The scores of brittle pass through the same checks as those from outside: the first three at the door of a run or a
-call, the last for every batch.
+All scores pass through them, those of brittle too: the first three before a run or a call, the last for every batch.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def check_score(score: ScoreLike) -> None:
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter. One that
-    is its default may be left out."""
+    """Raise unless a score's class is sound and its parameters hold each field that decides equality or its default."""
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):

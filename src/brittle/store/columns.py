@@ -42,8 +42,7 @@ class Column(ScoreRecord):
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
             NaN wherever the status carries no number.
         variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
-        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); it asks for the column as
-            the label does.
+        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); a key, too.
     """
 
     rows: pd.DataFrame
@@ -281,8 +280,7 @@ class Labelled(Protocol):
 
 
 Key = Labelled | str | tuple[str, Parameter]
-"""Key of a column: a score, by its label; a label or a name; a name and its sigma, or where it has none the value of
-another parameter."""
+"""Key of a column: a score; a label or a name; a name and its sigma, or without one the value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:

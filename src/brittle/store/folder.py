@@ -139,8 +139,7 @@ class RunFolder:
         """Open the folder, made if absent, for this process alone while the block runs.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing. The path may be a link to a folder; what lies in it under the names of a run
-        may not be links.
+        manifest, so they count as missing. The path may be a link to a folder; the files of a run may not be links.
 
         Raises:
             ResumeError: the run that is there is not `expected`; nothing was written.

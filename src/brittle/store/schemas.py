@@ -1,5 +1,4 @@
-"""The columns of the tables of a run, and the inputs and votes in them, as bytes in a cell. Inputs are kept that are no
-images and small.
+"""The columns of the tables of a run, and the inputs and votes in them, as bytes in a cell. Inputs are no images.
 
 The cell of an input holds its numbers in the order of its axes (C order), little-endian: four bytes each where the
 network computed in single precision or less, so that nothing is rounded, and eight otherwise. Bytes and not lists: a
@@ -58,10 +57,9 @@ COUNTEREXAMPLES = _schema(
     },
     filled=("point", "score", "parameters"),
 )  # fmt: skip
-"""One row per point and score that found an input with another prediction: the class there, or what is
-decided there in words (as for points), and, where inputs are
-images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where
-inputs are no images and small."""
+"""One row per point and score that found an input with another prediction: the class there, or what is decided there in
+words (as for points), and, where inputs are images, PNG thumbnails of it and of the difference, magnified to the full
+range around mid-grey; that input itself where inputs are no images and small."""
 
 SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
@@ -123,8 +121,8 @@ class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
 
     Of each point: independent `units` of noise, 0 where nothing was counted, and copies in each, `members`, 1 or 2,
-    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`,
-    and of which both did.
+    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`, or
+    both.
     """
 
     units: NDArray[np.int64]
@@ -145,8 +143,7 @@ class ClassVotes:
         return self.units * self.members
 
     def most_other(self, than: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the class with the most votes other than that of each point, `[N]`; of equals the first, -1 for
-        none."""
+        """Return the first class with the most votes beside that of each point, `[N]`; -1 for none."""
         classes = np.full(len(self.units), -1)
         rivals = np.flatnonzero(self.index != than[self.place])
         order = rivals[np.lexsort((-self.index[rivals], self.copies[rivals]))]

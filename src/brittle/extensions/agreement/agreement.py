@@ -26,8 +26,7 @@ _COLUMNS = (
 def agreement(table: Table) -> pd.DataFrame:
     r"""Compare every estimator of p_robust with Monte Carlo with the most draws at the same noise.
 
-    An estimator that read the first `m` of the reference's `N` draws, according to the record, is compared with the
-    votes of the other draws,
+    An estimator that read `m` of the reference's `N` draws, by the record, is compared with the votes of the others,
 
     $$f_{ref} = (N f_N - m f_m) / (N - m),$$
 

@@ -14,8 +14,7 @@ from brittle.store.settings import Setting
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """Return a table of errors and rank correlations for each noise setting; None where the run holds nothing to
-    compare."""
+    """Return a table of errors and rank correlations for each noise setting; None without two to compare."""
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None

@@ -231,8 +231,7 @@ def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Te
     Source: Wang et al., Beta-CROWN (NeurIPS 2021), section 3; Bunel et al., Branch and bound for piecewise linear
     neural network verification (JMLR 2020), section 5.2, for the choice of the number.
 
-    The last parts of a point may exceed its `budget` of passes; `count` gets the points and the passes of each, half
-    of them forward and half backward.
+    The last parts of a point may exceed its `budget` of passes; `count` gets points and their passes, half backward.
     """
     passes_spent = torch.zeros_like(budget)
 

@@ -59,12 +59,11 @@ def margin_bounds(
 ) -> MarginBounds:
     """Return lower bounds of margins `W z + b` of the network's output, for all inputs of a region.
 
-    Two linear functions replace every nonlinear layer, one below and one above it within the bounds of its input;
-    these bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any layer's value
-    `h` has a linear lower bound in the input, `c . h(x) + a . (x' - x) + e`: on the walk backwards through the network
-    the sign of each coefficient chooses between the two functions. `a` is the gradient of that walk and `e` the sum
-    of the offsets of the chosen functions from the network at `x`. Affine layers stand for themselves; their adjoints
-    are vector-Jacobian products.
+    Two linear functions replace every nonlinear layer, one below and one above it within the bounds of its input; these
+    bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any layer's value `h` has
+    a linear lower bound in the input, `c . h(x) + a . (x' - x) + e`: on the walk backwards through the network the sign
+    of each coefficient chooses between the two functions. `a` is the gradient of that walk and `e` the sum of the
+    offsets of the chosen functions from the network at `x`. Affine layers are exact, by vector-Jacobian products.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general
     activation functions (NeurIPS 2018), section 3. Without `tighten`: Zhang et al., Towards stable and efficient

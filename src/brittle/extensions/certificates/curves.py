@@ -37,8 +37,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Curve:
-    """A continuous function of one number. The last of its pieces, from left to right, ends at infinity; at less than
-    `start` it is not defined."""
+    """A continuous function of one number from `start` on. The last of its pieces, from the left, ends at infinity."""
 
     function: Function
     pieces: tuple[Piece, ...]

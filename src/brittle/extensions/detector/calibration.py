@@ -78,8 +78,7 @@ def calibrate(
     """Choose the threshold on half of the brittle points, count flags on the other half and all robust ones, and judge.
 
     The threshold does not depend on undecided points. The rates count these either way: the rate of false positives
-    all of them, the rate of true positives the held-out half. Scores are larger where safer; a score that is not
-    finite counts as minus infinity.
+    all of them, the rate of true positives the held-out half. Scores are larger where safer; a non-finite one is -inf.
     """
     values, rng = np.where(np.isfinite(scores), scores, -np.inf), np.random.default_rng(seed)
     (calibration, held_out), (_, undecided) = (

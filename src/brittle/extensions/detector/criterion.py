@@ -91,8 +91,7 @@ class CalibrationPoints:
 
     `truth`, `[n]`, is the margin, or the probability that the prediction is kept: larger where safer, never NaN. A
     point that is neither `brittle` nor `robust` is undecided. `left_out` counts points whose margin is doubtful
-    (`masked`), points without a margin or flip probability (`without_number`), and points that the score was trained
-    on (`learned_from`).
+    (`masked`), points without a margin or flip probability (`without_number`), and training points (`learned_from`).
     """
 
     ids: pd.Index

@@ -34,8 +34,7 @@ PER_FEATURE = (
 class Identity:
     """The identity of a model: two models with the same identity give the same logits for the same inputs.
 
-    The digest covers names, types, shapes and bytes of all weights, or the fitted state of an estimator, not the code
-    of the network.
+    The digest covers names, types, shapes and bytes of all weights, or the fitted state of an estimator, but no code.
 
     Attributes:
         state_sha256: digest of all parameters and buffers, or of the estimator, 64 hexadecimal digits.

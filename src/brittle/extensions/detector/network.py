@@ -62,8 +62,7 @@ def orient(kind: type[OnePassScore], values: Numbers) -> Numbers:
 
 
 def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
-    """Return the score for `brittle.score` and for a network with the detector built in; a norm of None is the
-    default of the score."""
+    """Return the score for `brittle.score` and for a network with the detector built in, None its default norm."""
     if not isinstance(pseudo_margin, PseudoMargin | None):
         kind = type(pseudo_margin).__name__
         raise ParameterError(f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads it from its file")

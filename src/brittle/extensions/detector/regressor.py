@@ -73,8 +73,7 @@ class MarginRegressor(nn.Module):
 
     `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, without the biases; `scale` is the margin at which
     the output saturates. `u` holds the features `h` and, if the head of the network is given, its margins in feature
-    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: functions of `h` that take
-    many points to learn.
+    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: hard functions of `h` to learn.
     """
 
     head_weight: Tensor

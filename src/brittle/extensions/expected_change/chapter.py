@@ -275,8 +275,7 @@ def _flips_conclusion(name: str, row: Row) -> str:
 
 
 def _complement(row: Row) -> Row:
-    """Return a row of `label_flips` with shares of noisy copies that keep the prediction in place of those that
-    flip."""
+    """Return a row of `label_flips` with shares of noisy copies that keep the prediction, not flip it."""
     ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
     return row | {f"{group}{end}": 1.0 - row[f"{group}{opposite}"] for group in GROUPS for end, opposite in ends}
 

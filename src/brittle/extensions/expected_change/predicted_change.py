@@ -191,8 +191,7 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
     the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
 
     `p_flips` is the p-value of the one-sided test of Mann and Whitney, with its correction for ties, that the lowest
-    group does not flip more; the intervals of the shares are those of `mean_interval`. No p-value is corrected for the
-    number of noise settings.
+    group does not flip more; the intervals of the shares are those of `mean_interval`. No p-value is corrected.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping
@@ -266,8 +265,7 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
 def mean_absolute(table: Table, column: Column | None = None) -> MeanInterval:
     """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: the roughness of a model.
 
-    The interval is that of `skewed_mean` (Hall's, corrected for the skewness of such heavy tails), cut at 0. Points
-    without a value are left out.
+    The interval is that of `skewed_mean` (Hall's, corrected for skewness), cut at 0. Points without a value are out.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping

@@ -183,7 +183,7 @@ class OnnxNetwork(nn.Module):
     Its scores are compared with those of onnxruntime at the first inputs, and at as many again with the numbers of each
     input shifted by one place, all in one batch. Where they differ by more than `MAX_DIFFERENCE`, onnxruntime computes
     the scores, and there are no gradients. `original` is the network of onnxruntime; `forward_only` is None before the
-    first inputs, too.
+    first inputs.
     """
 
     def __init__(self, original: OnnxModel, nodes: list[_Node], constants: Mapping[str, np.ndarray]) -> None:

@@ -118,8 +118,7 @@ class RareFlips(Measurement):
 
 @dataclass(frozen=True)
 class RarePoint:
-    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where subset simulation found
-    no flip."""
+    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where that found no flip."""
 
     flips: int
     ties: int

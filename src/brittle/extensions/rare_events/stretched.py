@@ -48,8 +48,7 @@ MOST_LEVELS = 30
 
 @dataclass(frozen=True)
 class Stretched:
-    """Flips of stretched and shrunk noise at one point. `product` is the flip probability; None where no stretched copy
-    flipped."""
+    """Flips of stretched and shrunk noise at one point. `product` is the flip probability, None without flips."""
 
     product: LevelProduct | None
     shrunk: int

@@ -109,8 +109,7 @@ class Contents(Table):
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def answer_text(self, number: float | None, words: object) -> str:
-        """Return a label or a prediction as the page shows it: the name of its class, or the words for a decision
-        without classes."""
+        """Return a label or a prediction as the page shows it: the name of its class, or words of other decisions."""
         has_class = number is not None and not pd.isna(number)
         return self.class_text(number) if has_class or not isinstance(words, str) else show(words, 40)
 

@@ -16,8 +16,7 @@ from brittle.store.table import Table
 from brittle.text import in_markdown, number, span
 
 DIGITS = 10_000
-"""Shares are told in so many steps, and their intervals rounded outwards to these: a parser of YAML reads numbers with
-an exponent as text."""
+"""Shares are told in so many steps, intervals rounded outwards: YAML reads numbers with an exponent as text."""
 
 MODALITIES = {1: "tabular", 3: "image"}
 """Words for inputs by their number of axes."""

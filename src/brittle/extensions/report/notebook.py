@@ -85,8 +85,7 @@ class ReportPage:
         return f'Report, {size:.1f} MB: a notebook shows it here; .save("report.html") writes it'
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page: it has an origin of its own, so it reaches neither the notebook nor its
-        files."""
+        """Return a frame with the page, whose own origin keeps it from the notebook and its files."""
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
         page = _WITHIN.sub(lambda link: f"{link[2]}about:srcdoc#" if link[2] else link[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))

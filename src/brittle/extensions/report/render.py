@@ -195,8 +195,7 @@ def script() -> str:
 def joined(modules: Mapping[str, str]) -> str:
     """Modules as one strict script: each is a function with names of its own, run after those that it imports.
 
-    A module imports by `import { a, b } from "./other.js";` and exports what it declares by `export const` or
-    `export function`.
+    A module imports by `import { a, b } from "./other.js";` and exports by `export const` or `export function`.
     """
     done: dict[str, str] = {}
 

@@ -73,8 +73,7 @@ class _Run:
 
 
 def page_data(contents: Contents) -> dict[str, object] | None:
-    """Return the points and scores of a run as the script of its page reads them; None for a run without points or
-    scores."""
+    """Return the points and scores of a run as the script of its page reads them; None without either."""
     deciding = representative_column(contents.columns)
     shown_numbers = None if deciding is None else numbers_beside(contents, deciding)
     columns = _columns(contents, [column for column in (shown_numbers, deciding) if column is not None])
@@ -192,8 +191,7 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
 
 
 def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column | None) -> list[dict[str, object]]:
-    """Return the scores of all runs, each with the place of its run. Those whose numbers stand beside the states of
-    another one name its place."""
+    """Return the scores of all runs, each with the places of its run and of the one that decides its states."""
     columns = [
         _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
         for place, run in enumerate(runs)
@@ -209,8 +207,7 @@ def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column 
 
 
 def _columns(contents: Contents, leading_columns: Sequence[Column]) -> list[Column]:
-    """Return the scores that the page holds: `leading_columns`, of each estimator that with the most draws, and all
-    others."""
+    """Return the scores of the page: of the estimators `leading_columns`, with the most draws, and all others."""
     largest = {column.label for column in largest_budgets(contents.columns)}
     candidates = [
         column
@@ -290,8 +287,7 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
-    """Return the nearest inputs with another prediction: of the least safe points with their images, as far as room
-    is."""
+    """Return the nearest inputs with another prediction; as far as room is, with images, the least safe first."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}
@@ -326,8 +322,7 @@ def _levels(data: DataRecord) -> dict[str, list[str]]:
 
 
 def _inputs(contents: Contents) -> dict[str, object] | None:
-    """Names and values of all features, and of each point the first input with another prediction that was met. None
-    where no input is kept."""
+    """Names and values of all features, and of each point the first input with another prediction, or None."""
     cells = contents.points["input"]
     if cells.null_count == len(cells):
         return None

@@ -41,8 +41,7 @@ def search_boxes(
     """Return the nearest inputs with another class, as in `NearestPoint`, in double precision.
 
     Points with missing values are left out. None where the model is no ensemble of trees, its inputs are normalised,
-    the decision is not the predicted class, or the trees do not reproduce the model's classes.
-    `effort` is one of `BOXES`.
+    the decision is not the predicted class, or the trees have other classes than the model. `effort` is one of `BOXES`.
     """
     model, shape = classifier.model, clean.inputs.flatten(1).shape
     is_plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
@@ -285,8 +284,7 @@ def _read(model: Estimator) -> Trees | None:
 
 
 def agrees(model: Estimator, trees: Trees, rows: np.ndarray) -> bool:
-    """Return whether the library gives the sums and classes of these trees at the rows of `[B, n]` whose categories it
-    knows, at least one."""
+    """Return whether the library agrees with these trees at the rows of `[B, n]` of known categories, at least one."""
     rows = model.rules(rows.shape[1]).kept(rows)
     places = place_categories(model, trees, rows)
     has_levels = ~np.isnan(places).any(axis=1)

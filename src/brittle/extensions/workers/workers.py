@@ -83,8 +83,7 @@ class Station:
 class Team:
     """Workers that share shards; a worker that dies is replaced, and its shard is computed again.
 
-    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and raises where no
-    worker can answer any more.
+    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and may raise.
     """
 
     hire: Callable[[], Worker]

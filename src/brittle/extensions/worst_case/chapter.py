@@ -71,8 +71,7 @@ class MarginCase:
     A point is fragile when its margin is at most epsilon. `distance` is that of each point with a margin, infinite
     where no input with another prediction was found; `correct` is 1 or 0, NaN without a label. `curves` hold of each
     kind its name, the margins that count and whether their points do, `[n]` each: `all`; those that are right as well
-    (`correct`); of these the lower ends (`certified`), so that the share that is proven bounds the robust accuracy from
-    below.
+    (`correct`); of these the lower ends (`certified`), so that the proven share bounds the robust accuracy below.
     """
 
     contents: Contents
@@ -123,8 +122,7 @@ def open_cases(contents: Contents) -> list[MarginCase]:
 
 
 def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
-    """Return the perturbation size to judge `margin` at where none was asked for: the usual one, or the median
-    margin."""
+    """Return the default perturbation size to judge `margin` at: the usual one, or the median margin."""
     usual, text = USUAL[norm]
     finite = pd.Series(margin[np.isfinite(margin)])
     if finite.empty:
@@ -181,8 +179,7 @@ def _section(case: MarginCase) -> dict[str, Any]:
 
 
 def _numbers(case: MarginCase, median: float) -> list[Number]:
-    """Return the median margin, and the shares of points that epsilon leaves as they are, that are right and stay
-    so, and surely so."""
+    """Return the median margin, and the shares of points that hold at epsilon, are right and hold, and surely so."""
     size = case.epsilon.text
     labelled, points = "correct" in case.curves, len(case.distance)
     middle, *ends = (

@@ -137,8 +137,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
     a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
-    is not searched for a module.
-    Every other source runs no code. `weights` is a file for the network that the factory returns.
+    is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
 
     Raises:
         UsageError: no source has the form of `spec`, or this one has its own weights.
@@ -183,8 +182,7 @@ def reads_texts(spec: str) -> bool:
 
 
 def form_of(spec: str) -> str:
-    """Return the form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a
-    factory."""
+    """Return the form of a name, as in `SOURCES`: `FOLDER`, `FILE` with an ending, a prefix, or a factory."""
     path = Path(spec)
     if path.is_dir():
         return "FOLDER"
@@ -240,8 +238,7 @@ def network_advice() -> str:
 
 
 def _load_skops(content: bytes, name: str) -> Any:
-    """Return the classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of
-    these."""
+    """Return the classifier in a file of `skops.io.dump`, if skops trusts its types, which trees are not."""
     skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)

@@ -49,8 +49,8 @@ class ReadWeights:
     """Weights that a network took from a file.
 
     `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
-    their names and what was left out, in words, empty where the file holds them alone. `mean` and `std` are of inputs
-    in [0, 1].
+    their names and what was left out, in words, empty where it holds them alone. `mean` and `std` are of inputs in [0,
+    1].
     """
 
     record: dict[str, str]
@@ -62,8 +62,7 @@ class ReadWeights:
 class _Table(NamedTuple):
     """Tensors by name somewhere in a file, and a prefix under which some have the names of the network's weights.
 
-    `place` are the keys that lead to them, such as `model.ema`; `shared` counts the names of the network behind
-    `prefix`.
+    `place` are the keys that lead to them, such as `model.ema`; `shared` counts its names in the network.
     """
 
     place: str
@@ -122,8 +121,7 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
 
 
 def rows_of(path: Path, name: str) -> int | None:
-    """Return the first size of the tensor that a file of weights has under a name, whatever its prefix; None without
-    one."""
+    """Return the first size of the tensor of a name in a file of weights, whatever its prefix; None without one."""
     tables = _mappings(read_weights(path, read_content(path))[1])
     ends = (
         (tensor, ("." + tensor_name).endswith("." + name))
@@ -189,8 +187,7 @@ class _Unmade:
 
 
 def _own(module: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of a network by the names under which they are saved; what is tied stands there more than
-    once."""
+    """Return the weights of a network by the names under which they are saved, tied ones by each name."""
     saved = module.state_dict().keys()
     parts = (part(remove_duplicate=False) for part in (module.named_parameters, module.named_buffers))
     return {name: tensor for name, tensor in chain(*parts) if name in saved}
@@ -224,8 +221,7 @@ def _starts(name: str) -> list[int]:
 
 
 def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> _Table:
-    """Return the table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to
-    judge."""
+    """Return the first table that fits the network; the nearest where none does, for PyTorch to judge."""
     if not tables:
         names = listed(list(weights)) or "it has no weights"
         raise ModelError("weights", f"{path} does not fit the network: it has none of its names ({names})")

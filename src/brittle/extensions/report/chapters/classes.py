@@ -85,8 +85,7 @@ def _confused(contents: Contents) -> Grid | None:
 
 
 def levels_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """Draw the spread of `p_robust` in each class at each level of noise: a bar between quantiles, a dot at the
-    median."""
+    """Draw `p_robust` in each class at each level of noise: a bar between quantiles, a dot at the median."""
     names, levels = frame["name"].unique().tolist(), frame["level"].unique().tolist()
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
     colours = alt.Scale(domain=levels, range=[*charts.CLAIMED[1 : 1 + len(levels)]])
