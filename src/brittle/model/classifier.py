@@ -71,7 +71,7 @@ class Classifier:
         perturb: name of the argument under which the model takes the input that varies, such as `inputs_embeds`, where
             points have several tensors; by default it is the first argument.
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
-        class_names: names of the classes in the order of the outputs, also for labels; they replace those of an estimator.
+        class_names: names of the classes in the order of the outputs, also for labels; for an estimator's own.
         random: whether the model draws random numbers in evaluation mode, as dropout that stays on does. The prediction
             is then the class that wins most of `CLEAN_PASSES` passes without noise, and scores only count.
         rules: what columns of an estimator may hold, `{"age": "whole 17..90", "gain": "0..", "sex": "fixed"}`, by

@@ -106,13 +106,12 @@ def score(
         data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or loader of PyTorch, a data set
             of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read as
             `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
-            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories
-            stay as they are.
+            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and categories stay
+            as they are.
         y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
             score, or a list of scores or of different names with a score's among them is no `y`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
-            or `["shrinkage", "input_margin"]`, see `brittle list`; by default `shrinkage`, `softmax` and
-            `logit_margin`.
+            or `["shrinkage", "input_margin"]` (`brittle list`); by default `shrinkage`, `softmax` and `logit_margin`.
         sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
         noise: the noise of scores by name, in the words of `--noise`: `"per-feature"`, `"rotation:15"`.
         label_column: the column of a frame or a table that holds the labels; by default label, target, class or y.

@@ -112,7 +112,7 @@ class Score(ABC):
                 points, such as `brittle.data.array_points` gives.
             ids: one for each point, which keys its noise; its position by default.
             extra_inputs: other tensors of the points, `[B, ...]` each, by the names of the model's arguments for them.
-            mask: which coordinates of `x` vary, or the name of one of `extra_inputs`, as in `brittle.data.array_points`.
+            mask: which coordinates of `x` vary, or the name of an extra input, as in `brittle.data.array_points`.
             seed: of the noise.
             confidence: of all intervals.
 

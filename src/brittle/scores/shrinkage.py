@@ -123,7 +123,7 @@ def smoothed_share(sampled: Sampled) -> Tensor:
 def jumps(differences: Tensor) -> Tensor:
     """Return the biased share of the shift by smoothing, of `differences` of copies `[B, n]`, in its variances, `[B]`.
 
-    `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as if independent; 0 if all are equal.
+    `max(0, (z^2 - 1) / 5)^2`, `z` the mean without NaN in its standard errors, as if independent; 0 if all are equal.
     """
     count = (~differences.isnan()).sum(dim=1).clamp_min(2).to(differences)
     mean = differences.nansum(dim=1) / count

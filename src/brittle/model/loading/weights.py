@@ -49,8 +49,7 @@ class ReadWeights:
     """Weights that a network took from a file.
 
     `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
-    their names and what was left out, in words, empty where it holds them alone. `mean` and `std` are of inputs in [0,
-    1].
+    their names and what was left out, in words, empty where it holds no more. `mean` and `std` are of inputs in [0, 1].
     """
 
     record: dict[str, str]
