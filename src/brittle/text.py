@@ -35,9 +35,7 @@ def as_json(**content: Any) -> str:
           ]
         }
     """
-    return json.dumps(
-        _finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda scalar: scalar.item()
-    )
+    return json.dumps(_finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda x: x.item())
 
 
 def _finite(content: Any) -> Any:

@@ -172,11 +172,7 @@ class Fitted(ArrayModel):
         if fitted is None or data_names is None or list(fitted) == list(data_names):
             return
         if set(fitted) == set(data_names):
-            at = next(
-                place
-                for place, (fitted_name, data_name) in enumerate(zip(fitted, data_names, strict=True))
-                if fitted_name != data_name
-            )
+            at = next(i for i, (before, after) in enumerate(zip(fitted, data_names, strict=True)) if before != after)
             raise DataError(
                 "columns",
                 f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
@@ -387,10 +383,8 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
 
 def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
     """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
-    unknown, missing = (
-        [name for name in data_names if name not in fitted],
-        [name for name in fitted if name not in data_names],
-    )
+    unknown = [name for name in data_names if name not in fitted]
+    missing = [name for name in fitted if name not in data_names]
     sentences: list[str] = []
     if missing:
         sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")

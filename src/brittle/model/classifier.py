@@ -433,13 +433,11 @@ class Classifier:
         rows = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
         tensors = {} if extra_inputs is None else extra_inputs.tensors
         # Copies, because a model may write over its mask.
-        extra_tensors = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
+        extra = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
         usual = self.model.advice if isinstance(self.model, Fitted) and self.model.feature_names else SHAPE
         with one_sentence("run on", inputs, self.device, usual):
             check_mode(self.model)
-            output = (
-                call(rows, **extra_tensors) if self.perturb is None else call(**{self.perturb: rows}, **extra_tensors)
-            )
+            output = call(rows, **extra) if self.perturb is None else call(**{self.perturb: rows}, **extra)
             check_mode(self.model)
         return output
 

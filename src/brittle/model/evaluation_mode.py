@@ -150,9 +150,7 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     """Return the names of those that are in training mode; empty where none is."""
-    training_ids = {id(module) for module in watched if module.training}
-    if not training_ids:
+    ids = {id(module) for module in watched if module.training}
+    if not ids:
         return ""
-    return listed(
-        [name or type(module).__name__ for name, module in model.named_modules() if id(module) in training_ids]
-    )
+    return listed([name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids])

@@ -42,9 +42,7 @@ class ExtraInputs:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ExtraInputs:
         tensors = {name: change(tensor) for name, tensor in self.tensors.items()}
-        decided, varies, inputs = (
-            None if tensor is None else change(tensor) for tensor in (self.decided, self.varies, self.inputs)
-        )
+        decided, varies, inputs = (None if x is None else change(x) for x in (self.decided, self.varies, self.inputs))
         return ExtraInputs(decided, tensors, varies, inputs)
 
     def kept(self, inputs: Tensor) -> Tensor:

@@ -117,9 +117,8 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
         above, below = fixed & (column > 0), fixed & (column < 0)
         lower = _limits(below, bounds, factor, j, -math.inf) if below.any() else None
         steps.append(Step(_limits(above, bounds, factor, j, math.inf), lower))
-        centre = _truncated_mean(
-            torch.where(below, slack / column, -math.inf).amax(1), torch.where(above, slack / column, math.inf).amin(1)
-        )
+        cut = slack / column
+        centre = _truncated_mean(torch.where(below, cut, -math.inf).amax(1), torch.where(above, cut, math.inf).amin(1))
         slack = torch.where(free, slack - column * centre[:, None], slack)
     return steps
 
@@ -153,9 +152,7 @@ def integrate(steps: list[Step], size: int, seed: int) -> Tensor:
     shifts = lattice_shifts(size, len(steps), seed).to(device)
     variables = total.new_empty(min(width, problems), len(steps), SHIFTS * nodes)  # fresh memory would cost more
     for part in (slice(start, start + width) for start in range(0, problems, width)):
-        limits_by_step = (
-            (StepLimits(limits.bound[part], limits.slope[part]) for limits in step.limits()) for step in steps
-        )
+        limits_by_step = ((StepLimits(end.bound[part], end.slope[part]) for end in step.limits()) for step in steps)
         blocks = _blocks([Step(*limits) for limits in limits_by_step])
         for index in torch.arange(size, device=device).split(nodes):
             here = variables[: len(total[part]), :, : SHIFTS * len(index)]

@@ -176,14 +176,8 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
     """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
     if not any(row in lost for row in batch.rows):
         return batch
-    status = [
-        Status.WORKER_DIED if row in lost else status_of_row
-        for row, status_of_row in zip(batch.rows, batch.status, strict=True)
-    ]
-    detail = [
-        f"row {row}: {lost[row]}" if row in lost else detail_of_row
-        for row, detail_of_row in zip(batch.rows, batch.detail, strict=True)
-    ]
+    status = [Status.WORKER_DIED if row in lost else state for row, state in zip(batch.rows, batch.status, strict=True)]
+    detail = [f"row {i}: {lost[i]}" if i in lost else text for i, text in zip(batch.rows, batch.detail, strict=True)]
     return replace(batch, status=tuple(status), detail=tuple(detail))
 
 

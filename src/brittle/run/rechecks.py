@@ -64,7 +64,7 @@ class Rechecks:
     _kept: list[PassRow] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.watched = self.classifier.watched(self._keep_row)
+        self.watched = self.classifier.watched(self._keep)
 
     def begin(self, batch: Batch) -> None:
         """Begin a batch, to which the passes from now on belong."""
@@ -105,27 +105,23 @@ class Rechecks:
         unlike = between > torch.cat([row.explained for row in self._kept])
         return [(self._kept[row], repeats[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
 
-    def _check_recorded(self, pass_row: PassRow, alone: Tensor) -> None:
+    def _check_recorded(self, row: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""
-        if not pass_row.recorded:
+        if not row.recorded:
             return
         with torch.enable_grad():
-            inputs = pass_row.inputs.clone().requires_grad_(True)
-            recorded = self.classifier.numbers(inputs, pass_row.extra_inputs).detach()
-        difference = excess(
-            self.classifier, pass_row.inputs, alone, recorded, pass_row.explained, pass_row.extra_inputs
-        )
+            inputs = row.inputs.clone().requires_grad_(True)
+            recorded = self.classifier.numbers(inputs, row.extra_inputs).detach()
+        difference = excess(self.classifier, row.inputs, alone, recorded, row.explained, row.extra_inputs)
         if difference is not None:
             raise ModelError(
                 "model_changed",
-                f"{pass_row.description} of shard {self.shard} gets other logits where gradients are recorded than "
+                f"{row.description} of shard {self.shard} gets other logits where gradients are recorded than "
                 f"where they are not, they differ by {difference}: forward() asks for torch.is_grad_enabled() or "
                 f"requires_grad; let it compute the same in both",
             )
 
-    def _keep_row(
-        self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
-    ) -> None:
+    def _keep(self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if self._batch is None or classifier.random:
             return

@@ -187,9 +187,7 @@ def _key_text(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_key_text, value))})"
     if is_dataclass(value):
-        texts = (
-            f"{member.name}={_key_text(getattr(value, member.name))}" for member in fields(value) if member.compare
-        )
+        texts = (f"{part.name}={_key_text(getattr(value, part.name))}" for part in fields(value) if part.compare)
         return f"{kind}({', '.join(texts)})"
     return repr(value) if isinstance(value, str | int | float | None) else kind
 
@@ -199,9 +197,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     files = [*(digests([getattr(model, "function", model)]) or {}).values()]
     decision = classifier.decision
-    parameters_of_decision = dict(decision.parameters) | (
-        digests([getattr(decision, "compare", None), *type(decision).__mro__]) or {}
-    )
+    facts = dict(decision.parameters) | (digests([getattr(decision, "compare", None), *type(decision).__mro__]) or {})
     dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),
@@ -213,7 +209,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "std": classifier.std,
         "outputs": classifier.outputs,
         "decision": None if decision.of_classes else decision.label,
-        "decision_parameters": None if decision.of_classes else parameters_of_decision,
+        "decision_parameters": None if decision.of_classes else facts,
         "rules": dict(classifier.rules) if classifier.rules else None,
         "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,

@@ -263,9 +263,7 @@ def clean_status(clean: Clean) -> Tensor:
 def mark(status: Tensor, rows: Tensor, member: Status) -> Tensor:
     """`status` with `member` where `rows` holds, unless the row says something as grave already. A status without a
     number is graver than one with; among those with one, `GRAVE` are graver than the others, the last the gravest."""
-    milder = torch.tensor(
-        [int(weaker) for weaker in Status if _WEIGHTS[weaker] < _WEIGHTS[member]], device=status.device
-    )
+    milder = torch.tensor([int(state) for state in Status if _WEIGHTS[state] < _WEIGHTS[member]], device=status.device)
     return torch.where(rows & torch.isin(status, milder), int(member), status)
 
 

@@ -91,11 +91,7 @@ def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[s
     values_by_score: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
     for option, value in options.items():
         option_by_score = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
-        having = {
-            name: candidate
-            for name, candidate in option_by_score.items()
-            if candidate is not None and not candidate.alone
-        }
+        having = {name: value for name, value in option_by_score.items() if value is not None and not value.alone}
         meaning = next(iter(having.values()), None)
         takers = [
             name
@@ -127,9 +123,7 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
         if name not in kinds:
             raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
-        options = {
-            field_name: option for field_name, option in options_of(kinds[name]).items() if field_name != "sigma"
-        }
+        options = {key: option for key, option in options_of(kinds[name]).items() if key != "sigma"}
         if field not in options:
             fields_text = ", ".join(options) or "none that can be set"
             raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_text}")

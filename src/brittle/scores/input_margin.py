@@ -134,11 +134,9 @@ def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
-def _about_certificate(
-    certified: Any, nearest: NearestPoint, certificate_passes: Tensor, refuted: Tensor
-) -> tuple[str, ...]:
+def _about_certificate(certified: Any, nearest: NearestPoint, passes: Tensor, refuted: Tensor) -> tuple[str, ...]:
     """Say for each point what its certificate took, and what refutes it."""
-    details = [f"{passes:,} of the passes for the certificate" for passes in certificate_passes.tolist()]
+    details = [f"{count:,} of the passes for the certificate" for count in passes.tolist()]
     for row in refuted.nonzero()[:, 0].tolist():
         details[row] = (
             f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "

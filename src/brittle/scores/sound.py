@@ -127,13 +127,11 @@ def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
     numbers |= {f"counted[{at}]": end for at, end in enumerate(estimate.counted or ())}
     integers = {"status": estimate.status, "passes": estimate.passes}
     integers |= {} if estimate.evidence is None else {"evidence": estimate.evidence}
-    for name, tensor in (numbers | integers).items():
+    for name, x in (numbers | integers).items():
         dtype = "int64" if name in integers else "float64"
-        is_sound = isinstance(tensor, Tensor) and (
-            tensor.dtype is torch.int64 if name in integers else tensor.is_floating_point()
-        )
-        if not is_sound or tensor.shape != (points,):
-            description = f"{list(tensor.shape)} of {tensor.dtype}" if isinstance(tensor, Tensor) else kind_of(tensor)
+        is_sound = isinstance(x, Tensor) and (x.dtype is torch.int64 if name in integers else x.is_floating_point())
+        if not is_sound or x.shape != (points,):
+            description = f"{list(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else kind_of(x)
             return f"{name} {description}; expected [{points}] of torch.{dtype}, one for each point"
     detail = (None,) * points if estimate.detail is None else estimate.detail
     if len(detail) != points or not all(isinstance(text, str | None) for text in detail):

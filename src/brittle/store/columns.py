@@ -258,9 +258,7 @@ def _variants(records: Collection[ScoreRecord]) -> list[str]:
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
     it differs from others of that score."""
-    return [
-        _name_among(column, [sibling for sibling in columns if sibling.score == column.score]) for column in columns
-    ]
+    return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
 
 
 def _name_among(column: Column, siblings: Sequence[Column]) -> str:
@@ -320,9 +318,5 @@ def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 def _beside_name(column: Column) -> list[Parameter]:
     """Return the values by which a column may be asked for: its sigma, else any parameter."""
-    parameters = column.parameters
-    return (
-        [parameters["sigma"]]
-        if "sigma" in parameters
-        else [value for value in parameters.values() if not isinstance(value, bool)]
-    )
+    facts = column.parameters
+    return [facts["sigma"]] if "sigma" in facts else [value for value in facts.values() if not isinstance(value, bool)]

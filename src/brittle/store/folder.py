@@ -92,11 +92,9 @@ def file_name(kind: str, number: int) -> str:
 
 def strays(folder: Path, manifest: Manifest) -> list[Path]:
     """Return files named as a shard or a temporary file of a run that the manifest does not list, by name."""
-    listed_names = {name for _, name, _ in manifest.files}
+    names = {name for _, name, _ in manifest.files}
     with storage_errors(folder):
-        return sorted(
-            path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in listed_names
-        )
+        return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in names)
 
 
 @dataclass(frozen=True)

@@ -425,20 +425,15 @@ def differences(
 ) -> list[str]:
     """Return the differences between two runs: each field in words, with both values, but for those in `without`."""
     ours, theirs = (plain(record) for record in (before, after))
-    scores_before, scores_after = (
-        {score["label"]: score for score in record.pop("scores")} for record in (ours, theirs)
-    )
+    earlier, later = ({score["label"]: score for score in run.pop("scores")} for run in (ours, theirs))
     changes = _compared(ours, theirs, places, without)
-    for place, scores, other_scores in (
-        (places[0], scores_before, scores_after),
-        (places[1], scores_after, scores_before),
-    ):
+    for place, scores, other_scores in ((places[0], earlier, later), (places[1], later, earlier)):
         if alone := [label for label in scores if label not in other_scores]:
             changes.append(f"scores {listed(alone)} only {place}")
-    if scores_before.keys() == scores_after.keys() and [*scores_before] != [*scores_after]:
-        changes.append(f"scores {', '.join(scores_before)} {places[0]}, {', '.join(scores_after)} {places[1]}")
-    for label in scores_before.keys() & scores_after.keys():
-        changes += _compared(scores_before[label], scores_after[label], places, without, "scores.")
+    if earlier.keys() == later.keys() and [*earlier] != [*later]:
+        changes.append(f"scores {', '.join(earlier)} {places[0]}, {', '.join(later)} {places[1]}")
+    for label in earlier.keys() & later.keys():
+        changes += _compared(earlier[label], later[label], places, without, "scores.")
     return list(dict.fromkeys(changes))
 
 

@@ -161,14 +161,11 @@ def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
     """
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
-    entries = np.zeros((len(place), _ENTRY), _NUMBER)
-    entries[:, 0], entries[:, 1 : 1 + members] = index, classes[place, index]
+    rows = np.zeros((len(place), _ENTRY), _NUMBER)
+    rows[:, 0], rows[:, 1 : 1 + members] = index, classes[place, index]
     ends = np.searchsorted(place, np.arange(len(units) + 1))
     heads = np.stack((units, np.full(len(units), members)), axis=1).astype(_NUMBER)
-    return [
-        head.tobytes() + entries[start:end].tobytes()
-        for head, start, end in zip(heads, ends[:-1], ends[1:], strict=True)
-    ]
+    return [head.tobytes() + rows[low:end].tobytes() for head, low, end in zip(heads, ends[:-1], ends[1:], strict=True)]
 
 
 def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
@@ -184,14 +181,9 @@ def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
     index, once, twice = numbers[entries].reshape(-1, _ENTRY).T
     place = np.repeat(np.arange(len(filled)), (sizes - _HEAD) // _ENTRY)
     votes = ClassVotes(numbers[starts], numbers[starts + 1], place, index, once, twice)
-    votes_by_point = np.bincount(place, votes.copies, minlength=len(filled))
+    totals = np.bincount(place, votes.copies, minlength=len(filled))
     ordered = (np.diff(index) > 0) | (np.diff(place) > 0)
-    if (
-        numbers.min(initial=0) < 0
-        or (votes.members > 2).any()
-        or (votes_by_point > votes.draws).any()
-        or not ordered.all()
-    ):
+    if numbers.min(initial=0) < 0 or (votes.members > 2).any() or (totals > votes.draws).any() or not ordered.all():
         raise ValueError("a cell holds votes that no copies give")
     return votes
 

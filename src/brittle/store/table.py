@@ -256,18 +256,15 @@ class Table:
     def _short_names(self) -> dict[str, Column]:
         """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
         of one alone, and of the only one that judges."""
-        most_draws: dict[object, int] = {}
+        top: dict[object, int] = {}
         for column in self.columns:
-            most_draws[column.setting, column.variant] = max(
-                most_draws.get((column.setting, column.variant), 0), column.most_draws or 0
-            )
-        shown_columns = [
-            column for column in self.columns if (column.most_draws or 0) == most_draws[column.setting, column.variant]
-        ]
-        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.is_decisive]
+            key = column.setting, column.variant
+            top[key] = max(top.get(key, 0), column.most_draws or 0)
+        columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
+        alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
         return {
             "" if [column] == alone else name: column
-            for name, column in zip(distinct_names(shown_columns), shown_columns, strict=True)
+            for name, column in zip(distinct_names(columns), columns, strict=True)
         }
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -298,20 +298,18 @@ class _Tree:
 
     def _apply_signs(self, parts: _Parts) -> tuple[list[Enclosure], Choices]:
         """Return the bounds under the assumptions of each part, and its choices by step."""
-        intervals = list(pick(self.margins.intervals, parts.root))
-        sizes = [intervals[step].lower[0].numel() for step in self.steps]
+        bounds = list(pick(self.margins.intervals, parts.root))
+        sizes = [bounds[step].lower[0].numel() for step in self.steps]
 
         def by_step(values: Tensor) -> dict[int, Tensor]:
             split = zip(self.steps, values.double().split(sizes, dim=1), strict=True)
-            return {step: block.view_as(intervals[step].lower) for step, block in split}
+            return {step: block.view_as(bounds[step].lower) for step, block in split}
 
         choices = Choices(by_step(parts.slopes), by_step(parts.signs), by_step(parts.multipliers))
-        for step, signs in choices.signs.items():
-            lower, upper = intervals[step].lower, intervals[step].upper
-            intervals[step] = Enclosure(
-                lower.where(signs <= 0, lower.clamp(min=0)), upper.where(signs >= 0, upper.clamp(max=0))
-            )
-        return intervals, choices
+        for step, sign in choices.signs.items():
+            low, high = bounds[step].lower, bounds[step].upper
+            bounds[step] = Enclosure(low.where(sign <= 0, low.clamp(min=0)), high.where(sign >= 0, high.clamp(max=0)))
+        return bounds, choices
 
     def _bound(self, roots: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
         """Bound parts and choose the number to split each of them at.

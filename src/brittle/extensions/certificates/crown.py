@@ -101,9 +101,7 @@ class Walk:
         self.intervals: list[Enclosure] = []
         self.inputs = region.points.clone().requires_grad_(True)
         # Its gradient collects the offsets of the relaxations from the network, `e`.
-        self.offsets = torch.zeros(
-            len(region.points), dtype=torch.float64, device=region.points.device, requires_grad=True
-        )
+        self.offsets = region.points.new_zeros(len(region.points), dtype=torch.float64, requires_grad=True)
         self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
         self.widest = region.points[0].numel()
         # Values that several layers see, with the numbers that need no more passes and their bounds.
@@ -265,17 +263,15 @@ class Walk:
         self._cuts[id(entering)] = entering, is_done | number_mask, cut_interval
         return cut_interval
 
-    def _cut_by_relaxation(self, entering: Bounded, number_mask: Tensor) -> Enclosure:
+    def _cut_by_relaxation(self, entry: Bounded, number_mask: Tensor) -> Enclosure:
         rows = len(self.inputs)
         number_mask = number_mask.reshape(rows, -1)
         numbers = number_mask.shape[1]
         places, counts = _places(number_mask & (number_mask.sum(dim=1, keepdim=True) <= MAX_FUNCTIONS))
         self.functions += 2 * counts
-        value = entering.value.reshape(rows, -1)
+        value = entry.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
-        lower, upper = (
-            pad(end.reshape(rows, -1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper)
-        )
+        lower, upper = (pad(end.reshape(rows, -1), (0, 1)) for end in (entry.interval.lower, entry.interval.upper))
         for block in places.split(max(1, NUMBERS // (len(value) * self.widest)), dim=1):
             if not block.numel():
                 break
@@ -283,8 +279,8 @@ class Walk:
             functions = functions.scatter_(2, block.T[..., None], 1.0)[..., :-1]
             lower.scatter_(1, block, self.lower(value, functions).T)
             upper.scatter_(1, block, -self.lower(value, -functions).T)
-        relaxation_interval = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
-        return entering.interval & relaxation_interval
+        relaxation_interval = Enclosure(lower[:, :-1].view_as(entry.value), upper[:, :-1].view_as(entry.value))
+        return entry.interval & relaxation_interval
 
 
 def _part(value: Bounded, begin: int, end: int) -> Bounded:

@@ -30,7 +30,8 @@ def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
     is applied to both ends; a product of two values to the four corners. Exact for one layer, loose for several,
     because the dependence between numbers is lost.
 
-    Source: Gowal et al., On the effectiveness of interval bound propagation for training verifiably robust models (2018), section 3.1.
+    Source: Gowal et al., On the effectiveness of interval bound propagation for training verifiably robust models
+    (2018), section 3.1.
     """
     operator = layer.operator
     if operator in RISING and not (operator == "leaky_relu" and args[1:2] and not 0 <= args[1] <= 1):

@@ -228,10 +228,8 @@ def _layer_norm(build: Build, value: Any, shape: Any, weight: Any = None, bias: 
     return normed if bias is None else build("add", normed, bias)
 
 
-def _group_norm(
-    build: Build, value: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
-):
-    normed = _standardise(build, value, lambda numbers: build("group_mean", numbers, groups), eps)
+def _group_norm(build: Build, x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any):
+    normed = _standardise(build, x, lambda numbers: build("group_mean", numbers, groups), eps)
     normed = normed if weight is None else build("channel_mul", normed, weight)
     return normed if bias is None else build("channel_add", normed, bias)
 

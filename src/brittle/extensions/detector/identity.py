@@ -87,9 +87,7 @@ class Identity:
     def differences(self, actual: Identity) -> str:
         """List the fields that differ with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
         pairs = {name: (value, getattr(actual, name)) for name, value in asdict(self).items()}
-        return "; ".join(
-            f"{name} {before!s:.60} here {after!s:.60}" for name, (before, after) in pairs.items() if before != after
-        )
+        return "; ".join(f"{name} {old!s:.60} here {new!s:.60}" for name, (old, new) in pairs.items() if old != new)
 
 
 def _check_decision(decision: str | None) -> None:

@@ -151,10 +151,8 @@ class DetectorNetwork(nn.Module):
         """
         if not isinstance(self.network, Estimator):
             return self._run(inputs, self.network)
-        logits, score, brittle = self._run_estimator(*self._read(inputs))
-        return (
-            (logits, score, brittle) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), brittle.numpy())
-        )
+        logits, score, flags = self._run_estimator(*self._read(inputs))
+        return (logits, score, flags) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), flags.numpy())
 
     def _read(self, inputs: Any) -> tuple[Tensor, Any]:
         """Return the inputs of an estimator, `[B, *shape]`, in double precision, and the estimator for their codes."""

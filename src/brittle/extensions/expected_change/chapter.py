@@ -123,12 +123,8 @@ def _prediction(contents: Contents) -> dict[str, Any]:
     frame = expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:
-        lacking = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
-        return {
-            "conclusion": f"This run holds no {lacking}, so there is nothing to compare.",
-            "figure": None,
-            "grid": None,
-        }
+        gap = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
+        return {"conclusion": f"This run holds no {gap}, so there is nothing to compare.", "figure": None, "grid": None}
     chosen_setting = contents.change_setting or next(iter(rows))
     conclusion = f"Under noise of {contents.noise_text(chosen_setting)}, {_reading(rows[chosen_setting])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
@@ -176,14 +172,12 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     colours, shapes = (alt.Scale(domain=kinds, range=[KINDS[kind][part] for kind in kinds]) for part in (0, 1))
     place = alt.Chart(sorted_rows).encode(x=x, color=alt.Color("kind:N", scale=colours, legend=key, sort=None))
     ends = alt.Chart(pd.DataFrame({"predicted": scale["domain"], "sampled": scale["domain"]}))
-    theory = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(
-        x=x, y=alt.Y("sampled:Q", **y)
-    )
+    line = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=alt.Y("sampled:Q", **y))
     thin = place.mark_rule(strokeWidth=0.75, opacity=0.6).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     marks = place.mark_point(filled=True, size=16, opacity=1).encode(
         y=alt.Y("sampled:Q", **y), shape=alt.Shape("kind:N", scale=shapes, legend=key, sort=None)
     )
-    return alt.layer(theory, thin, marks).properties(width=side, height=side)
+    return alt.layer(line, thin, marks).properties(width=side, height=side)
 
 
 def _prediction_row(contents: Contents, setting: Setting, row: Row) -> tuple[str, ...]:

@@ -115,10 +115,8 @@ def expected_change_table(table: Table) -> pd.DataFrame:
     laplacian, confidence = laplacian_column(columns), table.record.confidence
     if laplacian is None:
         return pd.DataFrame(columns=_FIELDS)
-    rows = [
-        _row(_points(table, laplacian, change), laplacian, change, confidence)
-        for change in sampled_columns(columns, CHANGE).values()
-    ]
+    changes = sampled_columns(columns, CHANGE).values()
+    rows = [_row(_points(table, laplacian, change), laplacian, change, confidence) for change in changes]
     return pd.DataFrame(rows, columns=_FIELDS).astype({"draws": "Int64"})
 
 
@@ -220,10 +218,8 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
     if laplacian is None:
         return pd.DataFrame(columns=_FLIPS)
     sure = next((column for column in columns if column.score == MAX_PROBABILITY and column.value.notna().any()), None)
-    rows = [
-        _flip_row(laplacian, flips, sure, confident, group, table.record.confidence)
-        for flips in sampled_columns(columns, FLIPS).values()
-    ]
+    sampled = sampled_columns(columns, FLIPS).values()
+    rows = [_flip_row(laplacian, flips, sure, confident, group, table.record.confidence) for flips in sampled]
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 
 

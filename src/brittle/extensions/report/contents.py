@@ -75,9 +75,7 @@ class Contents(Table):
     def change_setting(self) -> Setting | None:
         """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
         order = list(self.changes)
-        return max(
-            order, key=lambda setting: (sum(decided_signs(self.changes[setting])), order.index(setting)), default=None
-        )
+        return max(order, key=lambda noise: (sum(decided_signs(self.changes[noise])), order.index(noise)), default=None)
 
     @cached_property
     def noises(self) -> Mapping[str, NoiseRecord]:

@@ -144,10 +144,7 @@ def _style() -> str:
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
     """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
-    entries = [
-        (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
-        for warning in contents.record.warnings
-    ]
+    entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
     lists = [
         (heading, kind, [entry for is_done, entry in entries if is_done == is_handled])

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from brittle.estimate import ORDER
 from brittle.extensions.trees.read_trees import extract_trees, raw_scores
@@ -35,9 +34,7 @@ _TREES: WeakKeyDictionary[Estimator, Trees | None] = WeakKeyDictionary()
 """The trees of each classifier, which are read and compared once."""
 
 
-def search_boxes(
-    norm: str, bounded: bool, effort: str, classifier: Classifier, clean: Clean
-) -> dict[str, Tensor] | None:
+def search_boxes(norm: str, bounded: bool, effort: str, classifier: Classifier, clean: Clean) -> dict | None:
     """Return the nearest inputs with another class, as in `NearestPoint`, in double precision.
 
     Points with missing values are left out. None where the model is no ensemble of trees, its inputs are normalised,

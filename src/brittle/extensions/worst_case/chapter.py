@@ -295,14 +295,10 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
     names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
     points = case.contents.points.select(names).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
-    counterexamples = case.contents.counterexamples.to_pandas()
-    of_margin = (counterexamples["score"] == case.margin.score) & (
-        counterexamples["parameters"] == parameters_json(case.margin.parameters)
-    )
-    counterexamples = counterexamples.loc[
-        of_margin, ["point", "predicted", "decided", "image", "difference"]
-    ].drop_duplicates("point")
-    pairs = points.merge(counterexamples, on="point", suffixes=("", "_other"))
+    rows = case.contents.counterexamples.to_pandas()
+    of_margin = (rows["score"] == case.margin.score) & (rows["parameters"] == parameters_json(case.margin.parameters))
+    rows = rows.loc[of_margin, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
+    pairs = points.merge(rows, on="point", suffixes=("", "_other"))
     pairs = pairs[np.isfinite(pairs["distance"])]
     if "correct" in case.curves:
         pairs = pairs[pairs["correct"].eq(True)]

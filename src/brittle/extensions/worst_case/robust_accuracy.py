@@ -211,9 +211,7 @@ def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _choose_threshold(
-    scores: NDArray[np.float64], correct: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
-) -> tuple[float, float]:
+def _choose_threshold(scores: NDArray, correct: NDArray, robust: NDArray, min_tpr: float) -> tuple[float, float]:
     """Return the threshold that best reproduces the robust accuracy, then misjudges the fewest points, and its rate."""
     values, group = np.unique(scores, return_inverse=True)
 

@@ -61,9 +61,7 @@ class Declared:
     @property
     def words(self) -> str:
         numbers = (("mean", self.mean), ("std", self.std))
-        parts = [
-            f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in numbers if values is not None
-        ]
+        parts = [f"{name} {' '.join(f'{value:.4g}' for value in row)}" for name, row in numbers if row is not None]
         if self.texts is not None:
             parts.append(self.texts.words)
         elif not parts:
@@ -266,9 +264,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     file = getattr(module, "__file__", None)
     place_text = spec if file in (None, place) else f"{spec} ({file})"
     if not hasattr(module, name):
-        callables = [
-            attribute for attribute, value in vars(module).items() if callable(value) and not attribute.startswith("_")
-        ]
+        callables = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise _failure(f"{place_text} does not exist; the file has {', '.join(callables[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
@@ -297,11 +293,7 @@ def argument_of(value: Any) -> str | None:
         parameters = signature(value).parameters.values()
     except ValueError:  # of some functions in C
         return None
-    names = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind in POSITIONAL
-    ]
+    names = [arg.name for arg in parameters if arg.default is arg.empty and arg.kind in POSITIONAL]
     return names[0] if len(names) == 1 else None
 
 

@@ -87,11 +87,7 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     weights = _own(module)
     tables = [table for place, tensors in _mappings(held) for table in _tables(place, tensors, weights)]
     table = _chosen(tables, weights, path)
-    state = {
-        name.removeprefix(table.prefix): tensor
-        for name, tensor in table.tensors.items()
-        if name.startswith(table.prefix)
-    }
+    state = {name.removeprefix(table.prefix): x for name, x in table.tensors.items() if name.startswith(table.prefix)}
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -122,11 +118,7 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
 def rows_of(path: Path, name: str) -> int | None:
     """Return the first size of the tensor of a name in a file of weights, whatever its prefix; None without one."""
     tables = _mappings(read_weights(path, read_content(path))[1])
-    ends = (
-        (tensor, ("." + tensor_name).endswith("." + name))
-        for _, tensors in tables
-        for tensor_name, tensor in tensors.items()
-    )
+    ends = ((tensor, ("." + key).endswith("." + name)) for _, tensors in tables for key, tensor in tensors.items())
     return next((len(tensor) for tensor, is_it in ends if is_it and tensor.dim()), None)
 
 
@@ -238,15 +230,11 @@ def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> 
 
 def _fits(table: _Table, weights: Mapping[str, Tensor]) -> bool:
     """Return whether the table has every weight of the network in its shape."""
-    needed = {id(weight) for name, weight in weights.items() if not name.endswith(COUNTER)}
-    if table.shared < len(needed):
+    ids = {id(weight) for name, weight in weights.items() if not name.endswith(COUNTER)}
+    if table.shared < len(ids):
         return False
     pairs = ((table.tensors.get(table.prefix + name), weight) for name, weight in weights.items())
-    return needed <= {
-        id(weight)
-        for tensor, weight in pairs
-        if tensor is not None and (is_lazy(weight) or tensor.shape == weight.shape)
-    }
+    return ids <= {id(weight) for x, weight in pairs if x is not None and (is_lazy(weight) or x.shape == weight.shape)}
 
 
 def _is_same(table: _Table, rival: _Table, name: str) -> bool:
@@ -261,10 +249,7 @@ def _are_equal(a: Tensor, b: Tensor) -> bool:
 
 def _is_tied(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
     """Return whether the table has a weight under the name of another that is tied to it."""
-    return any(
-        weight is weights.get(name) and table.prefix + weight_name in table.tensors
-        for weight_name, weight in weights.items()
-    )
+    return any(weight is weights.get(name) and table.prefix + key in table.tensors for key, weight in weights.items())
 
 
 def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
