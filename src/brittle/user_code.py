@@ -55,10 +55,8 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
-        advice = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
-        raise failure(
-            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
-        ) from error
+        tip = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
+        raise failure(f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{tip}") from error
     return module
 
 

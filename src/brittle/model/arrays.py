@@ -92,10 +92,7 @@ class BatchModel(ArrayModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         scores = self.function(list(inputs.detach().cpu().numpy()))
-        rows = [
-            scores_of_row.detach().cpu().numpy() if isinstance(scores_of_row, Tensor) else np.asarray(scores_of_row)
-            for scores_of_row in scores
-        ]
+        rows = [row.detach().cpu().numpy() if isinstance(row, Tensor) else np.asarray(row) for row in scores]
         return as_tensor(np.stack(rows), inputs.device)
 
 

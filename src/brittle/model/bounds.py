@@ -235,10 +235,8 @@ class Bounds:
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])
-        ends = [
-            [none if end is None else end for end in recorded[name]]
-            for name, none in (("lower", -math.inf), ("upper", math.inf))
-        ]
+        blanks = (("lower", -math.inf), ("upper", math.inf))
+        ends = [[blank if end is None else end for end in recorded[name]] for name, blank in blanks]
         return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 

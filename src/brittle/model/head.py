@@ -80,11 +80,7 @@ def _linear_layers(model: Any) -> dict[str, Any]:
     return {
         str(node.args[1].target).removesuffix(".weight"): node
         for node in nodes
-        if all(
-            isinstance(argument, fx.Node) and argument.op == "get_attr"
-            for argument in node.args[1:]
-            if argument is not None
-        )
+        if all(isinstance(arg, fx.Node) and arg.op == "get_attr" for arg in node.args[1:] if arg is not None)
     }
 
 

@@ -141,13 +141,7 @@ def _has_names(requested: Any) -> bool:
 
 
 def _named(
-    classifier: Classifier,
-    points: Points,
-    requested: Any,
-    sigma: Any,
-    noise: Any,
-    options: Mapping[str, object],
-    texts: Any,
+    classifier: Classifier, points: Points, requested: Any, sigma: Any, noise: Any, options: Mapping, texts: Any
 ) -> list[Score]:
     """Return the scores of these names under this noise, as for the command line; `texts` as in `Reading`."""
     bounds, family = classifier.bounds, noise or "gaussian"

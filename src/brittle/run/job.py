@@ -248,14 +248,11 @@ def _scores(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifie
         for score, estimate in zip(scores, evaluated.estimates, strict=True)
     ]
     columns = {
-        key: list(
-            chain.from_iterable(zip(*(columns_of_score.get(key, unknown) for columns_of_score in cells), strict=True))
-        )
+        key: list(chain.from_iterable(zip(*(score.get(key, unknown) for score in cells), strict=True)))
         for key in schemas.SCORES.names[1:]
     }
-    return pa.Table.from_pydict(
-        {"point": [point for point in evaluated.batch.ids for _ in scores]} | columns, schema=schemas.SCORES
-    )
+    points = {"point": [point for point in evaluated.batch.ids for _ in scores]}
+    return pa.Table.from_pydict(points | columns, schema=schemas.SCORES)
 
 
 def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:

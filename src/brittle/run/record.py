@@ -25,17 +25,8 @@ from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.scores.outside import code_of
-from brittle.store.record import (
-    FIRST_ROWS,
-    Account,
-    DataRecord,
-    Finding,
-    MachineRecord,
-    ModelRecord,
-    RunRecord,
-    ScoreRecord,
-    record_of,
-)
+from brittle.store import record
+from brittle.store.record import FIRST_ROWS, Account, ModelRecord, RunRecord, ScoreRecord, record_of
 from brittle.user_code import digests, failing
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
@@ -92,7 +83,7 @@ class RunningRecord:
             f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "
             f"for rounding{drawn}, and --batch-size {job.fit} saves the time of the tries"
         )
-        self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
+        self.now = replace(self.now, warnings=(*self.now.warnings, record.Finding("out_of_memory", sentence)))
 
     def finish(self, seconds: float | None) -> None:
         """Finish the run after so many seconds, which are not known of an interrupted run. A part of a run does not
@@ -126,10 +117,10 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
         shard_points=job.shard_points,
         part=part,
         model=_describe_model(job.classifier),
-        data=record_of(DataRecord, data, "the provenance of the data"),
+        data=record_of(record.DataRecord, data, "the provenance of the data"),
         scores=tuple(map(describe_score, job.scores)),
         versions={"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        machine=MachineRecord(
+        machine=record.MachineRecord(
             device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
             default_dtype=None if dtype == torch.float32 else str(dtype).removeprefix("torch."),
             threads=torch.get_num_threads(),

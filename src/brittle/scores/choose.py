@@ -63,17 +63,15 @@ def choose(
     noise = find_family(family) if isinstance(family, str) else None
     chosen_options = {name: value for name, value in (options or {}).items() if value not in (None, ())}
     values_by_score = _taken(chosen_options, kinds)
-    settings_by_name = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
+    by_name = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
     if noise is None:
         noises = [*family]  # type: ignore[list-item]
     else:
-        noises = [
-            _make(noise, {"sigma": sigma, **settings_by_name.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)
-        ]
+        noises = [_make(noise, {"sigma": sigma, **by_name.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
     chosen = []
     for name, kind in kinds.items():
         variants = {field: option.variants for field, option in options_of(kind).items() if option.variants}
-        set_alone = {field: (value,) for field, value in settings_by_name.get(name, {}).items()}
+        set_alone = {field: (value,) for field, value in by_name.get(name, {}).items()}
         values_by_field: dict[str, tuple[object, ...]] = {**variants, **values_by_score[name], **set_alone}
         for values in product(*values_by_field.values()):
             variant = dict(zip(values_by_field, values, strict=True))

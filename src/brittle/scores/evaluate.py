@@ -98,14 +98,14 @@ def evaluate(
     failed = {position: outcome for position, outcome in known_of if not outcome[0].has_value}
     before = classifier.passes
     with classifier.drawing("noisy", seed, batch.ids):
-        copies = take(needs, classifier, clean)
-    evaluated.counterexamples = [_counterexamples(score, copies, evaluated, classifier, clean) for score in scores]
-    _count_passes(evaluated, copies, clean, classifier.passes - before)
-    evaluated.estimates = [estimate_of(score, copies, confidence, len(batch), failed) for score in scores]
+        values = take(needs, classifier, clean)
+    evaluated.counterexamples = [_counterexamples(score, values, evaluated, classifier, clean) for score in scores]
+    _count_passes(evaluated, values, clean, classifier.passes - before)
+    evaluated.estimates = [estimate_of(score, values, confidence, len(batch), failed) for score in scores]
     pairs = zip(evaluated.estimates, scores, strict=True)
-    evaluated.estimates = [_describe(value, copies[score.needs[0]], classifier.decision) for value, score in pairs]
+    evaluated.estimates = [_describe(value, values[score.needs[0]], classifier.decision) for value, score in pairs]
     _note_decisions(evaluated, classifier, clean)
-    _note_label_probability(evaluated, classifier, copies.get(Forward(probabilities=True), clean))
+    _note_label_probability(evaluated, classifier, values.get(Forward(probabilities=True), clean))
     return evaluated
 
 

@@ -242,17 +242,13 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    parameters_by_record = [
-        (record.score, {key: value for key, value in record.parameters.items() if key not in _COMMON_KEYS})
-        for record in records
+    pairs = [
+        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON_KEYS}) for row in records
     ]
     variants: defaultdict[str, set[str]] = defaultdict(set)
-    for score, parameters in parameters_by_record:
+    for score, parameters in pairs:
         variants[score].add(parameters_json(parameters))
-    return [
-        score_label(score, parameters) if len(variants[score]) > 1 else score
-        for score, parameters in parameters_by_record
-    ]
+    return [score_label(score, parameters) if len(variants[score]) > 1 else score for score, parameters in pairs]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
@@ -283,22 +279,20 @@ Key = Labelled | str | tuple[str, Parameter]
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
     """Return the one column that `key` asks for, as `Table` takes it."""
-    key_text, score, fits = _parse_key(key)
+    text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         labels = listed([column.label for column in fitting])
-        raise DataError(
-            "no_such_score", f"{key_text} is one of {len(fitting)} columns: {labels}; say which by its label"
-        )
+        raise DataError("no_such_score", f"{text} is one of {len(fitting)} columns: {labels}; say which by its label")
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
-    near = dict.fromkeys([*same, *difflib.get_close_matches(key_text, labels, 5, cutoff=0.3), *labels])
+    near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])
     raise DataError(
         "no_such_score",
-        f"expected a score of this run, found {key_text}; the nearest of its scores: {listed([*near]) or 'none'}",
+        f"expected a score of this run, found {text}; the nearest of its scores: {listed([*near]) or 'none'}",
     )
 
 

@@ -262,10 +262,8 @@ class Table:
             top[key] = max(top.get(key, 0), column.most_draws or 0)
         columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
         alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
-        return {
-            "" if [column] == alone else name: column
-            for name, column in zip(distinct_names(columns), columns, strict=True)
-        }
+        pairs = zip(distinct_names(columns), columns, strict=True)
+        return {"" if [column] == alone else name: column for name, column in pairs}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.

@@ -121,13 +121,11 @@ class _FreeWalk(Walk):
         self.intervals.append(self.fixed_intervals[len(self.intervals)])
         return self.intervals[-1]
 
-    def relax_function(
-        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
-    ) -> Tensor:
+    def relax(self, function: tuple, entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines) -> Tensor:
         """Relax the function between two lines, the lower of them with a free slope."""
         operator, *constants = function
         if not is_rectifier(operator, tuple(constants)):
-            return super().relax_function(function, entering, values, interval, lines)
+            return super().relax(function, entering, values, interval, lines)
         step, negative_slope = len(self.intervals) - 1, float(constants[0]) if constants else 0.0
         begin = self.initial_choices.slopes.get(step)
         if begin is None:
@@ -156,12 +154,10 @@ class _FreeBetween(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Negative coefficients take the upper line, positive ones the lower; assumed signs add their multiples."""
-        walk, step, lines, entering = ctx.walk, ctx.step, ctx.lines, ctx.entering
+        walk, step, lines, entering, below = ctx.walk, ctx.step, ctx.lines, ctx.entering, ctx.negative_slope
         walk.coefficients[step] = gradients[0].detach()
         positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
-        slope = torch.where(
-            ctx.crossing, ctx.negative_slope + (1 - ctx.negative_slope) * walk.slopes[step], lines.lower.slope
-        )
+        slope = torch.where(ctx.crossing, below + (1 - below) * walk.slopes[step], lines.lower.slope)
         lower = Line(slope, lines.lower.offset)
         difference = positive * (lower.at(entering) - ctx.values) + negative * (lines.upper.at(entering) - ctx.values)
         input_gradient = positive * lower.slope + negative * lines.upper.slope

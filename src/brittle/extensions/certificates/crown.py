@@ -217,7 +217,7 @@ class Walk:
         )
         lines = relax(layer.operator, interval, constants).where_finite(interval)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = self.relax_function((layer.operator, *constants), entering.value, values, interval, lines)
+        between = self.relax((layer.operator, *constants), entering.value, values, interval, lines)
         return Bounded(between, propagate(layer, (interval, *constants)), is_tight=True)
 
     def narrow(self, entering: Bounded) -> Enclosure:
@@ -247,9 +247,7 @@ class Walk:
         self._cuts[id(entering)] = entering, is_done | is_wide.view_as(entering.value), interval
         return interval
 
-    def relax_function(
-        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
-    ) -> Tensor:
+    def relax(self, function: tuple, entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines) -> Tensor:
         """Return `values` of a function, an operator with its constants, that goes backwards through two lines."""
         return _Between.apply(entering, self.offsets, values, lines)
 

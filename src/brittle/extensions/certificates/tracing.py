@@ -15,15 +15,8 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.decisions import Decision, PredictedClass
-from brittle.extensions.certificates.graph import (
-    Edge,
-    Layer,
-    Network,
-    UnknownOperator,
-    UnsupportedLayer,
-    identity,
-    run_layer,
-)
+from brittle.extensions.certificates import graph
+from brittle.extensions.certificates.graph import Edge, Layer, Network, UnsupportedLayer, run_layer
 from brittle.extensions.certificates.operators import (
     ALIASES,
     COMPOSITES,
@@ -47,7 +40,7 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
     """
     try:
         network = _network(classifier, inputs, row_by_row=False)
-    except UnknownOperator:
+    except graph.UnknownOperator:
         raise
     except UnsupportedLayer as error:
         try:
@@ -67,7 +60,7 @@ def _network(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> Networ
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
-    read = identity
+    read = graph.identity
     if classifier.outputs == "probs":
         output, read = probability_scores(layers, output, classifier.decision, classifier.dtype or torch.float32)
     return Network(_prune_layers(layers, output), units, output, row_by_row, read)

@@ -302,15 +302,8 @@ class Detector:
         from brittle.run import score
 
         subject, reading = self._prepare(classifier, pseudo_margin)
-        run = score(
-            subject,
-            points,
-            [reading],
-            confidence=self.confidence,
-            batch_size=batch_size,
-            progress=progress,
-            most_failures=None,
-        )
+        options: dict[str, Any] = {"confidence": self.confidence, "batch_size": batch_size, "progress": progress}
+        run = score(subject, points, [reading], **options, most_failures=None)
         values = orient(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool))

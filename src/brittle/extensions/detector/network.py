@@ -188,10 +188,8 @@ class DetectorNetwork(nn.Module):
     def _check_shape(self, inputs: Any) -> None:
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
-            received = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
-            raise ParameterError(
-                f"a tensor {expected} is needed; found {received}; give one input alone as inputs[None]"
-            )
+            actual = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ParameterError(f"a tensor {expected} is needed; found {actual}; give one input alone as inputs[None]")
 
     def _run(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
         self._check_shape(inputs)

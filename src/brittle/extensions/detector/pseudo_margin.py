@@ -254,10 +254,8 @@ class PseudoMargin:
         try:
             return _decode(content)
         except REFUSED as error:
-            reason = str(error).partition(chr(10))[0]
-            raise ArtefactError(
-                "file_refused", f"{path} is not a pseudo-margin: {reason:.400}; train it again"
-            ) from error
+            why = str(error).partition(chr(10))[0]
+            raise ArtefactError("file_refused", f"{path} is not a pseudo-margin: {why:.400}; train it again") from error
 
 
 @dataclass(frozen=True)

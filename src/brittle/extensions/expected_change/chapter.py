@@ -11,12 +11,8 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
-from brittle.extensions.expected_change.predicted_change import (
-    expected_change_points,
-    expected_change_table,
-    label_flips,
-    mean_absolute,
-)
+from brittle.extensions.expected_change import predicted_change
+from brittle.extensions.expected_change.predicted_change import label_flips
 from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.contents import Contents, decided_signs
@@ -110,7 +106,7 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
     values = laplacian.value.dropna()
     if infinite := int(np.isinf(values).sum()):
         return Number("Mean |Laplacian|", "∞", f"{plural(infinite, 'point')} without a finite one.")
-    mean, low, high = mean_absolute(contents, laplacian)
+    mean, low, high = predicted_change.mean_absolute(contents, laplacian)
     note = (
         f"{reach(low, high, 3)}, per squared pixel unit. It is negative for "
         f"{small_percent(float((values < 0.0).mean()))} of {plural(len(values), 'point')}."
@@ -120,7 +116,7 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
 
 def _prediction(contents: Contents) -> dict[str, Any]:
     """Return the Laplacian against the sampled change."""
-    frame = expected_change_table(contents)
+    frame = predicted_change.expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:
         gap = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
@@ -141,7 +137,7 @@ def _prediction(contents: Contents) -> dict[str, Any]:
 
 def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
     """Both changes of the points at one setting, with the interval of the sampled one and the kind of the point."""
-    points = expected_change_points(contents, setting)
+    points = predicted_change.expected_change_points(contents, setting)
     decided = (points["sampled_low"] > 0.0) | (points["sampled_high"] < 0.0)
     same = np.sign(points["predicted_change"]) == np.sign(points["sampled_change"])
     frame = pd.DataFrame(

@@ -146,10 +146,7 @@ def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
     """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
     entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
-    lists = [
-        (heading, kind, [entry for is_done, entry in entries if is_done == is_handled])
-        for heading, kind, is_handled in parts
-    ]
+    lists = [(heading, kind, [entry for done, entry in entries if done == handled]) for heading, kind, handled in parts]
     return [part for part in lists if part[2]]
 
 

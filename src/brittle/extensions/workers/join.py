@@ -129,14 +129,12 @@ def _merge_times(records: Sequence[RunRecord]) -> dict[str, Any]:
 
 def _whole_command(command: Sequence[str], out: Path) -> tuple[str, ...]:
     """Turn the command of a part into the command of the whole run in one process, into `out`."""
-    words = [
-        part for arg in command for part in (arg.split("=", 1) if arg.startswith(("--part=", "--out=")) else [arg])
-    ]
+    args = [part for arg in command for part in (arg.split("=", 1) if arg.startswith(("--part=", "--out=")) else [arg])]
     for option, replacement in (("--part", []), ("--out", ["--out", str(out)])):
-        if option in words:
-            place = words.index(option)
-            words[place : place + 2] = replacement
-    return tuple(words)
+        if option in args:
+            place = args.index(option)
+            args[place : place + 2] = replacement
+    return tuple(args)
 
 
 def _check_complete(parts: Sequence[JoinedRun]) -> None:

@@ -19,11 +19,7 @@ from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.images import embedded
 from brittle.extensions.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, short, show
-from brittle.extensions.worst_case.robust_accuracy import (
-    RobustAccuracy,
-    direct_robust_accuracies,
-    direct_robust_accuracy,
-)
+from brittle.extensions.worst_case import robust_accuracy
 from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
 
@@ -103,10 +99,10 @@ class MarginCase:
     def count(self, status: Status) -> int:
         return self.margin.status.tolist().count(status.slug)
 
-    def beyond(self, kind: str) -> RobustAccuracy:
+    def beyond(self, kind: str) -> robust_accuracy.RobustAccuracy:
         """Return the share of points of a curve whose margin exceeds epsilon."""
         _, margins, is_correct = self.curves[kind]
-        return direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
+        return robust_accuracy.direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
@@ -222,7 +218,7 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     rows = [
         (kind, of, accuracy.epsilon, accuracy.robust_accuracy, accuracy.low, accuracy.high, case.epsilon.value)
         for kind, (of, margins, is_correct) in case.curves.items()
-        for accuracy in direct_robust_accuracies(margins, is_correct, sizes, case.contents.confidence)
+        for accuracy in robust_accuracy.direct_robust_accuracies(margins, is_correct, sizes, case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
 

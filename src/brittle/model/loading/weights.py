@@ -262,12 +262,10 @@ def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
 def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Numbers] | None, set[str]]:
     """Mean and std of inputs in [0, 1] among tensors, and the names of these; none where there are two that differ."""
     pairs, names = set[tuple[Numbers, Numbers]](), set[str]()
-    short_names = {
-        name for name, tensor in tensors.items() if tensor.is_floating_point() and 1 <= tensor.numel() <= 4
-    }  # channels
-    for parent, last in (name.rpartition(".")[::2] for name in short_names):
+    short = {name for name, x in tensors.items() if x.is_floating_point() and 1 <= x.numel() <= 4}  # channels
+    for parent, last in (name.rpartition(".")[::2] for name in short):
         pair = {f"{parent}.{last_name}".removeprefix(".") for last_name in (last, NORMALISATIONS.get(last, ""))}
-        if len(pair) == 2 and pair <= short_names:
+        if len(pair) == 2 and pair <= short:
             mean, std = (tuple(tensors[name].flatten().tolist()) for name in sorted(pair))  # mean, std; mu, sigma
             if all(0 <= number <= 1 for number in (*mean, *std)) and min(std) > 0:
                 pairs.add((mean, std))

@@ -133,15 +133,10 @@ def _centre(row: Row, name: str, bounded: bool) -> str:
     return f"{fixed(value)}\n{interval(low, high)}" if bounded and value == value else with_reach(value, low, high)
 
 
-def _differences(
-    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], column_by_label: Mapping[str, Column]
-) -> pd.DataFrame:
+def _differences(rows: list[Row], names: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column]) -> pd.DataFrame:
     """Draw the differences of probability scores, on one scale where larger is safer."""
-    means = {
-        column.label
-        for column in column_by_label.values()
-        if column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
-    }
+    changes = (column for column in columns.values() if column.quantity == CHANGE)
+    means = {column.label for column in changes if column.parameters.get("statistic") == "mean"}
     chosen = [
         row
         for row in rows
