@@ -148,10 +148,8 @@ class Job:
 
     def _evaluated(self, classifier: Classifier, batch: Batch, rows: int) -> list[Evaluated]:
         """Return a batch in pieces, as many points of it at a time as these rows are of all."""
-        return [
-            evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence)
-            for piece in batch.pieces(-(-len(batch) * rows // self.rows))
-        ]
+        pieces = batch.pieces(-(-len(batch) * rows // self.rows))
+        return [evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence) for piece in pieces]
 
     def begin(self) -> Reference:
         """Return the first points as a process that is about to compute shards sees them, after other inputs."""

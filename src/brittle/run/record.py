@@ -55,14 +55,9 @@ class RunningRecord:
         names = decision.code_names(self.now.data.class_names, subject.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
         data = replace(self.now.data, input_shape=tuple(subject.inputs.shape[1:]), decided_names=decided)
-        self.now = replace(
-            self.now,
-            model=model,
-            data=data,
-            doctor="skipped" if skipped else "passed",
-            created=created or _now(),
-            warnings=tuple(subject.findings),
-        )
+        examined, findings = "skipped" if skipped else "passed", tuple(subject.findings)
+        created = created or _now()
+        self.now = replace(self.now, model=model, data=data, doctor=examined, created=created, warnings=findings)
 
     def add(self, account: Account, points: pa.Table) -> None:
         """Account for a shard: what became of its points, and their columns `label` and `predicted`."""

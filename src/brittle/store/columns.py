@@ -31,7 +31,7 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """States of a prediction by its interval: it survives the noise with at least some probability, or not."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
+_COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,7 +243,7 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
     pairs = [
-        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON_KEYS}) for row in records
+        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON}) for row in records
     ]
     variants: defaultdict[str, set[str]] = defaultdict(set)
     for score, parameters in pairs:

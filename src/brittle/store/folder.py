@@ -222,11 +222,8 @@ class RunFolder:
         self._commit(MANIFEST, as_bytes(self._manifest))
 
     def _commit(self, name: str, content: bytes) -> None:
-        write(
-            self.path / name,
-            content,
-            "what was written before is whole: make room and go on with --resume (resume=True)",
-        )
+        advice = "what was written before is whole: make room and go on with --resume (resume=True)"
+        write(self.path / name, content, advice)
 
 
 def check_same(

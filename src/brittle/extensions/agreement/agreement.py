@@ -52,11 +52,8 @@ def agreement(table: Table) -> pd.DataFrame:
     for setting, reference in references.items():
         same = (reference.variant, setting)
         votes = {column.draws: column for column in counts if (column.variant, column.setting) == same}
-        rows += [
-            _compare(column, *_hold_out(column, reference, votes), setting)
-            for column in columns
-            if column is not reference and column.setting in (setting, NO_NOISE)
-        ]
+        rivals = [column for column in columns if column.setting in (setting, NO_NOISE) and column is not reference]
+        rows += [_compare(column, *_hold_out(column, reference, votes), setting) for column in rivals]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
 

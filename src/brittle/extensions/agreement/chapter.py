@@ -20,11 +20,8 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         return None
     groups: Any = frame.groupby(["sigma", "noise"])
     tables = [_comparison(contents, Setting(*key), rows) for key, rows in groups]
-    return {
-        "tables": sorted(tables, key=lambda summary: not summary["main"]),
-        "shared": bool(frame["shares_draws"].any()),
-        "left": max(frame["left_out"]),
-    }
+    tables.sort(key=lambda summary: not summary["main"])
+    return {"tables": tables, "shared": bool(frame["shares_draws"].any()), "left": max(frame["left_out"])}
 
 
 CHAPTER = Chapter("agreement", "Estimators against Monte Carlo", summarize, "methods")

@@ -15,19 +15,9 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.decisions import Decision, PredictedClass
-from brittle.extensions.certificates import graph
+from brittle.extensions.certificates import graph, operators
 from brittle.extensions.certificates.graph import Edge, Layer, Network, UnsupportedLayer, run_layer
-from brittle.extensions.certificates.operators import (
-    ALIASES,
-    COMPOSITES,
-    FUNCTIONS,
-    IDENTITIES,
-    MULTIVALUED,
-    SUPPORTED,
-    VALUE_OPERATORS,
-    VIEWS,
-    check,
-)
+from brittle.extensions.certificates.operators import ALIASES, COMPOSITES, FUNCTIONS, VALUE_OPERATORS
 from brittle.model.classifier import Classifier
 from brittle.model.evaluation_mode import traced
 
@@ -214,7 +204,7 @@ def _check_writes(graph: fx.Graph) -> None:
         for target in tree_leaves(targets):
             if not isinstance(target, fx.Node):
                 continue
-            view = target.op == "call_function" and _canonical(target) in VIEWS | IDENTITIES
+            view = target.op == "call_function" and _canonical(target) in operators.VIEWS | operators.IDENTITIES
             if view or target.op == "get_attr" or len(target.users) > 1:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
@@ -236,7 +226,7 @@ class _Builder:
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
         """Append a layer and return its edge."""
-        check(operator, args)
+        operators.check(operator, args)
         is_taken = self.node.name in (layer.name for layer in self.layers)
         is_node_layer = operator == _canonical(self.node) and not is_taken
         name = self.node.name if is_node_layer else f"{self.node.name}.{len(self.layers)}"
@@ -247,7 +237,7 @@ class _Builder:
         """Return the edge of the node's value; for several values, the function from a number to its edge."""
         if operator in VALUE_OPERATORS:  # of values and their places
             return lambda number: self._values_only(number, operator, args)
-        if operator in MULTIVALUED:
+        if operator in operators.MULTIVALUED:
             target = self.node.target
             return lambda number: self.add(operator, lambda *all_args: _call(target, *all_args)[number], args)
         if operator in COMPOSITES:
@@ -321,7 +311,7 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
     return tuple(args)
 
 
-_DIRECT = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
+_DIRECT = operators.SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
 """Operators that need no decomposition."""
 
 

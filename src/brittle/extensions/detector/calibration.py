@@ -108,13 +108,7 @@ def calibrate(
     return threshold, counts, judge(points.truth, values, points.brittle, points.robust, confidence)
 
 
-def judge(
-    truth: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    brittle: NDArray[np.bool_],
-    robust: NDArray[np.bool_],
-    confidence: float,
-) -> Judgement:
+def judge(truth: NDArray, scores: NDArray, brittle: NDArray, robust: NDArray, confidence: float) -> Judgement:
     """Compare the order of `scores` `[n]`, larger where safer, with `truth` `[n]` and with brittle against robust."""
     order = kendall(truth, scores, confidence)
     area, low, high = auroc(scores[brittle], scores[robust], confidence)

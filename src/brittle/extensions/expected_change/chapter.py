@@ -13,23 +13,11 @@ import pandas as pd
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
 from brittle.extensions.expected_change import predicted_change
 from brittle.extensions.expected_change.predicted_change import label_flips
-from brittle.extensions.report import charts
+from brittle.extensions.report import charts, wording
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.contents import Contents, decided_signs
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    p_value,
-    percent_interval,
-    plural,
-    reach,
-    short,
-    signed,
-    small_percent,
-    with_reach,
-)
+from brittle.extensions.report.wording import MISSING, fixed, interval, plural, reach, signed, small_percent, with_reach
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
@@ -63,12 +51,8 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     setting = contents.change_setting
     numbers = [] if setting is None else [_mean_number(contents, setting)]
     numbers += [] if contents.laplacian is None else [_laplacian_number(contents, contents.laplacian)]
-    return {
-        "setting": "" if setting is None else _setting_text(contents, setting),
-        "numbers": numbers,
-        "prediction": _prediction(contents),
-        "flips": _flips(contents),
-    }
+    level = "" if setting is None else _setting_text(contents, setting)
+    return {"setting": level, "numbers": numbers, "prediction": _prediction(contents), "flips": _flips(contents)}
 
 
 CHAPTER = Chapter("expected-change", "Expected change", summarize, "part")
@@ -111,7 +95,7 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
         f"{reach(low, high, 3)}, per squared pixel unit. It is negative for "
         f"{small_percent(float((values < 0.0).mean()))} of {plural(len(values), 'point')}."
     )
-    return Number("Mean |Laplacian|", short(mean, 3), note)
+    return Number("Mean |Laplacian|", wording.short(mean, 3), note)
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
@@ -178,7 +162,7 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
 
 def _prediction_row(contents: Contents, setting: Setting, row: Row) -> tuple[str, ...]:
     under = contents.radius_text(setting).strip(" ()")
-    share = percent_interval(row["agreement_low"], row["agreement_high"])
+    share = wording.percent_interval(row["agreement_low"], row["agreement_high"])
     order = f"{fixed(row['spearman'])}\n{interval(row['spearman_low'], row['spearman_high'])}".replace("-", "−")
     return (
         f"{contents.noise_text(setting)}{' *' if row['clipped'] else ''}" + (f"\n{under}" if under else ""),
@@ -242,11 +226,8 @@ def _flips(contents: Contents) -> dict[str, Any]:
     if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
         setting = chosen
     name, row = contents.noise_text(setting), _complement(rows[setting])
-    return {
-        "conclusion": _flips_conclusion(name, row),
-        "grid": _by_laplacian(contents, rows),
-        "dropped": max(row["dropped"] for row in rows.values()),
-    }
+    dropped = max(row["dropped"] for row in rows.values())
+    return {"conclusion": _flips_conclusion(name, row), "grid": _by_laplacian(contents, rows), "dropped": dropped}
 
 
 def _flips_conclusion(name: str, row: Row) -> str:
@@ -277,7 +258,7 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
             f"{row['points']:,}",
             f"{row['group']:,}",
             *(f"{fixed(row[group])}\n{interval(row[f'{group}_low'], row[f'{group}_high'])}" for group in GROUPS),
-            p_value(row["p_flips"]),
+            wording.p_value(row["p_flips"]),
         )
         for setting, row in ((setting, _complement(row)) for setting, row in rows.items())
         if row["group"]

@@ -89,13 +89,8 @@ def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> s
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, each compiled once in a process."""
-    return Environment(
-        loader=PackageLoader("brittle.extensions.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = PackageLoader("brittle.extensions.report", ".")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 @cache

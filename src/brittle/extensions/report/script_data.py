@@ -177,13 +177,9 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
     """Return the next steps with another run: the score that its commands read, these commands, and their folder."""
     view = overview(run.contents, limit=limit)
     steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(view)]
-    return {
-        "next": {
-            "score": "" if view.numbers is None else view.numbers.label,
-            "steps": steps,
-            "place": show(where_to_run(view)).replace("this run", run.name),
-        }
-    }
+    score = "" if view.numbers is None else view.numbers.label
+    place = show(where_to_run(view)).replace("this run", run.name)
+    return {"next": {"score": score, "steps": steps, "place": place}}
 
 
 def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column | None) -> list[dict[str, object]]:

@@ -125,10 +125,8 @@ def xgboost_trees(data: Mapping[str, Any], iterations: int | None = None) -> Tre
         sizes = {len(tree[key]) for key in per_node if key in tree} | {int(tree["tree_param"]["num_nodes"])}
         _check(sizes == {len(left_ids)} and at in range(groups), "its header claims other nodes, or another class")
         starts, sizes, codes = (tree.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
-        sets = {
-            node: _set_ends(codes[start : start + size])
-            for node, start, size in zip(tree.get("categories_nodes", ()), starts, sizes, strict=True)
-        }
+        spans = zip(tree.get("categories_nodes", ()), starts, sizes, strict=True)
+        sets = {node: _set_ends(codes[start : start + size]) for node, start, size in spans}
         _check({*np.flatnonzero(tree.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
         value = np.where(left_ids < 0, number * np.float32(weight), 0.0)
         feature, value = np.array(tree["split_indices"]), place_in_class(value, at, groups)

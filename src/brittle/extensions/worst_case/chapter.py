@@ -241,10 +241,8 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
         for column, row in zip(columns, rows, strict=True)
     ]
     header = ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
-    return {
-        "conclusion": _verdict(rows[place], columns[place].title),
-        "grid": Grid(header, cells, colours=[case.contents.colours[column.score] for column in columns]),
-    }
+    colours = [case.contents.colours[column.score] for column in columns]
+    return {"conclusion": _verdict(rows[place], columns[place].title), "grid": Grid(header, cells, colours=colours)}
 
 
 def _conditions(case: MarginCase) -> Grid | None:

@@ -233,9 +233,7 @@ def _choose_threshold(scores: NDArray, correct: NDArray, robust: NDArray, min_tp
     return threshold, float(fragile_below[best] / fragile) if fragile else math.nan
 
 
-def _interval(
-    truth: NDArray[np.bool_], passing: NDArray[np.bool_], passing_elsewhere: NDArray[np.bool_], confidence: float
-) -> tuple[float, float]:
+def _interval(truth: NDArray, passing: NDArray, passing_elsewhere: NDArray, confidence: float) -> tuple[float, float]:
     """Return the interval of the rectified estimate, from the parts of the subset and of the others, in quadrature."""
     share = passing_elsewhere.size / (truth.size + passing_elsewhere.size)
     interval = ranged_interval(np.asarray(truth - share * passing, dtype=np.float64), -share, 1.0, confidence)
