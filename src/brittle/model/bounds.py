@@ -141,8 +141,7 @@ class Bounds:
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Return inputs `[*shape]`, uniform between two shares of the way between finite bounds; always the same."""
-        generator = torch.Generator().manual_seed(0)
-        uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
+        uniform = torch.rand(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
         low, high = self.ends(uniform)
         return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
 

@@ -269,8 +269,7 @@ def _problem(rows: _Rows, row: Tensor, dimension: Tensor, width: int) -> tuple[T
     last = (position == dimension[:, None] - 1) & rows.union[row, None]
     sign = torch.where(last, -1.0, 1.0).double()
     bounds = torch.where(inside, rows.bounds[row, :width] * sign, math.inf)
-    correlation = rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
-    return bounds, correlation
+    return bounds, rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
 
 
 def _both_below(bounds: Tensor, correlation: Tensor) -> tuple[Tensor, Tensor]:

@@ -83,8 +83,7 @@ def pack(values: np.ndarray) -> list[bytes]:
         >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
         array([[0.5, 2. ]])
     """
-    kind = _TYPES[values.dtype.itemsize]
-    return [row.tobytes() for row in np.ascontiguousarray(values, kind)]
+    return [row.tobytes() for row in np.ascontiguousarray(values, _TYPES[values.dtype.itemsize])]
 
 
 def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:

@@ -108,8 +108,7 @@ def _pair_with_zero(logit: Tensor) -> Tensor:
 def _group_means(values: Tensor, groups: int) -> Tensor:
     """Return the mean of each row and group of channels (0 groups: each channel), at each of its numbers."""
     means = values.reshape(len(values), groups or values.shape[1], -1).mean(dim=2)
-    numbers_per_mean = values.numel() // means.numel()
-    return means[..., None].expand(-1, -1, numbers_per_mean).reshape(values.shape)
+    return means[..., None].expand(-1, -1, values.numel() // means.numel()).reshape(values.shape)
 
 
 def _sum_less(values: Tensor, axes: Any, keepdim: bool, correction: float) -> Tensor:

@@ -110,8 +110,7 @@ class MarginRegressor(nn.Module):
         logits = features.double() @ weight.mT + self.head_bias
         predicted = logits.argmax(dim=1, keepdim=True)
         gaps = logits.gather(1, predicted) - logits
-        lengths = row_distances(weight, self._order)
-        margins = gaps / lengths[predicted[:, 0]].clamp_min(TINY)
+        margins = gaps / row_distances(weight, self._order)[predicted[:, 0]].clamp_min(TINY)
         ordered = margins.scatter(1, predicted, torch.inf).sort(dim=1).values[:, :-1]
         return torch.cat((features.float(), ordered.float()), dim=1)
 

@@ -215,8 +215,7 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
 
 def _flips(contents: Contents) -> dict[str, Any]:
     """Flips of the confident predictions with the lowest and with the highest Laplacian."""
-    frame = label_flips(contents)
-    rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
+    rows = {Setting(row["sigma"], row["noise"]): row for row in label_flips(contents).to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or a p_robust by as many copies of each point (monte_carlo)."
         return {"conclusion": conclusion, "grid": None}

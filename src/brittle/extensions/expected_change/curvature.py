@@ -124,8 +124,7 @@ def log_odds_weights(clean: Clean, rank: int) -> Tensor:
 def sum_curvature(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> LogitCurvature:
     """Compute the Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
     signs = clean.stream(Gaussian(1.0), "curvature")
-    function = _weighted(classifier, clean, weights)
-    flat, kink = _find_kinks(classifier, clean, function, signs.draw(LOOKS))
+    flat, kink = _find_kinks(classifier, clean, _weighted(classifier, clean, weights), signs.draw(LOOKS))
     size = clean.inputs[0].numel()
     exact = need.is_exact(size)
     positions = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]

@@ -134,8 +134,7 @@ def _points(table: Table, laplacian: Column, change: Column) -> pd.DataFrame:
 def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
     names = ["predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink"]
     numbers = points[names].to_numpy(dtype=np.float64)
-    complete = np.isfinite(numbers[:, :2]).all(axis=1)
-    predicted, sampled, below, above, kinks = numbers[complete].T
+    predicted, sampled, below, above, kinks = numbers[np.isfinite(numbers[:, :2]).all(axis=1)].T
     decided = (below > 0.0) | (above < 0.0)
     agree, count = int((np.sign(predicted) == np.sign(sampled))[decided].sum()), int(decided.sum())
     ends = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)

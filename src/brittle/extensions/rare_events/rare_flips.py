@@ -174,6 +174,5 @@ def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor
         copies = clean.inputs[positions] + noise[rows].to(clean.inputs).view(-1, *clean.inputs.shape[1:])
         logits, predicted = clean.logits_of(classifier, copies, positions), clean.predicted[positions]
         margins = margins_of(logits, predicted).double().scatter(1, predicted[:, None], torch.inf)
-        broken = ~logits.isfinite().all(dim=1, keepdim=True)
-        parts.append(margins.masked_fill(broken, -torch.inf))
+        parts.append(margins.masked_fill(~logits.isfinite().all(dim=1, keepdim=True), -torch.inf))
     return torch.cat(parts)
