@@ -69,8 +69,8 @@ class Rules(NamedTuple):
         for a, b in new.ties.tolist():
             if a == b or hot & {a, b} or (new.fixed[a] and new.fixed[b]) or new.integral[a] != new.integral[b]:
                 raise ParameterError(
-                    f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
-                    "fixed, and of no one-hot group"
+                    f"{names[a]!r:.40} at most {names[b]!r:.40}: make both columns whole or "
+                    "neither, fix one at most, and keep them out of one-hot groups"
                 )
         inside = np.where(new.integral, (np.ceil(new.lower), np.floor(new.upper)), (new.lower, new.upper))
         for place in np.flatnonzero(~(inside[0] <= inside[1])).tolist():

@@ -183,7 +183,7 @@ def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
     totals = np.bincount(place, votes.copies, minlength=len(filled))
     ordered = (np.diff(index) > 0) | (np.diff(place) > 0)
     if numbers.min(initial=0) < 0 or (votes.members > 2).any() or (totals > votes.draws).any() or not ordered.all():
-        raise ValueError("a cell holds votes that no copies give")
+        raise ValueError("the votes in a cell cannot come from noisy copies")
     return votes
 
 
