@@ -235,7 +235,7 @@ class Table:
 
         Args:
             path: a file to write the page to; its folder must exist.
-            epsilon: perturbation size of the worst-case chapter, in pixel units, as `"8/255"`; by default of margins.
+            epsilon: perturbation size of the worst-case chapter, in pixel units; by default by the margins.
             against: other runs over the same points, by the names that the page gives them.
             height: of the frame in a notebook, in pixels.
 

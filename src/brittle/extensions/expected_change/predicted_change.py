@@ -188,7 +188,8 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
     the share of their noisy copies that lose the predicted class, from Monte Carlo with the most draws.
 
     `p_flips` is the p-value of the one-sided test of Mann and Whitney, with its correction for ties, that the lowest
-    group does not flip more; the intervals of the shares are those of `mean_interval`. No p-value is corrected.
+    group does not flip more; the intervals of the shares are those of `mean_interval`. No p-value is corrected for the
+    number of noise settings.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping

@@ -51,7 +51,8 @@ class RareEvent(NoiseScore):
         copies: plain noisy copies, and copies in each level of both methods, at least 20.
 
     Raises:
-        ParameterError: `sigma` is not a positive finite number, the noise is not normal or has no draws, or another.
+        ParameterError: `sigma` is not a positive finite number, the noise is not normal or has no draws, or a number is
+            out of range.
     """
 
     copies: int = COPIES

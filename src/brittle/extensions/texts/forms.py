@@ -214,7 +214,7 @@ def _logits(output: Any) -> Tensor:
 class TextFunction(ArrayModel):
     """A function of texts as a model: its inputs are codes of characters, `[B, L]`, 0 behind the end of a text.
 
-    For noise on characters, and for classifiers of texts without embeddings: a prompted model, a service, a rule.
+    For noise on characters, and for classifiers without embeddings: a prompted model, a rule. It runs forward only.
 
         classifier = brittle.Classifier(TextFunction(judge), bounds=None)
         table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))

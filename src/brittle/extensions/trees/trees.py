@@ -98,7 +98,8 @@ class Trees:
 
     @cached_property
     def slack(self) -> float:
-        """Largest error of a difference of class scores in the model, which adds in order and may compare functions."""
+        """Largest error of a difference of class scores in the model, which adds one number after another, and may
+        compare functions of the sums."""
         largest_sum = np.maximum.reduceat(np.abs(self.value).max(axis=1), self.roots).sum() + np.abs(self.base).max()
         return 2 * self.unit * ((len(self.roots) + 2) * float(largest_sum) + 8)
 
