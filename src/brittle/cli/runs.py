@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import (
-    Json,
-    Overwrite,
-    Run,
-    as_called,
-    check_new,
-    check_own,
-    note_unfinished,
-    open_run,
-    records,
-)
+from brittle.cli.common import Json, Overwrite, Run, as_called, check_new, check_own, note_unfinished, open_run, records
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.export import cell

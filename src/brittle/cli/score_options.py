@@ -70,11 +70,7 @@ class ScoreOptions:
     effort: str | None = None
 
     def chosen(
-        self,
-        model: ModelOptions,
-        points: Points | None = None,
-        texts: Any = None,
-        probability: bool = True,
+        self, model: ModelOptions, points: Points | None = None, texts: Any = None, probability: bool = True
     ) -> tuple[Score, ...]:
         """Return the scores that are asked for, of a model so declared, that may lack a `probability`, for points like
         these.
@@ -106,13 +102,13 @@ class ScoreOptions:
             raise UsageError(
                 "the model reads texts, whose noise is on their embeddings or tokens and of a size that is given: "
                 "--noise relative:0.5 (half the root mean square of a text's embeddings), --noise token-dropout:0.2 (a "
-                "fifth of the tokens) or --noise typos:0.05 (of the characters)",
+                "fifth of the tokens) or --noise typos:0.05 (of the characters)"
             )
         if not sized and usual_sigma(model.declared_bounds) is None:
             raise UsageError(
                 f"with --bounds {' '.join(model.bounds)} there is no range of which the noise could be a tenth: for "
                 "a table add --noise per-feature --sigma 0.1, a tenth of each feature's deviation, or --sigma S in the "
-                "units of the inputs",
+                "units of the inputs"
             )
         return not sized
 

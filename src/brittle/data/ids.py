@@ -49,7 +49,7 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
         missing_text, examples = (listed([f"{id_!r:.60}" for id_ in group]) for group in (missing, all_ids[:5]))
         raise ParameterError(
             f"{len(missing):,} of {len(requested_ids):,} ids are not in {source}: {missing_text}; its {len(all_ids):,} "
-            f"ids, the column point of a run, look like {examples}",
+            f"ids, the column point of a run, look like {examples}"
         )
     facts = {
         "points": len(rows),

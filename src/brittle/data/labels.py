@@ -214,8 +214,7 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     )
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
-            "labels",
-            f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those",
+            "labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those"
         )
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(label, str) for label in texts):
         return None
