@@ -49,8 +49,7 @@ def safer(column: Column) -> pd.Series | None:
 
 
 def safety(column: Column) -> pd.Series | None:
-    """Return `safer`, or for an input margin its distance, whose direction is safer but which compares with no other
-    score."""
+    """Return `safer`, or for an input margin its distance, whose direction is safer though no score compares."""
     return column.value if column.score == INPUT_MARGIN else safer(column)
 
 
@@ -137,6 +136,5 @@ def class_name(table: Table, number: int) -> str:
 
 
 def answer_text(table: Table, number: int | None, words: str | None) -> str | None:
-    """Return a label or a prediction by the name of its class, or by the words for a decision without classes; None
-    without any."""
+    """Return a label or prediction by the name of its class, or by a decision's words; None without any."""
     return words and storable(words) if number is None else class_name(table, number)

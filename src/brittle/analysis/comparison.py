@@ -273,8 +273,7 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where it never
-    does.
+    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where none does.
 
     `differs` says whether it does at `confidence`.
     """
@@ -288,8 +287,7 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
-    """Return the rows of `compare` without those of fewer draws than another of the first run's `columns` that is
-    alike."""
+    """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
     labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
     return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
@@ -301,8 +299,7 @@ def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
 
 
 def unpaired(first: Table, second: Table) -> str:
-    """Return the scores that `compare` leaves out, because only one run holds them with these parameters; empty for
-    none."""
+    """Return the scores that `compare` leaves out, as only one run holds them with these parameters; empty for none."""
     parts = []
     for run, counterpart, place in ((first, second, "first"), (second, first, "second")):
         held = {question_of(column) for column in counterpart.columns}

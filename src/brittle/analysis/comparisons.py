@@ -39,8 +39,7 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
 
 
 def format_comparisons(frame: pd.DataFrame) -> str:
-    """Format the frame of `compare_several` as plain text: the accuracy of each run, and the score of robustness that
-    most runs share."""
+    """Format the frame of `compare_several` as text: the accuracy of each run, and the score that most runs share."""
     rows = frame.to_dict("records")
     has_representative = any(row["speaks"] for row in rows)
     row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}

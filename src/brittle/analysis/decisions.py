@@ -26,8 +26,7 @@ MORE_DRAWS = 10
 
 
 def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
-    """Return for each point whether its prediction is kept with probability `limit` or more under the noise of a
-    column.
+    """Return for each point whether its prediction is kept with probability `limit` or more under a column's noise.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit`. A state is as sure as the interval: where it is counted
@@ -66,8 +65,7 @@ def unjudged_text(column: Column) -> str:
 
 
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
-    """Return the flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the
-    run.
+    """Return the flip probability that answers for `limit`: one drawn for it, else the one that speaks for the run.
 
     Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
     at that noise level.
@@ -80,8 +78,7 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:
-    """Return the count whose numbers stand beside the states of `judge`, and whose means have no bias: mostly `judge`
-    itself.
+    """Return the count whose numbers stand beside the states of `judge`, with means of no bias: mostly `judge` itself.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
     numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;
@@ -100,8 +97,7 @@ def numbers_beside(table: Table, judge: Column) -> Column:
 
 
 def _counts_copies(column: Column) -> bool:
-    """Return whether a column is representative and its values are counts, not those of a model whose intervals count
-    copies.
+    """Return whether a column is representative and its values are counts, not a model's whose intervals count copies.
 
     `SHRINKAGE` leans towards its count as far as its model is off.
     """

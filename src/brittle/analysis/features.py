@@ -49,8 +49,7 @@ def kept_inputs(table: Table) -> np.ndarray:
 
 
 def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
-    """Return the nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none
-    was.
+    """Return the nearest inputs of another prediction, `[N, D]`, in the order of `table.points`; NaN without any.
 
     Args:
         table: a run.

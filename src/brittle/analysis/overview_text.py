@@ -23,8 +23,7 @@ CLASSES_SHOWN = 10
 """Classes in the table of a terminal."""
 
 FEWEST_FOR_DETECTOR = 38
-"""Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
-0.95 cannot be calibrated."""
+"""Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
 
 FEW_IN_CLASS = 100
 """Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
@@ -64,8 +63,7 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """Return the words for a decision as the record of a run holds it, such as `top:5`; None for the predicted
-    class."""
+    """Return the words for a decision in the record of a run, such as `top:5`; None for the predicted class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -149,8 +147,7 @@ def how_brittle(overview: Overview) -> str:
 
 
 def imprecise_text(column: Column) -> str:
-    """Say how many intervals are wider than the precision that was asked for, and which draws are enough for all;
-    empty where none is."""
+    """Say how many intervals are wider than was asked for, and which draws are enough for all; empty without any."""
     precision, draws = column.parameters.get("precision"), column.most_draws
     if not isinstance(precision, float) or not draws:
         return ""
@@ -169,8 +166,7 @@ def imprecise_text(column: Column) -> str:
 
 
 def _undecided_text(overview: Overview) -> str:
-    """Say after how many noisy copies points are undecided, and with which probabilities they are kept; empty without
-    any."""
+    """Say after how many noisy copies points are undecided, and how probably they are kept; empty without any."""
     column = overview.column
     if column is None or column.limit != overview.limit or not overview.count(UNDECIDED):
         return ""

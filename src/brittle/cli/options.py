@@ -183,8 +183,7 @@ class DataOptions:
         return open_points(data, Reading(**fields, bounds=bounds, targets=targets, texts=texts, levels=levels))
 
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
-        """Return the preparation of images: by options, or else as `model` declares it; empty where DATA hold no
-        images."""
+        """Return the preparation of images: by options, or else as `model` declares it; empty without images."""
         from brittle.data.formats import reads_images
         from brittle.data.images import ImageSteps
         from brittle.model.loading.load import find_source
@@ -212,8 +211,7 @@ class DataOptions:
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:
-    """Return the bounds that the words behind `--bounds` stand for: two numbers, none, or a file of those per
-    feature."""
+    """Return the bounds that the words of `--bounds` stand for: two numbers, none, or a file of those per feature."""
     from brittle.model.bounds import NONE, Bounds
 
     if words == ("none",):

@@ -72,8 +72,7 @@ class ScoreOptions:
     def chosen(
         self, model: ModelOptions, points: Points | None = None, texts: Any = None, probability: bool = True
     ) -> tuple[Score, ...]:
-        """Return the scores that are asked for, of a model so declared, that may lack a `probability`, for points like
-        these.
+        """Return the scores asked for, of a model so declared, that may lack a `probability`, for points like these.
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """

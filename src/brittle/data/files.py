@@ -35,8 +35,7 @@ def file_digest(path: Path) -> str:
 
 
 def files_digest(root: Path, files: Sequence[Path]) -> str:
-    """Return the digest of `root` where it is a file; else the sha256 over the sorted paths of `files` in it and
-    their own."""
+    """Return the digest of the file `root`; of a folder the sha256 over the sorted paths of `files` and their own."""
     if root.is_file():
         return file_digest(root)
     digest = hashlib.sha256()

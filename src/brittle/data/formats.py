@@ -144,8 +144,7 @@ def _named(name: str) -> Format:
 
 
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
-    """Return whether `path` is read as encoded images, which can be brought to one size; False where it is not read at
-    all."""
+    """Return whether `path` is read as encoded images, which can be brought to one size; False where it is not read."""
     try:
         data_format = _recognised(located(path)) if format is None else _named(format)
     except BrittleError:
@@ -154,8 +153,7 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 
 
 def _format_of(path: Path, reading: Reading) -> Format:
-    """Return the format of a path, or the one that was asked for; that of texts where the model reads texts, there
-    alone."""
+    """Return the format of a path, or the requested one; that of texts where the model reads texts, and only there."""
     requested, texts = reading.format, None if reading.texts is None else _named("texts")
     if requested is None:
         data_format = texts if texts is not None and texts.recognise(path) else _recognised(path)

@@ -57,8 +57,7 @@ def file_answers(
 
 
 def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """Return the class index of each row, and the names of the classes where labels are text: sorted, as Python
-    sorts text."""
+    """Return the class index of each row, and the names of the classes where labels are text, as Python sorts them."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
     odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
     if odd is not None:

@@ -164,8 +164,7 @@ def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
 
 
 def _read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the numbers of an IDX file with these sizes. Those that are packed are counted before room is made for
-    them."""
+    """Return the numbers of an IDX file with these sizes. Packed ones are counted before room is made for them."""
     start, size, packed = 4 + 4 * len(shape), math.prod(shape), path.suffix == ".gz"
     try:
         count = path.stat().st_size - start

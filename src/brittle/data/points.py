@@ -116,8 +116,7 @@ class Points(Protocol):
 
 
 class InputRows(NamedTuple):
-    """The inputs of some consecutive points, `[B, *shape]`; why some could not be read, by their positions; and the
-    extra inputs, a row each."""
+    """The inputs of consecutive points, `[B, *shape]`; faults of unreadable ones by position; extra inputs by row."""
 
     inputs: Tensor
     failures: Mapping[int, UnreadableImage] = {}

@@ -67,16 +67,14 @@ class Roles(NamedTuple):
 
 
 def read_table(path: Path, reading: Reading) -> ListedPoints:
-    """Return the rows of a table: images where it has a column of them, else numbers; labels are whole numbers or
-    text."""
+    """Return the rows of a table: images where a column has them, else numbers; labels are whole numbers or text."""
     table = open_table(path, reading)
     images = [field.name for field in table.schema if is_image(field.type)]
     return _images(table, images, reading) if images else _features(table, reading)
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """Return the rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is
-    given.
+    """Return the rows of a frame of pandas, by the rules of table files; all columns are features where `y` is given.
 
     Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
     that `Table.frame` has it again; where it is not the ids, it is the names of the points.

@@ -71,8 +71,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """Check that a function of the user's that decides gives the same margins again, in another order and for a row
-    alone.
+    """Check that a user's function that decides gives the same margins again, in another order and for a row alone.
 
     Each output is compared with that of the point before it, as if it were one of its copies.
     """
@@ -190,8 +189,7 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
 
 
 def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
-    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or
-    None."""
+    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for per cent; or None."""
     total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
     if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
         return None

@@ -189,8 +189,7 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
 
 
 def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these
-    inputs."""
+    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these."""
     parts = []
     for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
         part = inputs[rows]
@@ -226,8 +225,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are the
-    cause."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are why."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
@@ -237,8 +235,7 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
-    """Check that a copy of the model that saw other inputs first gives the same logits, and the model does after all
-    checks."""
+    """Check that a copy of the model that saw other inputs first agrees, and so does the model after all checks."""
     if subject.classifier.random:
         return (yield LEFT_OUT)
     subject.check_same("now", subject.repeated)

@@ -108,8 +108,7 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class for
-    all.
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class.
 
     The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
     first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
@@ -126,8 +125,7 @@ def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels
 
 
 def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the points of a batch that can be read and whose label is a class, `[L, *shape]`, and their labels,
-    `[L]`."""
+    """Return the readable points of a batch whose label is a class, `[L, *shape]`, and their labels, `[L]`."""
     labels = torch.tensor(batch.labels or [-1] * len(batch))
     valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
     return batch.inputs[valid.to(batch.inputs.device)], labels[valid]
@@ -147,8 +145,7 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
-    """Return the usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one
-    another."""
+    """Return the usual readings of points like `inputs`, `[L, *shape]`, all different, and from the declared one."""
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))

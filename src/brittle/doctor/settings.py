@@ -40,8 +40,7 @@ MOST_DIMENSIONS = 200
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
-    """Check that the noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per
-    point."""
+    """Check that noise is neither lost in rounding nor far beyond the values, and no integral is slow."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels and (fault := _about_size(subject, noise)):

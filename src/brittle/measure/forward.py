@@ -43,8 +43,7 @@ POINTS, SHARE, MOST_POINTS = 32, 4, 512
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
-    """Return the number of rows, like `inputs[0]` with its extra inputs, per pass through the network; 8 times `ROWS`
-    on an accelerator."""
+    """Return the number of rows, like `inputs[0]` with its extra inputs, per pass; 8 times `ROWS` on an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
     max_rows = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
     rows = min(max(ROWS, WIDE // size), max_rows) if classifier.device.type == "cpu" else 8 * ROWS
@@ -140,8 +139,7 @@ class Clean:
     log_probabilities: Tensor | None = None
 
     def with_probabilities(self, classifier: Classifier) -> Clean:
-        """Return the same points with the log-probabilities of an estimator, which take another pass; not counted
-        here."""
+        """Return the same points with the log-probabilities of an estimator, by another pass, not counted here."""
         if not classifier.own_probability:
             return self
         return replace(self, log_probabilities=classifier.log_probabilities(self.inputs, self.extra_inputs))
@@ -221,8 +219,7 @@ class Clean:
 
 
 def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
-    """Points in memory of a tensor, with what is `details` as for `array_points`; points as they are, with their
-    own."""
+    """Points in memory of a tensor, with `details` as of `array_points`; points as they are, with their own."""
     if not isinstance(x, Points):
         return array_points(x, bounds=bounds, **details)
     twice = next((name for name, value in details.items() if value is not None), None)

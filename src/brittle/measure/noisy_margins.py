@@ -125,8 +125,8 @@ class NoisyMargins:
 
 
 def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
-    """Return sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`;
-    single copies have no odd parts."""
+    """Return sums over units of powers of even and odd parts `[B, units, M]`, `[B, 8, M]`; single copies have no
+    odd."""
     squares = even.square()
     powers = [even.sum(dim=1), squares.sum(dim=1), (even * squares).sum(dim=1), squares.square().sum(dim=1)]
     if odd is None:

@@ -1,5 +1,4 @@
-"""Statistics of noisy copies of a point: votes for the predicted class, moments of the margins, changed
-probabilities."""
+"""Statistics of noisy copies of a point: votes for the predicted class, moments of margins, changed probabilities."""
 
 from __future__ import annotations
 
@@ -251,15 +250,14 @@ class SampleSums:
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return the even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies
-    have no odd parts."""
+    """Return the even and odd parts of margins `[B, units, members, M]`, `[B, units, M]`; single copies lack odd
+    ones."""
     if margins.shape[2] == 1:
         return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`; the logits may be
-    logarithms of probabilities."""
+    """`1 - p_t`, the softmax probability of all other classes, `[...]`, at full precision; logits may be logarithms."""
     index = predicted[..., None].expand(*logits.shape[:-1], 1)
     return torch.sigmoid(logits.scatter(-1, index, -torch.inf).logsumexp(dim=-1) - logits.gather(-1, index)[..., 0])

@@ -25,8 +25,7 @@ CUTS, AT_ONCE = 96, 4
 """Number of times that the parts of a point are cut at most, and of those between two looks at the remainder."""
 
 SHORTEST = 2.0**-14
-"""A part this long is not cut: inputs in single precision hardly differ inside it, and what it does not explain is a
-jump."""
+"""A part this long is not cut: inputs in single precision hardly differ inside it, so a jump explains the remainder."""
 
 
 def unexplained(search: Search, rows: Tensor) -> Tensor:

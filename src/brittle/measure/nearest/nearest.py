@@ -53,8 +53,7 @@ ATTACKS: Mapping[str, Attack] = Registry(
 """Every attack by name."""
 
 ExactSearch = Callable[[str, bool, str, Classifier, Clean], dict[str, Tensor] | None]
-"""The nearest inputs by norm, whether bounds hold, and effort, as the fields of `NearestPoint`; None where the model is
-of another kind."""
+"""The nearest inputs by norm, whether bounds hold, and effort, as in `NearestPoint`; None for other models."""
 
 EXACT_SEARCHES: Mapping[str, ExactSearch] = Registry("exact_search", {})
 """Searches that prove what they find, for models of one kind each, which go before attacks."""
