@@ -183,15 +183,13 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         (0,)
     """
     check_confidence(confidence)
-    all_places = tuple(range(len(groups)))
+    places = tuple(range(len(groups)))
     if len(groups) < 2:
-        return Differences(float("nan"), all_places)
+        return Differences(float("nan"), places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
     shown = _holm(above, 1.0 - confidence, pairs)
-    return Differences(
-        min(1.0, pairs * float(above.min())), tuple(place for place in all_places if not shown[place].any())
-    )
+    return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in places if not shown[place].any()))
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -87,11 +87,8 @@ def numbers_beside(table: Table, judge: Column) -> Column:
     if judge.limit is None:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
-    alike = [
-        column
-        for column in table.columns
-        if column.is_probability and (column.setting, column.parameters.get("clip")) == kind
-    ]
+    columns = [column for column in table.columns if column.is_probability]
+    alike = [column for column in columns if (column.setting, column.parameters.get("clip")) == kind]
     fitting = [column for column in largest_budgets(alike) if _counts_copies(column) and not column.stops]
     return min(fitting, key=lambda column: column.preference or 0.0, default=judge)
 

@@ -137,14 +137,10 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
         0.75
     """
     check_confidence(confidence)
-    positive_scores, negative_scores = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
-    if not (positive_scores.size and negative_scores.size):
+    fragile, robust = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
+    if not (fragile.size and robust.size):
         return _UNKNOWN
-    return _auroc(
-        np.concatenate([positive_scores, negative_scores]),
-        np.arange(positive_scores.size + negative_scores.size) < positive_scores.size,
-        confidence,
-    )
+    return _auroc(np.concatenate([fragile, robust]), np.arange(fragile.size + robust.size) < fragile.size, confidence)
 
 
 def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:

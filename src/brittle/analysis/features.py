@@ -53,8 +53,7 @@ def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
 
     Args:
         table: a run.
-        score: the score that found them, as `table[score]` takes it; by default the first of the run
-            that found any.
+        score: the score that found them, as `table[score]` takes it; by default the first of the run that found any.
 
     Raises:
         DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
@@ -93,7 +92,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
             one for this point.
 
     Returns:
-        One row per feature: `feature` (its name), `value` at the point, `counterexample` at the input that was found,
+        One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found,
         and `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the
         features; in the declared units.
 
@@ -133,8 +132,5 @@ def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
 
 def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
     shape_note = "" if shape is None else f" of shape {list(shape)!s:.40}"
-    return DataError(
-        "no_such_point",
-        f"the run keeps none of its inputs{shape_note}; it keeps those of at most {MAX_KEPT} numbers that are no "
-        "images",
-    )
+    limit = f"those of at most {MAX_KEPT} numbers that are no images"
+    return DataError("no_such_point", f"the run keeps none of its inputs{shape_note}; it keeps {limit}")

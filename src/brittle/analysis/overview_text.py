@@ -141,8 +141,7 @@ def how_brittle(overview: Overview) -> str:
         f"{chosen}{noise}{share_of(held, overview.rated, 'prediction')} "
         f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
         f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
-        f"undecided{_undecided_text(overview)}. {accuracy}"
-        f"{imprecise and f' {imprecise}'}"
+        f"undecided{_undecided_text(overview)}. {accuracy}{imprecise and f' {imprecise}'}"
     )
 
 
@@ -207,12 +206,11 @@ def where(overview: Overview) -> str:
 
 def how_sure(overview: Overview) -> str:
     """Say how sure the states are, and on which evidence."""
-    rated, lost = overview.rated, overview.without_number
+    rated, points, lost = overview.rated, overview.points, overview.without_number
     if not rated or not overview.is_decisive:
         return ""
-    sentences = [
-        f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
-    ]
+    level = f"{100 * overview.record.confidence:.4g}%"
+    sentences = [f"A point is called only where its whole {level} interval lies on one side."]
     if overview.column is not None and overview.numbers is not None and overview.numbers is not overview.column:
         sentences += [
             f"States are by {overview.column.title}, whose copies stop once a point is decided; the p_robust that "
@@ -226,9 +224,7 @@ def how_sure(overview: Overview) -> str:
     ]
     sentences += rests or [by_number(rated, *COUNTED)]
     if lost:
-        sentences += [
-            f"{share_of(lost, overview.points, 'point')} {verb_of(lost, overview.points, 'has', 'have')} no number."
-        ]
+        sentences += [f"{share_of(lost, points, 'point')} {verb_of(lost, points, 'has', 'have')} no number."]
     return " ".join(sentences)
 
 

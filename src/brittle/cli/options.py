@@ -192,22 +192,17 @@ class DataOptions:
         if model is None or not reads_images(data, self.format):
             return steps
         source = find_source(model)
-        model_steps = None if source is None else source.image_steps(model)
-        if model_steps is None:
+        declared = None if source is None else source.image_steps(model)
+        if declared is None:
             return steps
         sizing = " and ".join(["--resize"] * bool(self.resize) + ["--center-crop"] * bool(self.center_crop))
-        if isinstance(model_steps, str):
+        if isinstance(declared, str):
             then = f"{sizing} hold" if sizing else "the images are left as they are; give --resize or --center-crop"
-            say(False, f"{model} prepares images in a way that brittle does not copy ({model_steps}); {then}")
+            say(False, f"{model} prepares images in a way that brittle does not copy ({declared}); {then}")
             return steps
-        say(
-            False,
-            f"{model} declares images {model_steps.words}; "
-            + (f"{sizing} stand instead" if sizing else "so they are read"),
-        )
-        return (
-            replace(steps, interpolation=model_steps.interpolation if self.resize else None) if sizing else model_steps
-        )
+        then = f"{sizing} stand instead" if sizing else "so they are read"
+        say(False, f"{model} declares images {declared.words}; {then}")
+        return replace(steps, interpolation=declared.interpolation if self.resize else None) if sizing else declared
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:

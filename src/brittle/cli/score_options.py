@@ -79,12 +79,10 @@ class ScoreOptions:
         usual = usual_names(model.decides, model.random_model, probability)
         names = usual if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
-        family = noises(
-            self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
-        )
+        kinds = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column)
         options = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
         options |= {"norm": self.norm, "effort": self.effort}
-        scores = choose(names, sigmas, family, options, self.settings)
+        scores = choose(names, sigmas, kinds, options, self.settings)
         return (*scores,) if self.learned is None else (*scores, self.learned.score)
 
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
@@ -146,11 +144,9 @@ class Opening:
             declared = replace(declared, bounds=("none",))
         texts = reads_texts(model) or changes(scoring.noise) == "characters" or reading.text_column is not None
         by_default = scoring.check(declared, texts)
-        declared_names = [
-            name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)
-        ]
-        if texts and declared_names:
-            options = " and ".join(f"--{name}" for name in declared_names)
+        names = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
+        if texts and names:
+            options = " and ".join(f"--{name}" for name in names)
             raise UsageError(
                 f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
             )

@@ -156,18 +156,14 @@ def _format_of(path: Path, reading: Reading) -> Format:
     """Return the format of a path, or the requested one; that of texts where the model reads texts, and only there."""
     requested, texts = reading.format, None if reading.texts is None else _named("texts")
     if requested is None:
-        data_format = texts if texts is not None and texts.recognise(path) else _recognised(path)
+        kind = texts if texts is not None and texts.recognise(path) else _recognised(path)
     else:
-        data_format = _named(requested)
-        if not data_format.recognise(path):
-            raise DataError(
-                "unknown_format", f"expected {data_format.form} (format {data_format.name}), found {path_text(path)}"
-            )
-    if texts is not None and data_format is not texts:
-        raise DataError(
-            "texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {data_format.form}"
-        )
-    return data_format
+        kind = _named(requested)
+        if not kind.recognise(path):
+            raise DataError("unknown_format", f"expected {kind.form} (format {kind.name}), found {path_text(path)}")
+    if texts is not None and kind is not texts:
+        raise DataError("texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {kind.form}")
+    return kind
 
 
 def _recognised(path: Path) -> Format:

@@ -104,10 +104,8 @@ class Reading:
         for name, allowed in WORDS.items():
             if (word := getattr(self, name)) not in (*allowed, getattr(Reading, name)):
                 raise ParameterError(f"{name} must be one of {', '.join(allowed)}; found {word!r:.80}")
-        if (
-            count := next((number for number in (self.limit, self.sample) if number is not None and number < 1), None)
-        ) is not None:
-            raise ParameterError(f"at least 1 point must be taken; found {count}")
+        if counts := [count for count in (self.limit, self.sample) if count is not None and count < 1]:
+            raise ParameterError(f"at least 1 point must be taken; found {counts[0]}")
         if sum(choice is not None for choice in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
                 "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
@@ -149,11 +147,8 @@ class Reading:
         }
         if self.labels is not None:
             record |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
-        return (
-            record
-            | {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-            | facts
-        )
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+        return record | values | facts
 
     def points(
         self,

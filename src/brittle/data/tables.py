@@ -122,7 +122,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
     cells = table.read(table.schema.names)
     record = table.record | roles.record
     coded: dict[str, tuple[np.ndarray, Levels]] = {}
-    for name, series in _series_of(cells, roles.features, table, frame) if reading.levels else ():
+    for name, series in _series(cells, roles.features, table, frame) if reading.levels else ():
         if series is not None and not _is_number(series, cells[name]):
             coded[name] = _levels(series, f"column {name!r:.60} of {table.source}")
         elif series is not None and str(series.dtype) not in ("float64", "float32", "object"):
@@ -142,9 +142,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
     return reading.points(record, ids_in(cells, roles, table), read, **answers)
 
 
-def _series_of(
-    cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any
-) -> Iterator[tuple[str, pd.Series | None]]:
+def _series(cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any) -> Iterator[tuple[str, pd.Series | None]]:
     """Yield each column as pandas has it: in the `frame`, or as it reads the file; None for text and numbers in a text
     file, which are a column of neither."""
     if is_csv(table.files[0].path):

@@ -226,11 +226,7 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
             counts[label, predicted] += count
     total, unmoved, commonest = int(counts.sum()), int(counts.trace()), int(counts.sum(axis=1).max())
     labels, renamed = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    moved = [
-        f"{label} as {name}"
-        for label, name in zip(labels, renamed, strict=True)
-        if label != name and counts[label, name]
-    ]
+    moved = [f"{old} as {new}" for old, new in zip(labels, renamed, strict=True) if old != new and counts[old, new]]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
     names = f"(label {listed(moved)}): those of data and model look permuted, map the labels"

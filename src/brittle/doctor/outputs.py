@@ -214,10 +214,8 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
         )
     # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
     # chance, so one must be sure.
-    probabilities = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
-    if bool(((probabilities >= -ROUNDED) & (probabilities <= 1.0 + ROUNDED)).all()) and bool(
-        (probabilities > SURE).any()
-    ):
+    shares = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
+    if bool(((shares >= -ROUNDED) & (shares <= 1.0 + ROUNDED)).all()) and bool((shares > SURE).any()):
         yield Finding(
             "outputs",
             f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "

@@ -82,13 +82,11 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        difference = excess(
-            classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated)
-        )
-        if difference is not None:
+        gap = excess(classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated))
+        if gap is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {difference}; switch off dropout and "
+                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {gap}; switch off dropout and "
                 f"other randomness (before an export: model.eval()), and let forward() not count or average; "
                 f"or declare that the model draws at random: --random-model (random=True)",
             )

@@ -90,12 +90,8 @@ def excess(
         difference = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not difference.largest > difference.allowed:
             return None
-        if not _jumps(
-            classifier,
-            inputs[row : row + 1],
-            difference.largest,
-            extra_inputs and extra_inputs.only(torch.tensor([row])),
-        ):
+        beside = extra_inputs and extra_inputs.only(torch.tensor([row]))
+        if not _jumps(classifier, inputs[row : row + 1], difference.largest, beside):
             return difference
     return None
 

@@ -161,10 +161,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
     forward, backward = forward / len(inputs), backward / len(inputs)
     proofs, timed_count = "", len(subject.inputs[:4])
     if any(need.certifies for need in subject.needs):
-        seconds = (
-            _seconds(lambda: torch.cat([certificate.radius for certificate in certified(subject, timed_count)]))
-            / timed_count
-        )
+        seconds = _seconds(lambda: torch.cat([proof.radius for proof in certified(subject, timed_count)])) / timed_count
         proofs = f", certificates about {duration(count * seconds)} as {timed_count} points have it"
     yield (
         f"the network takes about {duration(count * (cost.forward * forward + cost.backward * backward))} for "

@@ -163,9 +163,8 @@ class Subject:
 
     def take_extra(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
         """Return the extra inputs of `count` inputs; `rows` as for `logits_of`."""
-        return self.extra_inputs and self.extra_inputs.only(
-            torch.arange(count) % len(self.inputs) if rows is None else rows
-        )
+        places = torch.arange(count) % len(self.inputs) if rows is None else rows
+        return self.extra_inputs and self.extra_inputs.only(places)
 
     @property
     def classes(self) -> int:

@@ -75,9 +75,7 @@ class Widest(TorchDispatchMode):
 
 def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
     """Numbers that a model is given for one row."""
-    return inputs[0].numel() + sum(
-        tensor[0].numel() for tensor in (extra_inputs.tensors.values() if extra_inputs else ())
-    )
+    return inputs[0].numel() + sum(part[0].numel() for part in (extra_inputs.tensors.values() if extra_inputs else ()))
 
 
 def batch_points(rows: int, device: torch.device) -> int:
@@ -254,11 +252,9 @@ class TakesMissing:
         try:
             return self.classifier.read(inputs).flatten(1).isfinite().all(dim=1).tolist()
         except ModelError:
-            return (
-                [False]
-                if len(inputs) == 1
-                else [accepted for half in inputs.tensor_split(2) for accepted in self._try(half)]
-            )
+            if len(inputs) == 1:
+                return [False]
+            return [accepted for half in inputs.tensor_split(2) for accepted in self._try(half)]
         finally:
             self.classifier.count(before - self.classifier.forward_passes)
 
@@ -288,10 +284,8 @@ def look(
     rows = rows or default_rows(classifier, inputs, extra_inputs)
     if (fixed := classifier.fixed(inputs)) is not None:
         varies = torch.ones_like(inputs, dtype=torch.bool) & ~fixed.to(inputs.device)
-        extras = extra_inputs or ExtraInputs()
-        extra_inputs = replace(
-            extras, varies=varies if extras.varies is None else varies & extras.varies.to(varies.device)
-        )
+        base = extra_inputs or ExtraInputs()
+        extra_inputs = replace(base, varies=varies if base.varies is None else varies & base.varies.to(varies.device))
     with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)

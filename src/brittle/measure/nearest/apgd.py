@@ -270,14 +270,12 @@ def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
     return order[rank < count].sort().values
 
 
-def next_radius(
-    flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
-) -> Tensor:
+def next_radius(flips: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float) -> Tensor:
     """Return the radius of the next step, `[R]`, from this one's length, the linearised boundary and what is known."""
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    return torch.where(flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
+    return torch.where(flips, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
 
 
 def _geometric(ends: tuple[float, float], share: float) -> float:

@@ -306,15 +306,10 @@ def _observe(neighbours: NearestPoint, norm: Norm, classifier: Classifier, clean
     return replace(neighbours, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
-def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
+def _features(classifier: Classifier, inputs: Tensor, rows: int, extra: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
-        return torch.cat(
-            [
-                classifier.observe(inputs[places_of_pass], extra_inputs and extra_inputs.only(places_of_pass))[1]
-                for places_of_pass in places
-            ]
-        )
+        return torch.cat([classifier.observe(inputs[part], extra and extra.only(part))[1] for part in places])
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:

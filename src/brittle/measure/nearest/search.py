@@ -136,11 +136,8 @@ class Search:
     def effort(self) -> Iterator[None]:
         """Inside the block attacks begin anew: what was found before it neither guides nor limits them."""
         before = self.best, self.by_class, self.by_attack
-        self.best, self.by_class, self.by_attack = (
-            Found.none(self.origin),
-            torch.full_like(self.by_class, torch.inf),
-            {},
-        )
+        self.best, self.by_attack = Found.none(self.origin), {}
+        self.by_class = torch.full_like(self.by_class, torch.inf)
         try:
             yield
         finally:
@@ -275,9 +272,7 @@ class Search:
 
     def _settle_one(self, row: Tensor) -> None:
         """Stretch the best step by step, then try what each attack found, while nothing nearer is settled."""
-        candidates = sorted(
-            (self.best, *self.by_attack.values()), key=lambda neighbours: float(neighbours.distance[row])
-        )
+        candidates = sorted((self.best, *self.by_attack.values()), key=lambda near: float(near.distance[row]))
         origin = self.origin[row]
         for neighbours in candidates:
             if not bool(neighbours.distance[row] < self._settled.distance[row]):
