@@ -114,10 +114,8 @@ def votes_texts(table: Table) -> pd.Series:
     if column is None:
         return pd.Series(dtype=object)
     votes = class_votes(table, column=column)
-    labels, predicted = (
-        dict(zip(table.points["point"].to_pylist(), table.points[name].to_pylist(), strict=True))
-        for name in ("label", "predicted")
-    )
+    ids, names = table.points["point"].to_pylist(), ("label", "predicted")
+    labels, predicted = (dict(zip(ids, table.points[name].to_pylist(), strict=True)) for name in names)
     is_unanimous = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
     votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~is_unanimous])
     texts: dict[str, list[str]] = {}

@@ -66,11 +66,8 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
 
 def laplacian_column(columns: Iterable[Column]) -> Column | None:
     """Return the Laplacian of the predicted class that speaks for the run."""
-    columns = [
-        column
-        for column in columns
-        if column.score == LAPLACIAN and "rank" not in column.parameters and column.value.notna().any()
-    ]
+    columns = [column for column in columns if column.score == LAPLACIAN and "rank" not in column.parameters]
+    columns = [column for column in columns if column.value.notna().any()]
     order = {method: place for place, method in enumerate(METHODS)}
     return min(columns, key=lambda column: order.get(str(column.parameters.get("method")), len(METHODS)), default=None)
 

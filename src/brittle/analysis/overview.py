@@ -195,9 +195,8 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
     nearest = {words: distances[math.ceil(share * len(rows)) - 1] for words, share in SHARES.items()}
     (share_text, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [("", math.nan)]
     text = f"For {share_text} of the points the nearest input with another prediction is at most "
-    text += f"{_length(column, distance)} away" + "".join(
-        f", for {words} at most {_length(column, distance)}" for words, distance in further
-    )
+    text += f"{_length(column, distance)} away"
+    text += "".join(f", for {words} at most {_length(column, distance)}" for words, distance in further)
     if not share_text:
         text = "An input with another prediction was found for fewer than one in ten points"
     search = f"search: {parameters_text(column)}" if has_sibling else ""

@@ -113,10 +113,8 @@ def format_point_card(table: Table, point: str) -> str:
 def _headline(table: Table, row: Row) -> str:
     """Name a point with its prediction, label and problem."""
     name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
-    answer, target = (
-        answer_text(table, row["predicted"], row["decided"]),
-        answer_text(table, row["label"], row["target"]),
-    )
+    answer = answer_text(table, row["predicted"], row["decided"])
+    target = answer_text(table, row["label"], row["target"])
     predicted = "no prediction" if answer is None else f"predicted {answer}"
     label = "" if target is None else f", labelled {target}"
     wrong = {True: ": right", False: ": wrong", None: ""}[row["correct"]]

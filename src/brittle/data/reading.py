@@ -138,13 +138,8 @@ class Reading:
     def record(self, path: Path | None, sha256: str, **facts: Any) -> dict[str, Any]:
         """Return the record of points that are read so, with the `facts` found in the data."""
         options = {name: getattr(self, name) for name in self.given - {"labels"}}
-        record = {
-            "format": self.format,
-            "path": None if path is None else path_text(path),
-            "split": self.split,
-            "sha256": sha256,
-            "limit": self.limit,
-        }
+        record = {"format": self.format, "path": None if path is None else path_text(path), "split": self.split}
+        record |= {"sha256": sha256, "limit": self.limit}
         if self.labels is not None:
             record |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
