@@ -55,8 +55,7 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
         raise ParameterError(f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
     if column.is_probability and not column.is_decisive and column.value.notna().any():
         raise DataError("no_such_score", f"{unjudged_text(column)}; score the points under noise, such as by shrinkage")
-    frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
-    return frame.rename_axis("point").reset_index()
+    return pd.DataFrame({"state": column.states(limit), "draws": drawn(column)}).rename_axis("point").reset_index()
 
 
 def unjudged_text(column: Column) -> str:

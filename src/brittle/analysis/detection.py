@@ -192,8 +192,7 @@ def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confide
     weights, tail = scipy.stats.binom.pmf(np.arange(m + 1), m, TPR), (1.0 - confidence) / 2.0
     value = float(passed[smallest] / n)
     low = _mixed_bound(weights, np.concatenate([[0], passed[:-1]]), n, tail)
-    high = 1.0 - _mixed_bound(weights, n - passed, n, tail)
-    return value, min(low, value), max(high, value)
+    return value, min(low, value), max(1.0 - _mixed_bound(weights, n - passed, n, tail), value)
 
 
 def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], trials: int, tail: float) -> float:

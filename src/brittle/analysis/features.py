@@ -104,8 +104,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
     counterexample = _inputs(table, _found_by(table, rows, score)["input"])[0]
     frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": counterexample})
     frame["change"] = np.where(np.isnan(value), 0.0, counterexample - value)  # a missing value stays missing
-    order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
-    return frame.iloc[order].reset_index(drop=True)
+    return frame.iloc[np.argsort(-frame["change"].abs().to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:

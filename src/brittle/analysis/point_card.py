@@ -89,16 +89,14 @@ def format_point_card(table: Table, point: str) -> str:
     names = {score.label: score.shown for score in table.columns if score.label in largest or not score.is_probability}
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
-    votes = votes_texts(table).get(point)
-    lines = [_headline(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
+    lines = [_headline(table, row), *_verdict(table, point), *filter(None, [votes_texts(table).get(point)]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[cell_row["score"]], *_cells(cell_row)] for cell_row in shown)])
     notes = {row["detail"]: names[row["score"]] for row in shown if row["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     has_input = row["input"] is not None
     if has_input:
-        values = features(table, point)
-        lines += ["", *_first(values, FEATURES, ["feature", "value"], "features"), ""]
+        lines += ["", *_first(features(table, point), FEATURES, ["feature", "value"], "features"), ""]
     met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"])
     columns = {key_of(column): column for column in table.columns}
     for counterexample in met.filter(pc.field("point") == point).to_pylist():

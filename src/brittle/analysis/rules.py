@@ -306,8 +306,7 @@ def _hold(column: Column, limit: float) -> str:
 
 
 def _counts(states: Any) -> tuple[int, int, int]:
-    sure = int((states == HOLDS).sum())
-    return sure, len(states) - int((states == BREAKS).sum()), len(states)
+    return int((states == HOLDS).sum()), len(states) - int((states == BREAKS).sum()), len(states)
 
 
 def _holds(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:

@@ -252,8 +252,7 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
         several = label_column.split(",") if reading.targets and label_column not in names else [label_column]
         answers = [find_column(table, name) for name in several]
     else:
-        called = [name for name in names if name.lower() in LABEL_NAMES]
-        answers = called or list(table.class_names)
+        answers = [name for name in names if name.lower() in LABEL_NAMES] or list(table.class_names)
         if len(answers) > 1:
             raise ParameterError(
                 f"{source} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "

@@ -96,10 +96,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
             inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
         declared = _right(subject, inputs, labels)
         candidates = [reading for _, reading in results[:FINALISTS]] * (len(labels) > count)
-    yield (
-        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not "
-        "many more"
-    )
+    correct, count = int(declared.sum()), len(declared)
+    yield f"{correct} of {count} labels are right as declared, in {len(readings)} other ways not many more"
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:

@@ -242,8 +242,7 @@ class TakesMissing:
         patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
         new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.answers}
         if new:
-            accepted = self._try(inputs[[*new.values()]])
-            self.answers.update(zip(new, accepted, strict=True))
+            self.answers.update(zip(new, self._try(inputs[[*new.values()]]), strict=True))
         return torch.tensor([self.answers[pattern] for pattern in patterns])
 
     def _try(self, inputs: Tensor) -> list[bool]:

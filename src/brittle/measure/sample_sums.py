@@ -189,8 +189,7 @@ class SampleSums:
         self._add_kept(shifted, torch.arange(len(shifted), device=shifted.device))
 
     def _add_kept(self, shifted: Tensor, rows: Tensor) -> None:
-        index = self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)
-        even, odd = _parts(shifted.gather(3, index))
+        even, odd = _parts(shifted.gather(3, self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)))
         self.powers.index_add_(0, rows, powers_of(even, odd))
         self.even_even.index_add_(0, rows, even.mT @ even)
         if odd is not None and self.odd_odd is not None:
@@ -250,8 +249,7 @@ class SampleSums:
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return the even and odd parts of margins `[B, units, members, M]`, `[B, units, M]`; single copies lack odd
-    ones."""
+    """Return the even and odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; odd parts need pairs."""
     if margins.shape[2] == 1:
         return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2

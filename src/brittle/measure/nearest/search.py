@@ -325,10 +325,8 @@ class Search:
             logits = self._forward(rows, points)
             margins = logits.gather(1, self.own[rows, None]) - logits.gather(1, classes)
             columns = [margins[:, number] for number in range(classes.shape[1])]
-            gradients = [
-                self._gradient(rows, column, points, keep=number + 1 < len(columns))[0]
-                for number, column in enumerate(columns)
-            ]
+            last = len(columns) - 1
+            gradients = [self._gradient(rows, column, points, keep=at < last)[0] for at, column in enumerate(columns)]
         detached, ends = points.detach(), self.bounds.ends(self.origin[rows])
         pairs = zip(margins.detach().double().unbind(1), gradients, strict=True)
         return torch.stack([self.norm.to_plane(detached, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
