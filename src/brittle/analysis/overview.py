@@ -120,8 +120,7 @@ def overview(
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
-        column: the flip probability to read; by default the one drawn for the limit, else the one that speaks for the
-            run.
+        column: the flip probability to read; by default the one drawn for the limit, else the run's representative.
         sigma: where no column is given, one at this noise level.
 
     Raises:

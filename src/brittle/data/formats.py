@@ -102,8 +102,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
     Args:
-        path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), where it is read in parts and
-            never copied.
+        path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), read in parts and never copied.
         reading: how they are read; as `Reading()` by default.
         options: fields of `Reading` that take the place of those of `reading`, such as `split="test"`.
 

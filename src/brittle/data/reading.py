@@ -53,8 +53,7 @@ class Reading:
         format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
-        labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
-            classes.
+        labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.
         label_column: name of the column of a table that holds the labels; None takes the one that is called label,
             target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
             With `targets` several, with commas between them.

@@ -112,8 +112,7 @@ class Clean:
         seed: seed of the run.
         logits: `[B, C]`; the margins of another decision than the predicted class as logits, `[0, -m_1, .., -m_K]`.
         rows: most rows in one pass through the network.
-        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
-            None.
+        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it; or None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         is_usable: the points whose numbers count, `[B]`; others only keep their place. None is all.
@@ -230,8 +229,7 @@ def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
 class TakesMissing:
     """Tells which inputs with missing values an estimator takes: it answers finite numbers there.
 
-    One input of each pattern of missing values is sent, and passes are not counted. `answers` are those so far, by
-    pattern.
+    One input of each pattern of missing values is sent, and passes are not counted. `answers` has them by pattern.
     """
 
     classifier: Classifier

@@ -72,8 +72,7 @@ class NearestPoint:
         points: that input, `[B, *shape]`; the point itself where none was found.
         predicted: the class there, `[B]`; -1 where none was found.
         passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
-        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
-            ones found.
+        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from earlier finds.
         masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
             than a tenth of the fall of the margin on the way to the input found unexplained; or all attacks with
             gradients end more than `MISLED` times farther away than those without.
@@ -100,8 +99,7 @@ class Nearest(Measurement):
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
     that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
     is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
-    for the nearest over all that suit the norm; `observe` looks at the features of what was found, too, by one pass
-    more.
+    for the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
     """
 
     norm: str = "linf"
