@@ -136,7 +136,7 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
         (Items([*PAIRS[:2], StopIteration()]), "dataset", "item 2"),
         (Items([(SMALL, 1), SMALL]), "shape", "item 0 has .* a label .* and item 1 has .* no label"),
         (Items([(SMALL, 1), (SMALL, [1, 2])]), "shape", r"label of shape \(\), and item 1 .* \(2,\)"),
-        (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; call its input x"),
+        (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; expected one input, x"),
         (Items([dict.fromkeys(("x", "image", "y"), SMALL)]), "dataset", "item 0 .*x, image, y"),
         (Items([dict.fromkeys(("x", "y", "label"), SMALL)]), "dataset", "item 0 .*y, label"),
         (Items([()]), "dataset", "item 0 .* is empty"),

@@ -186,7 +186,7 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
             keys = ", ".join(map(str, item)) or "no keys"
             raise DataError(
                 "dataset",
-                f"{source} has the keys {keys}; call its input x or {INPUT_KEYS[1]}, its label y, one of each",
+                f"{source} has the keys {keys}; expected one input, x or {INPUT_KEYS[1]}, and at most one label, y",
             )
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):

@@ -68,7 +68,10 @@ def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tupl
         return check_labels(np.array([float(cell) for cell in cells]), source, len(cells)), None
     if len(texts) < len(cells):
         number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
+        raise DataError(
+            "labels",
+            f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as text or all as numbers",
+        )
     names = sorted(set(texts))
     return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 

@@ -71,7 +71,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """Check that a user's function that decides gives the same margins again, in another order and for a row alone.
+    """Check that a function of the user that decides gives the same margins again, in any order and for a row alone.
 
     Each output is compared with that of the point before it, as if it were one of its copies.
     """

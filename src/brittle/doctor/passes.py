@@ -233,7 +233,7 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
-    """Check that a copy of the model that saw other inputs first agrees, and so does the model after all checks."""
+    """Check that a copy of the model that saw other inputs first gives the same logits, as the model does last."""
     if subject.classifier.random:
         return (yield LEFT_OUT)
     subject.check_same("now", subject.repeated)

@@ -65,7 +65,7 @@ class OtherReading(NamedTuple):
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
-    """No other usual way of reading the points gets far more labels right."""
+    """Check that no other usual way of reading the points gets far more labels right."""
     if not subject.decision.of_classes or (subject.extra_inputs and subject.extra_inputs.tensors) or subject.chosen:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return

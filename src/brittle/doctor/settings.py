@@ -40,7 +40,7 @@ MOST_DIMENSIONS = 200
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
-    """Check that noise is neither lost in rounding nor far beyond the values, and no integral is slow."""
+    """Check that the noise is neither lost in rounding nor far beyond the values, nor an integral too long."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels and (fault := _about_size(subject, noise)):
@@ -102,7 +102,7 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
 
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
-    """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
+    """Check at one point that bounds go through every layer, where a score asks for certificates."""
     certificates = certified(subject, 1)
     for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
         yield Finding(

@@ -125,7 +125,9 @@ class Classifier:
         check_decision(decided, outputs, model)
         self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
-            raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
+            raise ParameterError(
+                f"a random model is scored on the class that most passes agree on alone; found {decided.label}"
+            )
         self.random = random
         self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
         estimator = self.model if isinstance(self.model, Estimator) else None

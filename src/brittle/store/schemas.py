@@ -195,7 +195,7 @@ def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
         or (votes_by_point > votes.draws).any()
         or not ordered.all()
     ):
-        raise ValueError("a cell holds votes that no copies give")
+        raise ValueError("the votes in a cell cannot come from noisy copies")
     return votes
 
 

@@ -254,7 +254,9 @@ def _load_skops(content: bytes, name: str) -> Any:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        raise ModelError("model_file", f"skops cannot load {name}: {first_line(error)}") from error
+        raise ModelError(
+            "model_file", f"skops cannot load {name}: {first_line(error)}; save it again with skops.io.dump"
+        ) from error
     if untrusted:
         raise ArtefactError(
             "file_refused",
