@@ -331,6 +331,10 @@ class Estimator(Fitted):
                 raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
             raise ModelError("estimator", f"{name} has no decision_function and no predict_proba; give one that does")
 
+    def with_outputs(self, outputs: str) -> Estimator:
+        """Return the same, with other declared outputs."""
+        return type(self)(self.estimator, outputs, self.categories, self._rules, self._columns, self.dtypes)
+
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
         if not self._calls and np.size(self.estimator.predict(rows[:1])) != 1:
@@ -396,6 +400,8 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
     if isinstance(model, nn.Module) and arrays == "numpy":
         raise ParameterError("arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
+    if isinstance(model, Estimator):
+        return model.with_outputs(outputs)
     if isinstance(model, nn.Module | ArrayModel):
         return model
     if is_estimator(model):
@@ -514,7 +520,8 @@ def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the probabilities that a label does not hold and that it does, `[B, 2]`, of those of `classes`; of a
     single class, which is all that training saw of the label, both are certain."""
     if probabilities.shape[1] > 2:
-        raise ModelError("estimator", f"a label has {len(classes)} classes, {listed(classes.tolist())}; give labels of 0 and 1")
+        classes_text = listed(classes.tolist())
+        raise ModelError("estimator", f"a label has {len(classes)} classes, {classes_text}; give labels of 0 and 1")
     if probabilities.shape[1] == 2:
         return probabilities
     holds = np.full(len(probabilities), float(bool(classes[0])))
