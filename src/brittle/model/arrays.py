@@ -461,7 +461,7 @@ def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
         word = shlex.quote(unknown[0]) if len(unknown[0]) <= 60 else "NAME"
         sentences.append(
             f"the model was not fitted on the column {unknown[0]!r:.60} of the data: if it holds the labels, type "
-            f"--label-column {word} (label_column=), else leave it out"
+            f"--label-column {word} (label_column=), if it names the points call it id, else leave it out"
         )
     elif unknown:
         sentences.append(
