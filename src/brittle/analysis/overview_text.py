@@ -64,7 +64,8 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """The words for a decision as the record of a run holds it, such as `top:5`; None for the predicted class."""
+    """Return the words for a decision as the record of a run holds it, such as `top:5`; None for the predicted
+    class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -134,7 +135,7 @@ def how_brittle(overview: Overview) -> str:
     if column is None or not overview.rated:
         unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
         return chosen + accuracy + ("" if column is None and overview.margins else unknown)
-    if not overview.judges:
+    if not overview.is_decisive:
         return f"{chosen}{unjudged_text(column)}. {accuracy}"
     held, broken, open_ones = (overview.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     noise = "" if column.setting.sigma is None else f"Under noise of {column.setting}, "
@@ -211,7 +212,7 @@ def where(overview: Overview) -> str:
 def how_sure(overview: Overview) -> str:
     """Say how sure the states are, and on which evidence."""
     rated, lost = overview.rated, overview.without_number
-    if not rated or not overview.judges:
+    if not rated or not overview.is_decisive:
         return ""
     sentences = [
         f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
@@ -245,7 +246,7 @@ def next_steps(overview: Overview, run: str | None = None) -> tuple[NextStep, ..
     if overview.column is None:
         step = NextStep(overview.points, "in all: look at the least safe", f"{show} --by {shlex.quote(overview.order)}")
         return (step,) if overview.order else ()
-    if not overview.judges:
+    if not overview.is_decisive:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
         return (NextStep(overview.points, words, f"{show} --by {shlex.quote(overview.column.shown)}"),)
     limit, sigma = f"--limit {_limit(overview)}", overview.column.setting.sigma
@@ -275,7 +276,7 @@ def where_to_run(overview: Overview) -> str:
 
 
 def format_overview(overview: Overview, run: str | None = None) -> str:
-    """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
+    """Return the overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
     sentences = (
         how_brittle(overview),
         decision_text(overview.record.model),
@@ -302,7 +303,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def draw_more(overview: Overview, run: str | None = None) -> str:
-    """The command that draws until the undecided points are decided, into the folder of the run.
+    """Return the command that draws until the undecided points are decided, into the folder of the run.
 
     A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
     `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
@@ -320,12 +321,12 @@ def draw_more(overview: Overview, run: str | None = None) -> str:
 
 
 def _limit(overview: Overview) -> str:
-    """The limit with all digits that people give one."""
+    """Return the limit with all digits that people give one."""
     return f"{overview.limit:.12g}"
 
 
 def _take_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
-    """The folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
+    """Return the folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -33,7 +33,7 @@ _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "e
 
 
 def find_point(table: Table, query: str | int) -> str:
-    """The id of the point that has this id, this row number or this name, in that order.
+    """Return the id of the point that has this id, this row number or this name, in that order.
 
     Raises:
         DataError: no point has, or several have that name.
@@ -85,7 +85,7 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
 
 
 def format_point_card(table: Table, point: str) -> str:
-    """The result of `point_card` as plain text for a terminal, with what the point is.
+    """Return the result of `point_card` as plain text for a terminal, with what the point is.
 
     Of each estimator of the flip probability, that with the most draws.
     """
@@ -96,7 +96,7 @@ def format_point_card(table: Table, point: str) -> str:
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
     votes = votes_texts(table).get(point)
-    lines = [_what(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
+    lines = [_headline(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[cell_row["score"]], *_cells(cell_row)] for cell_row in shown)])
     notes = {row["detail"]: names[row["score"]] for row in shown if row["detail"]}
@@ -116,7 +116,8 @@ def format_point_card(table: Table, point: str) -> str:
     return "\n".join(lines)
 
 
-def _what(table: Table, row: Row) -> str:
+def _headline(table: Table, row: Row) -> str:
+    """Name a point with its prediction, label and problem."""
     name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
     answer, correctness = (
         answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
@@ -132,7 +133,7 @@ def _verdict(table: Table, point: str) -> list[str]:
     """Say whether the prediction holds."""
     column = representative_column(table.columns)
     lines = []
-    if column is not None and not column.judges:
+    if column is not None and not column.is_decisive:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT
@@ -151,7 +152,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _first(frame: pd.DataFrame, count: int, header: list[str], kind: str) -> list[str]:
-    """The first rows of features and numbers of them, and how many more there are."""
+    """Return the first rows of features and numbers of them, and how many more there are."""
     rows = [[row[0][: MOST_NAME + 2], *(f"{value:.3g}" for value in row[1:])] for row in frame.head(count).to_numpy()]
     more = [f"  and {len(frame) - count:,} more {kind}"] if len(frame) > count else []
     return [*(aligned([header, *rows]) if rows else []), *more]

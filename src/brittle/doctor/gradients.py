@@ -76,7 +76,7 @@ class Slopes(NamedTuple):
 
 
 def check_gradients(subject: Subject) -> Iterator[Finding | str]:
-    """Gradients exist, agree with difference quotients, and vanish in few rows; looked at where a score needs them."""
+    """Check that gradients exist, agree with difference quotients, and vanish in few rows, where a score needs them."""
     if not subject.differentiates:
         yield "no chosen score differentiates"
         return

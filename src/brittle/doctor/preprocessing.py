@@ -66,7 +66,7 @@ class OtherReading(NamedTuple):
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
-    """No other usual way of reading the points gets far more labels right."""
+    """Check that no other usual way of reading the points gets far more labels right."""
     if not subject.decision.of_classes or (subject.extra_inputs and subject.extra_inputs.tensors) or subject.chosen:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
@@ -152,7 +152,8 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor, extra: ExtraInputs 
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
-    """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
+    """Return the usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one
+    another."""
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))

@@ -40,7 +40,7 @@ MOST_DIMENSIONS = 200
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
-    """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
+    """Check that the noise is neither lost in rounding nor far beyond the values, nor an integral too long."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels and (fault := _about_size(subject, noise)):
@@ -102,7 +102,7 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
 
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
-    """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
+    """Check at one point that bounds go through every layer, where a score asks for certificates."""
     certificates = certified(subject, 1)
     for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
         yield Finding(
@@ -115,10 +115,10 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
 
 
 def certified(subject: Subject, count: int) -> list[Any]:
-    """The certified radii of the first points, for each measurement that certifies."""
+    """Return the certified radii of the first points, for each measurement that certifies."""
     decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
     inputs = subject.inputs[:count]
-    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))
+    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.take_extra(len(inputs))
     needs = [need for need in subject.needs if need.certifies]
     return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 

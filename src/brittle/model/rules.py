@@ -74,8 +74,8 @@ class Rules(NamedTuple):
                 or parsed.integral[a] != parsed.integral[b]
             ):
                 raise ParameterError(
-                    f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
-                    "fixed, and of no one-hot group"
+                    f"{names[a]!r:.40} at most {names[b]!r:.40}: make both columns whole or "
+                    "neither, fix one at most, and keep them out of one-hot groups"
                 )
         inside = np.where(
             parsed.integral, (np.ceil(parsed.lower), np.floor(parsed.upper)), (parsed.lower, parsed.upper)

@@ -155,7 +155,7 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
     copy = noise.apply(x.clone(), generator)
     if not isinstance(copy, Tensor) or copy.shape != x.shape or copy.is_complex():
         description = f"shape {list(copy.shape)}" if isinstance(copy, Tensor) else f"type {type(copy).__name__}"
-        raise ParameterError(f"{noise._text} must give one input of shape {list(x.shape)} again; found {description}")
+        raise ParameterError(f"{noise._text} must return an input of shape {list(x.shape)}; found {description}")
     if not bool(copy.isfinite().all()):
         raise ParameterError(f"{noise._text} gives {int((~copy.isfinite()).sum())} NaN or infinite numbers")
     return copy.detach().to(x, copy=True)  # the function may write its next copy over this one

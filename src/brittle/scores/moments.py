@@ -20,10 +20,10 @@ DRAWS = 100
 """Noisy copies per point and sigma by default."""
 
 
-def normal_model(sampled: Sampled) -> OrthantProbability:
-    """The orthant probability of a normal distribution with the moments of the sampled margins."""
+def normal_model(sampled: Sampled, tolerance: float = 2e-3) -> OrthantProbability:
+    """Return the orthant probability of a normal distribution with the moments of the sampled margins."""
     assert sampled.margins is not None
-    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance)
+    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance, tolerance=tolerance)
 
 
 def flat(sampled: Sampled) -> Tensor:

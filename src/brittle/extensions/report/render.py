@@ -51,7 +51,7 @@ _NAMES = re.compile(r"^export (?:const|function|async function) (\w+)", re.MULTI
 def open_contents(
     table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
 ) -> Contents:
-    """The contents of the page of `table`; arguments as in `Table.report`.
+    """Return the contents of the page of `table`; arguments as in `Table.report`.
 
     Raises:
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.
@@ -109,7 +109,7 @@ def _template(chapter: Chapter) -> Template:
 
 
 def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
-    """The texts of a chapter, or None where the run has nothing for it."""
+    """Return the texts of a chapter, or None where the run has nothing for it."""
     with failing(chapter.summarize, f"the chapter {chapter.name}"):
         values = chapter.summarize(contents)
         if values is None:
@@ -129,7 +129,7 @@ def _draw_all(value: Any, identity: str) -> Any:
     """`value` with every figure in it drawn, under an identity that tells it from the others of the page."""
     if isinstance(value, figure.Figure):
         drawing = Markup(figure.draw(value, identity))
-        return {"drawing": drawing, "spoken": value.spoken} if drawing else None
+        return {"drawing": drawing, "alt_text": value.alt_text} if drawing else None
     if isinstance(value, dict):
         return {name: _draw_all(part, f"{identity}-{name}") for name, part in value.items()}
     if isinstance(value, list):
@@ -143,14 +143,15 @@ def _style() -> str:
 
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
-    """Return the notes on the run: those left to judge, then those put right; heading, class, entries."""
+    """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
     entries = [
         (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
         for warning in contents.record.warnings
     ]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
     lists = [
-        (heading, kind, [entry for done, entry in entries if done == is_handled]) for heading, kind, is_handled in parts
+        (heading, kind, [entry for is_done, entry in entries if is_done == is_handled])
+        for heading, kind, is_handled in parts
     ]
     return [part for part in lists if part[2]]
 
@@ -174,8 +175,8 @@ def _subtitle(contents: Contents) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
-    The style and the script are those between the tags, to the byte; an empty script is none."""
+    """Return the content security policy of a page: this style, this script if any, images that it holds, and
+    nothing else. The style and the script are those between the tags, to the byte; an empty script is none."""
     rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
     rules += [f"script-src '{_digest(script)}'"] if script else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])

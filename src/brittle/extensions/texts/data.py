@@ -66,7 +66,7 @@ def text_points(
     if tokenizer is None and model is None:
         return array_points(codes_of(texts), y, bounds=None, **options)
     if tokenizer is None or model is None:
-        raise ParameterError("tokens need a tokenizer and its model; give both, or none for characters")
+        raise ParameterError("tokens need a tokenizer and its model; give both, or neither to change characters")
     form, tokens = TextForm(model, tokenizer, length).fit(texts)
     extra_inputs, mask = tokens.extra_inputs, tokens.varies
     return array_points(form.embed(tokens.ids), y, bounds=form.bounds, extra_inputs=extra_inputs, mask=mask, **options)

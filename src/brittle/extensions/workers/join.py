@@ -270,7 +270,7 @@ def _merge_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.T
                 raise ResumeError(
                     "other_run",
                     f"point {new['point']} is predicted as {old['predicted']} in {first_folder} and as "
-                    f"{new['predicted']} in {run.folder}; this is another model",
+                    f"{new['predicted']} in {run.folder}; so the runs are of different models",
                 )
             row = new if old["status"] in WITHOUT_VALUE else old
             points[new["point"]] = row | {"passes": old["passes"] + new["passes"]}
