@@ -89,6 +89,7 @@ PARTS: dict[str, str] = {
     "points.text_points": "texts.data:text_points",
     "texts.TextForm": "texts.forms:TextForm",
     "texts.TextFunction": "texts.forms:TextFunction",
+    "texts.TextEstimator": "texts.forms:TextEstimator",
     "family.edits": "texts.characters:Edits",
     "family.paraphrases": "texts.characters:Paraphrases",
     "family.token-dropout": "texts.dropout:TokenDropout",

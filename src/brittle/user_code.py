@@ -54,10 +54,18 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
     try:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
-        tip = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
-        raise failure(f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{tip}") from error
+        advice = import_advice(error, path)
+        raise failure(
+            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
+        ) from error
     return module
+
+
+def import_advice(error: BaseException, path: Path) -> str:
+    """Return how a module that lies beside the file `path` is found, where `error` says that there is none; else empty."""
+    name = (isinstance(error, ModuleNotFoundError) and error.name or "").partition(".")[0]
+    beside = name and ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
+    return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
 
 
 def import_module(place: str, name: str, failure: Failure) -> ModuleType:

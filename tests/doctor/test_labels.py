@@ -15,7 +15,7 @@ from brittle.doctor.data import BY_CHANCE, FALSE_ALARM, surely_more
 Confusion = Counter[tuple[int, int]]
 
 
-def sentence(confusion: Confusion, classes: int = 10, **source: str | None) -> str:
+def sentence(confusion: Confusion, classes: int = 10, **source: str | int | None) -> str:
     correct = sum(count for (label, predicted), count in confusion.items() if label == predicted)
     findings = list(about_accuracy(correct, confusion.total(), classes, confusion, source))
     return findings[0].sentence if findings else ""
@@ -97,3 +97,11 @@ def test_forgotten_weights_are_suggested_first() -> None:
     assert "in net.py:make, or add --weights" in sentence(wrong, format="python", spec="net.py:make", weights=None)
     assert "--weights" not in sentence(wrong, format="object", spec="Linear")
     assert "--weights" not in sentence(wrong, format="python", spec="net.py:make", weights="w.safetensors")
+
+
+def test_a_model_without_weights_has_none_to_load_and_no_bounds_to_declare() -> None:
+    wrong = Counter({(label, 9): 9 for label in range(9)})
+    text = sentence(wrong, format="python", spec="rule.py:judge", weights=None, parameters=0)
+    assert "--weights" not in text
+    assert "bounds" not in text
+    assert "order of the classes" in text

@@ -21,6 +21,7 @@ from brittle import doctor
 from brittle.data import array_points
 from brittle.doctor.data import FALSE_ALARM, GAIN
 from brittle.doctor.preprocessing import better_reading, check_preprocessing
+from brittle.measure.forward import hold_missing
 from brittle.scores import Softmax
 
 CLASSES, SHAPE = 8, (3, 6, 6)
@@ -179,6 +180,22 @@ def test_more_points_decide_uncertain_gains() -> None:
     assert verdicts[64].code is None, verdicts[64].sentence
     assert verdicts[300].code == "preprocessing", verdicts[300].sentence
     assert "of 300 labels" in verdicts[300].sentence
+
+
+def test_missing_values_are_missing_to_the_model_that_is_asked_how_many_are_right() -> None:
+    """The class is whether a value is missing, which no number in its place tells."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(64, 3))
+    x[generator.random(64) < 0.4, 1] = np.nan
+    estimator = ensemble.HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=5).fit(x, np.isnan(x[:, 1]))
+    y = np.isnan(x[:, 1]) ^ (generator.random(64) < 0.3)  # so many labels are wrong that other readings are tried
+    classifier = brittle.Classifier(estimator, "none")
+    points = hold_missing(classifier, array_points(x, y.astype(int), bounds="none"))
+    batch = next(iter(points.batches(doctor.GUARD_ROWS)))
+    subject = doctor.Subject(classifier, batch, points.labels, [Softmax()], 0, 64, points)
+    (sentence,) = check_preprocessing(subject)
+    assert f"{(estimator.predict(x) == y).sum()} of 64 labels" in str(sentence)
 
 
 def reversed_axes(x: Tensor) -> Tensor:

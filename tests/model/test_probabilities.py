@@ -98,11 +98,11 @@ def test_the_command_leaves_the_probability_out(tmp_path: Path, monkeypatch: pyt
     assert [column.score for column in brittle.read_table("run").columns] == ["shrinkage", "logit_margin"]
 
 
-def test_a_single_label_decision_has_no_probability() -> None:
-    """The decision is a class; one label of several is another question, with other odds."""
+def test_a_class_is_no_label_of_several() -> None:
+    """One label of several is another question than a class, with other odds."""
     estimator, x = _fit("LogisticRegression", 3)
     classifier = brittle.Classifier(estimator, decision="multilabel:1")
-    refused("parameter", "softmax", brittle.score, classifier, (x, None), "softmax")
+    refused("estimator", "leave out", brittle.score, classifier, (x, None), "softmax")
 
 
 def test_another_class_by_probability_is_noted() -> None:

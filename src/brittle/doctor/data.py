@@ -32,6 +32,9 @@ GAIN = 0.05
 
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
+ORDER = "check the order of the classes, and that the model gets what it was made for"
+"""What to look at where nothing was declared of values, of a model without weights."""
+
 Confusion = Mapping[tuple[int, int], int]
 """Number of points by (label, predicted class)."""
 
@@ -177,7 +180,9 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
     if decision.of_classes and not subject.chosen:
         (rows, outputs), labels = subject.predicted, subject.batch.labels or ()
         pairs = zip((int(labels[row]) for row in rows), outputs.argmax(dim=1).tolist(), strict=True)
-        yield from about_accuracy(correct, labelled, subject.classes, Counter(pairs), subject.classifier.source)
+        weightless = {} if isinstance(subject.classifier.model, torch.nn.Module) else {"parameters": 0}
+        source = {**subject.classifier.source, **weightless}
+        yield from about_accuracy(correct, labelled, subject.classes, Counter(pairs), source)
     chosen = ", which were chosen by their ids" if subject.chosen else ""
     interval = f"{low:.1%} to {high:.1%} at {CONFIDENCE:.0%}"
     yield f"{correct / labelled:.1%} of {labelled} labelled points ({interval}){chosen}"
@@ -193,7 +198,8 @@ def about_accuracy(
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
     `confusion` counts labels and predictions of the `labelled` points, to see whether the classes are permuted; of
-    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which.
+    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which; where `parameters`
+    says that it has none, such as a rule or an estimator, there are none to load.
     """
     if labelled == 0:
         return
@@ -206,10 +212,11 @@ def about_accuracy(
         return
     untrained = source.get("format") == "python" and source.get("weights") is None
     load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
+    look_at = ORDER if untrained and source.get("parameters") == 0 else (load if untrained else "") + LOOK_AT
     yield Finding(
         "accuracy_suspicious",
         f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
-        f"{', little better than chance or worse' if near else ''}; {advice or (load if untrained else '') + LOOK_AT}",
+        f"{', little better than chance or worse' if near else ''}; {advice or look_at}",
     )
 
 

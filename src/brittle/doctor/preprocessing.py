@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import normalise
+from brittle.model.inputs import ExtraInputs, normalise
 
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""
@@ -69,15 +70,17 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
     if not subject.decision.of_classes or (subject.extra_inputs and subject.extra_inputs.tensors) or subject.chosen:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
-    inputs, labels = _labelled(subject, subject.batch)
-    declared = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
+    inputs, labels, extra = _labelled(subject, subject.batch)
+    declared = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT], extra)
     if int((~declared).sum()) < GAIN * len(declared) or not len(declared):
         yield f"{int(declared.sum())} of {len(declared)} labels are right as declared, which leaves little to gain"
         return
     candidates = readings = _readings(subject.classifier, inputs[:LOOKED_AT])
     while candidates:
         count = len(declared)
-        results = [(_right(subject, reading.change(inputs[:count]), labels[:count]), reading) for reading in candidates]
+        results = [
+            (_right(subject, reading.change(inputs[:count]), labels[:count], extra), reading) for reading in candidates
+        ]
         results.sort(key=lambda result: -int(result[0].sum()))
         for correct, best in results:
             if better_reading(declared, correct, best.brightness, labels[:count], len(readings)):
@@ -93,8 +96,8 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         if count > LOOKED_AT or int(results[0][0].sum() - declared.sum()) < GAIN * count / 2:
             break
         if subject.points is not None and len(subject.batch) < MOST_POINTS:
-            inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
-        declared = _right(subject, inputs, labels)
+            inputs, labels, extra = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
+        declared = _right(subject, inputs, labels, extra)
         candidates = [reading for _, reading in results[:FINALISTS]] * (len(labels) > count)
     correct, count = int(declared.sum()), len(declared)
     yield f"{correct} of {count} labels are right as declared, in {len(readings)} other ways not many more"
@@ -117,20 +120,23 @@ def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels
     return gained - lost >= GAIN * len(declared) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
-def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the readable points of a batch whose label is a class, `[L, *shape]`, and their labels, `[L]`."""
+def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor, ExtraInputs | None]:
+    """Return the points of a batch that can be read and whose label is a class, `[L, *shape]`, their labels, `[L]`, and
+    which of their values are missing."""
     labels = torch.tensor(batch.labels or [-1] * len(batch))
     valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
-    return batch.inputs[valid.to(batch.inputs.device)], labels[valid]
+    extra = batch.extra_inputs
+    missing = None if extra is None or extra.inputs is None else replace(extra, varies=~extra.inputs.isnan())
+    return batch.inputs[valid.to(batch.inputs.device)], labels[valid], missing and missing.only(valid.nonzero()[:, 0])
 
 
-def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
+def _right(subject: Subject, inputs: Tensor, labels: Tensor, extra: ExtraInputs | None) -> Tensor:
     """Return for each point whether its prediction is its label, `[L]`; all False where the model fails."""
     correct = torch.zeros(len(labels), dtype=torch.bool)
     try:
         for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():
             with torch.no_grad():
-                logits = subject.classifier(inputs[rows]).cpu()
+                logits = subject.classifier(inputs[rows], extra and extra.only(rows)).cpu()
             correct[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
     except ModelError:  # on values that another reading makes of the inputs
         return torch.zeros_like(correct)

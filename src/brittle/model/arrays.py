@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.decisions import Custom, Decision, Within
+from brittle.decisions import Custom, Decision, MultiLabel, Within
 from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
@@ -139,6 +139,11 @@ class Fitted(ArrayModel):
         return None if names is None else tuple(map(str, names))
 
     @property
+    def has_probabilities(self) -> bool:
+        """Tell whether it has a `predict_proba`."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @property
     def digest(self) -> str | None:
         """Digest of the learned state: `brittle.model.fitted_state.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
@@ -212,6 +217,64 @@ class Regressor(Fitted):
         return np.asarray(self.estimator.predict(rows))
 
 
+class LabelEstimator(Fitted):
+    """A fitted scikit-learn classifier of several labels at once, as a function of tensors: a logit for each label.
+
+    Logits are the log odds of `predict_proba`, of which none is taken below `SMALLEST_PROBABILITY`, or where there is
+    none what `decision_function` returns. A label holds above 0; at 0 it does not, as in `predict`, with which the
+    labels are compared in the first, second, fourth, eighth .. call.
+    """
+
+    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
+        super().__init__(estimator, outputs, *described)
+        _check_fitted(estimator)
+        if outputs != "logits":
+            raise ParameterError(
+                f"{self.__name__} gives logits of its labels; leave out --outputs {outputs} (outputs=)"
+            )
+        self._calls = 0
+
+    def of_rows(self, rows: Rows) -> np.ndarray:
+        """Return logits, `[B, L]`."""
+        if not self._calls and np.ndim(self.estimator.predict(rows[:1])) != 2:
+            raise ModelError(
+                "estimator",
+                f"{self.__name__} predicts one label for an input; leave out --decision multilabel (decision=)",
+            )
+        scores = self._odds(rows) if self.has_probabilities else np.asarray(self.estimator.decision_function(rows))
+        self._calls += 1
+        if self._calls & (self._calls - 1) == 0:
+            self._check_predicted(rows, scores)
+        return np.where(scores == 0, -np.finfo(np.float64).tiny, scores)
+
+    def _odds(self, rows: Rows) -> np.ndarray:
+        """Return log odds of each label, `[B, L]`, from one array for all labels or a list of arrays."""
+        probabilities = self.estimator.predict_proba(rows)
+        if isinstance(probabilities, list):
+            odds = np.stack([_of_label(*pair) for pair in zip(probabilities, self.estimator.classes_, strict=True)], 2)
+        else:
+            odds = np.stack((1 - np.asarray(probabilities), probabilities), axis=1)
+        logarithms = np.log(odds.clip(SMALLEST_PROBABILITY))
+        return logarithms[:, 1] - logarithms[:, 0]
+
+    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+        """Raise unless `predict` says that a label holds just where its score is positive, but for rounding."""
+        predicted = np.asarray(self.estimator.predict(rows))
+        if predicted.shape != scores.shape:
+            raise ModelError(
+                "output_shape",
+                f"{self.__name__} gave scores of shape {list(scores.shape)} for labels of shape "
+                f"{list(predicted.shape)}; give one number for each label",
+            )
+        differ = ((predicted != (scores > 0)) & (np.abs(scores) > 1e-9)).any(axis=1)
+        if differ.any():
+            raise ModelError(
+                "estimator",
+                f"predict of {self.__name__} gives other labels than those of a positive score at "
+                f"{int(differ.sum())} of {len(rows)} inputs; give a classifier of labels 0 and 1 without thresholds",
+            )
+
+
 class Estimator(Fitted):
     """A fitted scikit-learn classifier, a pipeline included, as a function of tensors.
 
@@ -258,22 +321,19 @@ class Estimator(Fitted):
                 raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
             raise ModelError("estimator", f"{name} has no decision_function and no predict_proba; give one that does")
 
+    def with_outputs(self, outputs: str) -> Estimator:
+        """Return the same, with other declared outputs."""
+        return type(self)(self.estimator, outputs, self.categories, self._rules, self._columns, self.dtypes)
+
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
-        if not self._calls and (count := np.size(self.estimator.predict(rows[:1]))) != 1:
-            raise ModelError(
-                "estimator", f"{self.__name__} predicts {count} labels for an input; give a classifier of one label"
-            )
+        if not self._calls and np.size(self.estimator.predict(rows[:1])) != 1:
+            raise _several_labels(self.__name__)
         scores = self._of_classes(rows)
         self._calls += 1
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
             self._check_predicted(rows, scores)
         return scores
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Tell whether it has a `predict_proba`."""
-        return hasattr(self.estimator, "predict_proba")
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
         """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
@@ -330,11 +390,14 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
     if isinstance(model, nn.Module) and arrays == "numpy":
         raise ParameterError("arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
+    if isinstance(model, Estimator):
+        return model.with_outputs(outputs)
     if isinstance(model, nn.Module | ArrayModel):
         return model
     if is_estimator(model):
         numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
-        return (Regressor if numbers else Estimator)(model, outputs, None, rules)
+        labels = LabelEstimator if isinstance(decision, MultiLabel) else Estimator
+        return (Regressor if numbers else labels)(model, outputs, None, rules)
     if not callable(model):
         raise ModelError(
             "model_file",
@@ -389,7 +452,7 @@ def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
         word = shlex.quote(unknown[0]) if len(unknown[0]) <= 60 else "NAME"
         sentences.append(
             f"the model was not fitted on the column {unknown[0]!r:.60} of the data: if it holds the labels, type "
-            f"--label-column {word} (label_column=), else leave it out"
+            f"--label-column {word} (label_column=), if it names the points call it id, else leave it out"
         )
     elif unknown:
         sentences.append(
@@ -425,17 +488,43 @@ def _fitted_names(estimator: Any) -> Sequence[str] | None:
     return names
 
 
-def _classes(estimator: Any) -> np.ndarray:
-    """`classes_` of a fitted classifier of one label."""
-    name, classes = type(estimator).__name__, getattr(estimator, "classes_", None)
-    if classes is None:
+def _check_fitted(estimator: Any) -> None:
+    """Raise unless an estimator has `classes_`."""
+    if getattr(estimator, "classes_", None) is None:
+        name = type(estimator).__name__
         raise ModelError(
             "estimator",
             f"{name} has no classes_; give a classifier, fitted on labels, {name}().fit(x, y), or where it predicts "
             "numbers say within what they may move: --decision within:T (decision='within:T')",
         )
+
+
+def _several_labels(name: str) -> ModelError:
+    """Return the error for a classifier of several labels where a class is decided."""
+    return ModelError(
+        "estimator",
+        f"{name} predicts several labels for an input; say so, --decision multilabel (decision='multilabel')",
+    )
+
+
+def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the probabilities that a label does not hold and that it does, `[B, 2]`, of those of `classes`; of a
+    single class, which is all that training saw of the label, both are certain."""
+    if probabilities.shape[1] > 2:
+        classes_text = listed(classes.tolist())
+        raise ModelError("estimator", f"a label has {len(classes)} classes, {classes_text}; give labels of 0 and 1")
+    if probabilities.shape[1] == 2:
+        return probabilities
+    holds = np.full(len(probabilities), float(bool(classes[0])))
+    return np.stack((1 - holds, holds), axis=1)
+
+
+def _classes(estimator: Any) -> np.ndarray:
+    """`classes_` of a fitted classifier of one label."""
+    _check_fitted(estimator)
+    name, classes = type(estimator).__name__, estimator.classes_
     if isinstance(classes, list) or np.ndim(classes) != 1:
-        raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")
+        raise _several_labels(name)
     if len(classes) < 2:
         raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
     return np.asarray(classes)

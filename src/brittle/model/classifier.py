@@ -198,7 +198,7 @@ class Classifier:
         """Tell whether there is a probability of the decision."""
         if isinstance(self.model, Estimator):
             return self.decision.of_classes and self.model.has_probabilities
-        return self.decision.has_probability
+        return self.decision.has_probability and getattr(self.model, "has_probabilities", True)
 
     def log_probabilities(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logarithms of the probabilities of `inputs`, `[B, C]`, but for a constant; counts `B` forward passes. They

@@ -92,7 +92,7 @@ class RunningRecord:
         account, data, model = self.now.account, self.now.data, self.now.model
         findings = []
         if model.decision is None and data.ids_sha256 is None:  # the wrong ones may have been chosen for it
-            source = {"format": model.format, "spec": model.spec, "weights": model.weights}
+            source = {name: getattr(model, name) for name in ("format", "spec", "weights", "parameters")}
             findings += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
         self.now = replace(self.now, warnings=(*self.now.warnings, *findings))
 

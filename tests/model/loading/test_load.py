@@ -148,11 +148,15 @@ def test_factories_of_other_objects_are_refused(code: Path, name: str, match: st
         ("def make(:", "failed: SyntaxError"),
         ("import sys; sys.exit(0)", "failed at line 1: SystemExit"),
         ("import layers", "no module named 'layers'|No module named 'layers'.*PYTHONPATH="),
+        ("import parts.first", "PYTHONPATH="),
+        ("def make():\n    import layers", "at line 2: .*PYTHONPATH="),
+        ("import pickle\ndef make():\n    return pickle.loads(b'clayers\\nSize\\n.')", "at line 3: .*PYTHONPATH="),
     ],
 )
 def test_files_that_cannot_run_are_refused(source: str, match: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(source, encoding="utf-8")
     (tmp_path / "layers.py").write_text("", encoding="utf-8")
+    (tmp_path / "parts").mkdir()
     refused("user_code", match, load_model, f"{tmp_path / 'bad.py'}:make")
 
 

@@ -18,7 +18,7 @@ from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Format, Reading
 from brittle.data.tables import Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
-from brittle.extensions.texts.forms import TextForm, TextFunction, Tokenizer, Tokens, codes_of
+from brittle.extensions.texts.forms import TextEstimator, TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
 
 def text_points(
@@ -93,7 +93,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     if odd is not None:
         raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.source} holds no text; leave it out")
     facts: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
-    if isinstance(form, TextFunction):
+    if isinstance(form, TextFunction | TextEstimator):
         bounds, read = None, partial(_read_codes, texts, codes_of([max(texts, key=len)]).shape[1])
     else:
         form, tokens = form.fit(texts)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, as_tensor
+from brittle.model.arrays import ArrayModel, Estimator, as_tensor
 from brittle.model.evaluation_mode import evaluating
 from brittle.model.inputs import ExtraInputs
 
@@ -246,6 +247,21 @@ class TextFunction(ArrayModel):
         if sum(map(len, parts)) != len(different):
             raise ValueError(f"{len(different)} texts got scores of {sum(map(len, parts))}")
         return torch.cat(parts)[[place[text] for text in texts]]
+
+
+class TextEstimator(Estimator):
+    """A fitted classifier of scikit-learn that reads texts, such as a pipeline that begins with a `TfidfVectorizer`, as
+    a model of codes of characters, `[B, L]`.
+
+        classifier = brittle.Classifier(TextEstimator(pipeline), bounds=None)
+        table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
+    """
+
+    reads_texts = True
+    facts: ClassVar[Mapping[str, Any]] = {}
+
+    def as_rows(self, inputs: np.ndarray) -> np.ndarray:
+        return np.array([text_of(torch.from_numpy(row)) for row in inputs], dtype=object)
 
 
 CALLED = 64

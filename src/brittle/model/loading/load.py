@@ -19,7 +19,15 @@ from brittle.model.digest import state_digest
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
 from brittle.model.texts import TextReader
 from brittle.registry import Registry, missing
-from brittle.user_code import defined_in, digest_of_module, import_module, import_package, line_of, run_file
+from brittle.user_code import (
+    defined_in,
+    digest_of_module,
+    import_advice,
+    import_module,
+    import_package,
+    line_of,
+    run_file,
+)
 
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
@@ -275,9 +283,10 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
         if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
             model.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
+        advice = import_advice(error, Path(place)) if place.endswith(".py") else ""
+        advice = advice or f"; it is called without arguments, and relative paths start at {Path.cwd()}"
         raise _failure(
-            f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without "
-            f"arguments, and relative paths start at {Path.cwd()}"
+            f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
         ) from error
     if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model) and not argument_of(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
