@@ -167,8 +167,13 @@ def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
     """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
-    own = predicted[..., None].expand(*logits.shape[:-1], 1)
-    return (logits.gather(-1, own) - logits).scatter(-1, own, torch.inf).amin(dim=-1)
+    return nearest_of(margins_of(logits, predicted), predicted)
+
+
+def nearest_of(margins: Tensor, predicted: Tensor) -> Tensor:
+    """Return the smallest margin to another class, `[...]`, of `margins_of`, `[..., C]`."""
+    own = predicted[..., None].expand(*margins.shape[:-1], 1)
+    return margins.scatter(-1, own, torch.inf).amin(dim=-1)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:
