@@ -62,8 +62,8 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
 
 
 def import_advice(error: BaseException, path: Path) -> str:
-    """Return how a module that lies beside the file `path` is found, where `error` says that there is none; else empty."""
-    name = (isinstance(error, ModuleNotFoundError) and error.name or "").partition(".")[0]
+    """Return how a module beside the file `path` is found, where `error` says that there is none; else empty."""
+    name = (error.name or "" if isinstance(error, ModuleNotFoundError) else "").partition(".")[0]
     beside = name and ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
     return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
 

@@ -81,3 +81,20 @@ def test_copies_are_as_fine_as_the_model(dtype: torch.dtype) -> None:
     score = MonteCarlo(sigma=sigma, draws=1000, limit=None)
     estimate = score(brittle.Classifier(network, bounds=None), x, confidence=0.9999)
     assert float(estimate.low) < stats.norm.sf(gap / sigma) < float(estimate.high)
+
+
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**127], ids=["small", "large"])
+@pytest.mark.parametrize("limit", [0.9, None])
+def test_the_scale_of_the_logits_changes_no_number(limit: float | None, scale: float) -> None:
+    """Powers of 2 change no digit, and margins of finite logits may be larger than single precision goes."""
+
+    def estimates(factor: float) -> list[list[float]]:
+        def saturate(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+            side = 1.9 * logits[:, 0].tanh() * factor
+            return torch.stack((side, -side), dim=1)
+
+        scores = [kind(sigma=0.5, limit=limit) for kind in (MonteCarlo, Shrinkage)]
+        table = brittle.score(brittle.Classifier(Wrapped(saturate)), inputs(COUNT), scores)
+        return [column.value.tolist() for column in table.columns]
+
+    assert estimates(scale) == estimates(1.0)

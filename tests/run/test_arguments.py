@@ -72,6 +72,28 @@ def test_names_of_classes_are_labels() -> None:
     assert short.frame()["label"].tolist() == ["linear", "ant"]
 
 
+NAMES = np.array(["bee", "ant", "bee", "ant", "bee", "ant"])
+NAMED_FORMS: dict[str, Any] = {
+    "list": NAMES.tolist(), "array": NAMES, "column": NAMES[:, None], "series": pd.Series(NAMES),
+    "frame": pd.DataFrame({"kind": NAMES}), "categories": pd.Series(NAMES, dtype="category"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", NAMED_FORMS)
+def test_names_of_classes_are_labels_in_every_form(form: str) -> None:
+    model = LogisticRegression().fit(FRAME, NAMES)
+    data_in_forms: tuple[Any, ...] = (FRAME, FRAME.to_numpy())
+    for data in data_in_forms:
+        assert brittle.score(model, data, NAMED_FORMS[form], "softmax").frame()["label"].tolist() == NAMES.tolist()
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, 3])
+def test_a_label_without_a_text_among_texts_is_named(missing: Any) -> None:
+    model = LogisticRegression().fit(FRAME, NAMES)
+    y = [*NAMES[:5].tolist(), missing]
+    refused("labels", f"{missing!r} in row 5", brittle.score, model, FRAME, y, "softmax")
+
+
 @pytest.mark.parametrize(
     "data",
     [(X, Y), array_points(X, Y), TensorDataset(X, torch.tensor(Y)), "x.npz", Path("x.npz")],

@@ -205,6 +205,8 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     Booleans are refused where the model was `fitted` on others.
     """
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
+    if isinstance(labels, np.ndarray) and labels.shape[1:] == (1,):
+        labels = labels[:, 0]
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
     booleans = of_type or (isinstance(texts, list | tuple) and {*map(type, texts)} == {bool})
@@ -212,8 +214,15 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
         raise DataError(
             "labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those"
         )
-    if names is None or not isinstance(texts, list | tuple) or not all(isinstance(label, str) for label in texts):
+    if names is None or not isinstance(texts, list | tuple) or not any(isinstance(label, str) for label in texts):
         return None
+    odd = next((row for row, label in enumerate(texts) if not isinstance(label, str)), None)
+    if odd is not None:
+        raise DataError(
+            "labels",
+            f"y holds {texts[odd]!r:.40} in row {odd}, and texts elsewhere; give each point a class of the model, "
+            f"one of {listed(list(names))}, or leave y out",
+        )
     places = {name: at for at, name in enumerate(names)}
     unknown = sorted(set(texts).difference(places))
     if unknown:

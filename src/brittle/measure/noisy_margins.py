@@ -165,8 +165,13 @@ def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
     """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
-    index = predicted[..., None].expand(*logits.shape[:-1], 1)
-    return (logits.gather(-1, index) - logits).scatter(-1, index, torch.inf).amin(dim=-1)
+    return nearest_of(margins_of(logits, predicted), predicted)
+
+
+def nearest_of(margins: Tensor, predicted: Tensor) -> Tensor:
+    """Return the smallest margin to another class, `[...]`, of `margins_of`, `[..., C]`."""
+    index = predicted[..., None].expand(*margins.shape[:-1], 1)
+    return margins.scatter(-1, index, torch.inf).amin(dim=-1)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

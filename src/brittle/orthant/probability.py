@@ -177,8 +177,8 @@ def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Ten
     largest, skew = covariance.abs().amax((1, 2)), (covariance - covariance.mT).abs().amax((1, 2))
     rounding = max(1e-5, 4 * torch.finfo(covariance.dtype).eps)
     for row in (finite & (skew > rounding * largest)).nonzero().flatten().tolist():
-        shapes = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
-        raise ParameterError(f"the covariance of row {row} is not symmetric: {shapes}")
+        skewness = f"|S - S^T| reaches {float(skew[row]):.3g} where |S| reaches {float(largest[row]):.3g}"
+        raise ParameterError(f"the covariance of row {row} is not symmetric: {skewness}")
     return finite
 
 
@@ -247,7 +247,7 @@ def _deviation(by_shift: Tensor) -> Tensor:
 
 
 def _integrate_terms(rows: _Rows, is_active: Tensor, size: int, seed: int) -> Tensor:
-    """Return the integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
+    """Return the integrals that are active, `[B, terms]`, in the order of `nonzero`, for each shift: `[T, shifts]`."""
     row, event = is_active.nonzero(as_tuple=True)
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
     likeliest = rows.bounds[row, 0]  # of one variable, the normal distribution function

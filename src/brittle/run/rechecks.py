@@ -31,8 +31,8 @@ SPACING = 0.6180339887498949
 
 @dataclass(frozen=True)
 class PassRow:
-    """Row `what` of a pass of so many rows: its input `[1, *shape]` with its extra inputs, its logits `[1, C]`, what
-    rounding explains of them, and whether gradients were recorded in the pass.
+    """A row of a pass of so many rows: its place in words, its input `[1, *shape]` with its extra inputs, its logits
+    `[1, C]`, what rounding explains of them, and whether gradients were recorded in the pass.
     """
 
     description: str
