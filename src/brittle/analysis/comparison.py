@@ -125,7 +125,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     ]
     if all(series.notna().any() for series in correct_pair):
         names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-        compared = _compared(*correct_pair, ACCURACY, pairing, confidence)
+        compared = _compared(correct_pair[0], correct_pair[1], ACCURACY, pairing, confidence)
         rows.append(names | compared | {"noise": None, "speaks": False})
     for first_column, second_column in shared:
         quantity = P_ROBUST if first_column.is_probability else first_column.quantity
