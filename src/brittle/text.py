@@ -35,9 +35,7 @@ def as_json(**content: Any) -> str:
           ]
         }
     """
-    return json.dumps(
-        _finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda scalar: scalar.item()
-    )
+    return json.dumps(_finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda x: x.item())
 
 
 def _finite(content: Any) -> Any:
@@ -89,8 +87,7 @@ def share_of(count: int, total: int, noun: str) -> str:
 
 
 def chosen_text(points: int, data: Any) -> str:
-    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`; empty where they were
-    not.
+    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`, or "".
 
     Example:
         >>> from brittle.store.record import DataRecord

@@ -1,7 +1,6 @@
 """Code of the user's: run because the command line names it.
 
-A name outside brittle's own lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. A file is run because it
-is so named, and at no other time.
+A name outside brittle's lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. Only naming a file runs it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ T = TypeVar("T")
 
 
 def defined_in(path: str | Path) -> str:
-    """Name in brackets the classes and functions that a file of Python defines, which is read and not run; empty
-    without any."""
+    """Name in brackets the classes and functions of a Python file, which is read, not run; empty without any."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -56,8 +54,9 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
     try:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
+        advice = import_advice(error, path)
         raise failure(
-            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{import_advice(error, path)}"
+            f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
         ) from error
     return module
 
@@ -97,8 +96,7 @@ def line_of(error: BaseException, module: ModuleType) -> str:
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """Return the sha256 of the files in which classes and functions stand, by the names of the files; None where none
-    is left.
+    """Return the sha256 of the files of classes and functions by the names of the files; None where none is left.
 
     Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
     not looked at. Files of one name have their digests one after the other.

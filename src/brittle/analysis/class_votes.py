@@ -57,12 +57,8 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     votes = unpack_votes(column.votes)
     counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.twice})
     requested = _requested_classes(table, of)
-    counted_rows = requested[votes.units[requested["place"]] > 0]
-    counts = (
-        counts.merge(counted_rows, "right" if of is not None else "outer", on=["place", "class"])
-        .fillna(0)
-        .astype("int64")
-    )
+    rows = requested[votes.units[requested["place"]] > 0]
+    counts = counts.merge(rows, "right" if of is not None else "outer", on=["place", "class"]).fillna(0).astype("int64")
     low, high = _interval(column, votes, counts, table.record.confidence)
     copies, draws = counts["once"] + 2 * counts["both"], votes.draws[counts["place"]]
     numbers = {"copies": copies, "draws": draws, "share": copies / draws, "low": low, "high": high}
@@ -114,14 +110,12 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 def votes_texts(table: Table) -> pd.Series:
     """Return the predictions of the noisy copies of each point in a sentence, by its id, where some differ from that of
     the point; empty for a run without votes for classes."""
-    column = typical([candidate for candidate in table.columns if has_votes(candidate)])
+    column = typical(list(filter(has_votes, table.columns)))
     if column is None:
         return pd.Series(dtype=object)
     votes = class_votes(table, column=column)
-    labels, predicted = (
-        dict(zip(table.points["point"].to_pylist(), table.points[name].to_pylist(), strict=True))
-        for name in ("label", "predicted")
-    )
+    ids, names = table.points["point"].to_pylist(), ("label", "predicted")
+    labels, predicted = (dict(zip(ids, table.points[name].to_pylist(), strict=True)) for name in names)
     is_unanimous = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
     votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~is_unanimous])
     texts: dict[str, list[str]] = {}
@@ -140,9 +134,7 @@ def votes_texts(table: Table) -> pd.Series:
 def _votes_column(table: Table, column: Column | None) -> Column:
     """Return the column whose votes are read; raise where it has none."""
     check_column("column", column)
-    column = (
-        column if column is not None else typical([candidate for candidate in table.columns if has_votes(candidate)])
-    )
+    column = column if column is not None else typical(list(filter(has_votes, table.columns)))
     if column is None or not has_votes(column):
         raise DataError(
             "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"

@@ -49,8 +49,7 @@ def safer(column: Column) -> pd.Series | None:
 
 
 def safety(column: Column) -> pd.Series | None:
-    """Return `safer`, or for an input margin its distance, whose direction is safer but which compares with no other
-    score."""
+    """Return `safer`, or for an input margin its distance, whose direction is safer though no score compares."""
     return column.value if column.score == INPUT_MARGIN else safer(column)
 
 
@@ -58,11 +57,8 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
     """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
     rest. That is the one at the noise that speaks for the run, with the most draws."""
     representative = typical(columns)
-    candidates = [
-        candidate
-        for candidate in columns
-        if representative is not None and candidate.score == name and candidate.setting == representative.setting
-    ]
+    key = None if representative is None else (name, representative.setting)
+    candidates = [column for column in columns if (column.score, column.setting) == key]
     draws = max((column.most_draws or 0 for column in candidates), default=0)
     fitting = [column for column in candidates if (column.most_draws or 0) == draws]
     return fitting[0] if len(fitting) == 1 else column_of(columns, name)
@@ -70,15 +66,10 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
 
 def laplacian_column(columns: Iterable[Column]) -> Column | None:
     """Return the Laplacian of the predicted class that speaks for the run."""
-    candidates = [
-        column
-        for column in columns
-        if column.score == LAPLACIAN and "rank" not in column.parameters and column.value.notna().any()
-    ]
+    columns = [column for column in columns if column.score == LAPLACIAN and "rank" not in column.parameters]
+    columns = [column for column in columns if column.value.notna().any()]
     order = {method: place for place, method in enumerate(METHODS)}
-    return min(
-        candidates, key=lambda candidate: order.get(str(candidate.parameters.get("method")), len(METHODS)), default=None
-    )
+    return min(columns, key=lambda column: order.get(str(column.parameters.get("method")), len(METHODS)), default=None)
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
@@ -95,9 +86,7 @@ def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Colu
         lambda column: column.setting,
         lambda candidate: (not candidate.parameters.get("clip"), candidate.most_draws or 0),
     )
-    return {
-        setting: best[setting] for setting in sorted(best, key=lambda setting: (setting.sigma or 0.0, setting.noise))
-    }
+    return dict(sorted(best.items(), key=lambda pair: (pair[0].sigma or 0.0, pair[0].noise)))
 
 
 def margin_columns(table: Table) -> tuple[Column, ...]:
@@ -137,6 +126,5 @@ def class_name(table: Table, number: int) -> str:
 
 
 def answer_text(table: Table, number: int | None, words: str | None) -> str | None:
-    """Return a label or a prediction by the name of its class, or by the words for a decision without classes; None
-    without any."""
+    """Return a label or prediction by the name of its class, or by a decision's words; None without any."""
     return words and storable(words) if number is None else class_name(table, number)

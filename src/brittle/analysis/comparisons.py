@@ -39,27 +39,24 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
 
 
 def format_comparisons(frame: pd.DataFrame) -> str:
-    """Format the frame of `compare_several` as plain text: the accuracy of each run, and the score of robustness that
-    most runs share."""
+    """Format the frame of `compare_several` as text: the accuracy of each run, and the score that most runs share."""
     rows = frame.to_dict("records")
     has_representative = any(row["speaks"] for row in rows)
     row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
     ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not has_representative).most_common(1)
     compared_rows = [row for row in rows if row["score"] == score]
-    quantity_by_score = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
-    header = [
-        cell for name in quantity_by_score.values() for cell in (f"{name}: first", "run", "first - run", "first larger")
-    ]
+    quantities = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
+    header = [cell for name in quantities.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
     lines = [["run", "points", *header]]
     for name, row in runs.items():
-        cells = [cell for label in quantity_by_score for cell in _cells(row_by_key.get((name, label)))]
+        cells = [cell for label in quantities for cell in _cells(row_by_key.get((name, label)))]
         run_title = f"{name} ({row['split']})" if row["split"] else name
         lines.append([run_title, f"{row['points'] + row['dropped']:,}", *cells])
     by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
     levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
     notes = [
         f"{name}: {compared_rows[0]['statistic']} by {short_labels([label])[label]}"
-        for label, name in quantity_by_score.items()
+        for label, name in quantities.items()
     ][1:]
     title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
     notes.append("first larger: share of points that have more of it in the first run, ties half")

@@ -78,8 +78,7 @@ def spearman(a: ArrayLike, b: ArrayLike, confidence: float) -> Correlation:
 
     The interval is Student's, on the scale of `atanh(rho)`, from the jackknife over points (`jackknife_half`). Where
     the order is the same (or the reverse) throughout, the bound is that of Kendall's tau, carried over by
-    `rho >= (3 tau - 1) / 2` (below tau = 0, `(tau^2 + 2 tau - 1) / 2`). Below 10 points the interval is the whole
-    range.
+    `rho >= (3 tau - 1) / 2` (below tau = 0, `(tau^2 + 2 tau - 1) / 2`). Below 10 points it is the whole range.
 
     Validity: the interval covers the sampling of points, drawn independently, to first order in `1 / n`; error of the
     values themselves moves the correlation towards 0.

@@ -49,13 +49,11 @@ def kept_inputs(table: Table) -> np.ndarray:
 
 
 def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
-    """Return the nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none
-    was.
+    """Return the nearest inputs of another prediction, `[N, D]`, in the order of `table.points`; NaN without any.
 
     Args:
         table: a run.
-        score: the score that found them, as `table[score]` takes it; by default the first of the run
-            that found any.
+        score: the score that found them, as `table[score]` takes it; by default the first of the run that found any.
 
     Raises:
         DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
@@ -94,7 +92,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
             one for this point.
 
     Returns:
-        One row per feature: `feature` (its name), `value` at the point, `counterexample` at the input that was found,
+        One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found,
         and `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the
         features; in the declared units.
 
@@ -106,8 +104,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
     counterexample = _inputs(table, _found_by(table, rows, score)["input"])[0]
     frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": counterexample})
     frame["change"] = np.where(np.isnan(value), 0.0, counterexample - value)  # a missing value stays missing
-    order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
-    return frame.iloc[order].reset_index(drop=True)
+    return frame.iloc[np.argsort(-frame["change"].abs().to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
@@ -134,8 +131,5 @@ def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
 
 def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
     shape_note = "" if shape is None else f" of shape {list(shape)!s:.40}"
-    return DataError(
-        "no_such_point",
-        f"the run keeps none of its inputs{shape_note}; it keeps those of at most {MAX_KEPT} numbers that are no "
-        "images",
-    )
+    limit = f"those of at most {MAX_KEPT} numbers that are no images"
+    return DataError("no_such_point", f"the run keeps none of its inputs{shape_note}; it keeps {limit}")

@@ -30,7 +30,7 @@ def outcomes(table: Table, examples: int = 5) -> pd.DataFrame:
 
     Returns:
         `labels` of the scores (empty where the point itself is meant), `status`, `sentence`, `has_value` (whether a
-        number was given all the same), `points` (how many) and `examples` (a list of `(row, name, detail)`), those
+        number was given all the same), `points` (how many) and `first` (a list of `(row, name, detail)`), those
         without a number first.
     """
     points = table.points.drop_columns(list(BULKY)).to_pandas().set_index("point")

@@ -120,8 +120,7 @@ def overview(
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
-        column: the flip probability to read; by default the one drawn for the limit, else the one that speaks for the
-            run.
+        column: the flip probability to read; by default the one drawn for the limit, else the run's representative.
         sigma: where no column is given, one at this noise level.
 
     Raises:
@@ -134,9 +133,8 @@ def overview(
         numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
-    groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
-        index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
-    )
+    counts = pd.crosstab(frame["kind"], frame["state"])
+    groups = counts.reindex(index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0)
     return Overview(
         column=column,
         numbers=numbers,
@@ -194,17 +192,14 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
     rows = column.rows[column.value.notna()].astype({"value": float, "low": float})
     distances, radii = np.sort(rows["value"]), np.sort(rows["low"])
     nearest = {words: distances[math.ceil(share * len(rows)) - 1] for words, share in SHARES.items()}
-    (nearest_name, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [
-        ("", math.nan)
-    ]
-    text = f"For {nearest_name} of the points the nearest input with another prediction is at most "
-    text += f"{_length(column, distance)} away" + "".join(
-        f", for {words} at most {_length(column, distance)}" for words, distance in further
-    )
-    if not nearest_name:
+    (share_text, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [("", math.nan)]
+    text = f"For {share_text} of the points the nearest input with another prediction is at most "
+    text += f"{_length(column, distance)} away"
+    text += "".join(f", for {words} at most {_length(column, distance)}" for words, distance in further)
+    if not share_text:
         text = "An input with another prediction was found for fewer than one in ten points"
     search = f"search: {parameters_text(column)}" if has_sibling else ""
-    brackets = "; ".join(filter(None, [_distance_text(table, column) if nearest_name else "", search]))
+    brackets = "; ".join(filter(None, [_distance_text(table, column) if share_text else "", search]))
     sentences = [f"{text}{brackets and f' ({brackets})'}."]
     if missed := int(np.isinf(distances).sum()):
         sentences.append(f"None was found for {share_of(missed, len(distances), 'point')}.")

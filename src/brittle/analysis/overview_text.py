@@ -23,8 +23,7 @@ CLASSES_SHOWN = 10
 """Classes in the table of a terminal."""
 
 FEWEST_FOR_DETECTOR = 38
-"""Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
-0.95 cannot be calibrated."""
+"""Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
 
 FEW_IN_CLASS = 100
 """Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
@@ -64,8 +63,7 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """Return the words for a decision as the record of a run holds it, such as `top:5`; None for the predicted
-    class."""
+    """Return the words for a decision in the record of a run, such as `top:5`; None for the predicted class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -143,14 +141,12 @@ def how_brittle(overview: Overview) -> str:
         f"{chosen}{noise}{share_of(held, overview.rated, 'prediction')} "
         f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
         f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
-        f"undecided{_undecided_text(overview)}. {accuracy}"
-        f"{imprecise and f' {imprecise}'}"
+        f"undecided{_undecided_text(overview)}. {accuracy}{imprecise and f' {imprecise}'}"
     )
 
 
 def imprecise_text(column: Column) -> str:
-    """Say how many intervals are wider than the precision that was asked for, and which draws are enough for all;
-    empty where none is."""
+    """Say how many intervals are wider than was asked for, and which draws are enough for all; empty without any."""
     precision, draws = column.parameters.get("precision"), column.most_draws
     if not isinstance(precision, float) or not draws:
         return ""
@@ -169,8 +165,7 @@ def imprecise_text(column: Column) -> str:
 
 
 def _undecided_text(overview: Overview) -> str:
-    """Say after how many noisy copies points are undecided, and with which probabilities they are kept; empty without
-    any."""
+    """Say after how many noisy copies points are undecided, and how probably they are kept; empty without any."""
     column = overview.column
     if column is None or column.limit != overview.limit or not overview.count(UNDECIDED):
         return ""
@@ -211,12 +206,11 @@ def where(overview: Overview) -> str:
 
 def how_sure(overview: Overview) -> str:
     """Say how sure the states are, and on which evidence."""
-    rated, lost = overview.rated, overview.without_number
+    rated, points, lost = overview.rated, overview.points, overview.without_number
     if not rated or not overview.is_decisive:
         return ""
-    sentences = [
-        f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
-    ]
+    level = f"{100 * overview.record.confidence:.4g}%"
+    sentences = [f"A point is called only where its whole {level} interval lies on one side."]
     if overview.column is not None and overview.numbers is not None and overview.numbers is not overview.column:
         sentences += [
             f"States are by {overview.column.title}, whose copies stop once a point is decided; the p_robust that "
@@ -230,9 +224,7 @@ def how_sure(overview: Overview) -> str:
     ]
     sentences += rests or [by_number(rated, *COUNTED)]
     if lost:
-        sentences += [
-            f"{share_of(lost, overview.points, 'point')} {verb_of(lost, overview.points, 'has', 'have')} no number."
-        ]
+        sentences += [f"{share_of(lost, points, 'point')} {verb_of(lost, points, 'has', 'have')} no number."]
     return " ".join(sentences)
 
 

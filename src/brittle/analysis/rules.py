@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any
@@ -66,7 +66,11 @@ class Verdict:
     def finding(self) -> str:
         """The value with its interval, and what would decide the rule."""
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{number(self.value)}, {span(self.low, self.high)} for all such points{remedy}"
+        return f"{', '.join(self._cells)} for all such points{remedy}"
+
+    @property
+    def _cells(self) -> tuple[str, str]:
+        return number(self.value), span(self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -90,16 +94,7 @@ class Checked:
         return next((state for state in (FAILS, UNDECIDED) if state in states), PASSES)
 
     def __str__(self) -> str:
-        rows = [
-            [
-                verdict.state,
-                verdict.rule,
-                number(verdict.minimum),
-                number(verdict.value),
-                span(verdict.low, verdict.high),
-            ]
-            for verdict in self.verdicts
-        ]
+        rows = [[verdict.state, verdict.rule, number(verdict.minimum), *verdict._cells] for verdict in self.verdicts]
         lines = aligned([["", "rule", "at least", "found", "interval"], *rows])
         for verdict in self.verdicts:
             lines += [f"  {verdict.rule}: {verdict.words}{f'; {verdict.remedy}' if verdict.remedy else ''}"]
@@ -108,9 +103,8 @@ class Checked:
 
     @property
     def _counts(self) -> str:
-        passed, failed, open_ones = (
-            sum(verdict.state == state for verdict in self.verdicts) for state in (PASSES, FAILS, UNDECIDED)
-        )
+        states = [verdict.state for verdict in self.verdicts]
+        passed, failed, open_ones = map(states.count, (PASSES, FAILS, UNDECIDED))
         summary = f"{passed} of {len(self.verdicts)} rules {by_number(passed, 'passes', 'pass')}, {failed} "
         summary += f"{by_number(failed, 'fails', 'fail')}, {open_ones} {by_number(open_ones, 'is', 'are')} undecided"
         return f"{summary}; all intervals hold together at {100 * self.confidence:.4g}%"
@@ -126,9 +120,7 @@ class Checked:
         """
         cases = [part for verdict in self.verdicts for part in verdict.parts or (verdict,)]
         counts = {"failures": FAILS, "skipped": UNDECIDED}
-        tally = {
-            name: str(sum(case_verdict.state == state for case_verdict in cases)) for name, state in counts.items()
-        }
+        tally = {name: str(sum(verdict.state == state for verdict in cases)) for name, state in counts.items()}
         root = ElementTree.Element("testsuites")
         tally |= {"name": "brittle", "tests": str(len(cases)), "errors": "0"}
         suite = ElementTree.SubElement(root, "testsuite", tally)
@@ -142,10 +134,7 @@ class Checked:
 
     def markdown(self) -> str:
         """Return the check as a table in Markdown, for a pull request."""
-        rows = [
-            [verdict.state, verdict.words, number(verdict.value), span(verdict.low, verdict.high)]
-            for verdict in self.verdicts
-        ]
+        rows = [[verdict.state, verdict.words, *verdict._cells] for verdict in self.verdicts]
         head = ["|  | rule | found | interval |", "| --- | --- | --- | --- |"]
         lines = [*head, *(f"| {' | '.join(map(in_markdown, row))} |" for row in rows)]
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
@@ -153,13 +142,11 @@ class Checked:
     def github(self) -> str:
         """Return the check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
         kinds = {FAILS: "error", UNDECIDED: "warning", PASSES: "notice"}
-        annotations = (
-            (kinds[verdict.state], verdict.rule, printable(f"{verdict.words}: {verdict.finding}"))
-            for verdict in self.verdicts
-        )
-        return "\n".join(
-            f"::{kind} title=brittle: {rule}::{text.replace('%', '%25')}" for kind, rule, text in annotations
-        )
+        lines = []
+        for verdict in self.verdicts:
+            text = printable(f"{verdict.words}: {verdict.finding}").replace("%", "%25")
+            lines.append(f"::{kinds[verdict.state]} title=brittle: {verdict.rule}::{text}")
+        return "\n".join(lines)
 
 
 def check(
@@ -223,19 +210,17 @@ def check(
     _check_arguments(table, shares, limit, epsilon, against, detector)
     rules: list[Callable[[float], Verdict]] = []
     if holds is not None:
-        rules.append(lambda error_rate: _holds(table, holds, limit, error_rate))
+        rules.append(lambda rate: _holds(table, holds, limit, rate))
     if every_class is not None:
-        rules.append(lambda error_rate: _every_class(table, every_class, limit, error_rate))
+        rules.append(lambda rate: _every_class(table, every_class, limit, rate))
     if accuracy is not None:
-        rules.append(lambda error_rate: _accuracy(table, accuracy, error_rate))
+        rules.append(lambda rate: _accuracy(table, accuracy, rate))
     if robust_accuracy is not None and epsilon is not None:
-        rules.append(
-            lambda error_rate: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, error_rate)
-        )
+        rules.append(lambda rate: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, rate))
     if against is not None:
-        rules.append(lambda error_rate: _compare_means(table, against, no_worse_than or 0.0, error_rate))
+        rules.append(lambda rate: _compare_means(table, against, no_worse_than or 0.0, rate))
     if detector_tpr is not None:
-        rules.append(lambda error_rate: _detector(table, detector, detector_tpr, error_rate))
+        rules.append(lambda rate: _detector(table, detector, detector_tpr, rate))
     if not rules:
         raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
     confidence = table.record.confidence
@@ -243,9 +228,7 @@ def check(
     return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
 
 
-def _check_arguments(
-    table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any
-) -> None:
+def _check_arguments(table: Any, shares: dict[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
     """Raise where an argument of `check` is of another kind, outside its range, or without the one it needs."""
     for name, argument in (("table", table), ("against", against)):
         if not isinstance(argument, Table) and (name == "table" or argument is not None):
@@ -254,12 +237,9 @@ def _check_arguments(
         if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
     check_share("limit", limit)
-    for share_name, partner, partner_value in (
-        ("robust_accuracy", "epsilon", epsilon),
-        ("detector_tpr", "detector", detector),
-    ):
-        if (shares[share_name] is None) != (partner_value is None):
-            raise ParameterError(f"{share_name} and {partner} belong together; give both")
+    for name, partner, value in (("robust_accuracy", "epsilon", epsilon), ("detector_tpr", "detector", detector)):
+        if (shares[name] is None) != (value is None):
+            raise ParameterError(f"{name} and {partner} belong together; give both")
     if detector is not None and not hasattr(detector, "true_positives"):
         raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
     if shares["no_worse_than"] is not None and against is None:
@@ -285,16 +265,13 @@ def _share(
     value = sure / points if points else math.nan
     state, remedy = _state(low, high, minimum), ""
     if state == UNDECIDED:
-        more = _points_needed(sure / points, possible / points, minimum, error_rate, wrong, points) if points else None
-        remedy = (
-            f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
-        )
+        more = _enough(sure / points, possible / points, minimum, error_rate, wrong, points) if points else None
+        remedy = "more points like these do not decide it"
+        remedy = f"about {more:,} points like these would decide it" if more else remedy
     return Verdict(rule, words, state, minimum, value, low, high, points, remedy)
 
 
-def _points_needed(
-    sure: float, possible: float, minimum: float, error_rate: float, wrong: float, points: int
-) -> int | None:
+def _enough(sure: float, possible: float, minimum: float, error_rate: float, wrong: float, points: int) -> int | None:
     """Return how many points with these shares decide, half as many again at a time; None where none do."""
     while points < MOST_POINTS:
         points = math.ceil(1.5 * points)
@@ -329,8 +306,7 @@ def _hold(column: Column, limit: float) -> str:
 
 
 def _counts(states: Any) -> tuple[int, int, int]:
-    sure = int((states == HOLDS).sum())
-    return sure, len(states) - int((states == BREAKS).sum()), len(states)
+    return int((states == HOLDS).sum()), len(states) - int((states == BREAKS).sum()), len(states)
 
 
 def _holds(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:
@@ -359,19 +335,12 @@ def _every_class(table: Table, minimum: float, limit: float | None, error_rate: 
         raise DataError(
             "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
         )
-    wrong = (1.0 - table.record.confidence) / 2.0
+    wrong, rate = (1.0 - table.record.confidence) / 2.0, error_rate / len(groups)
     share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
     for name, group in groups.items():
         called = class_name(table, name)
-        verdict = _share(
-            f"every class: {called}",
-            f"{share} {called} {hold}",
-            minimum,
-            _counts(group),
-            error_rate / len(groups),
-            wrong,
-        )
+        verdict = _share(f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), rate, wrong)
         verdicts[name] = replace(verdict, remedy=verdict.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
     worst = min(verdicts, key=lambda name: (order.index(verdicts[name].state), verdicts[name].low))
@@ -392,12 +361,10 @@ def _right(table: Table) -> pd.DataFrame:
 
 
 def _accuracy(table: Table, minimum: float, error_rate: float) -> Verdict:
-    outcomes = _right(table)
-    sure = int(np.count_nonzero(outcomes["right"]))
+    rows = _right(table)
+    sure, unknown = int(np.count_nonzero(rows["right"])), int(np.count_nonzero(rows["open"]))
     words = f"at least {minimum:.4g} of the labelled points are predicted right"
-    return _share(
-        "accuracy", words, minimum, (sure, sure + int(np.count_nonzero(outcomes["open"])), len(outcomes)), error_rate
-    )
+    return _share("accuracy", words, minimum, (sure, sure + unknown, len(rows)), error_rate)
 
 
 def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
@@ -417,24 +384,19 @@ def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | N
     return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), error_rate)
 
 
-def _compare_means(table: Table, rival: Table, max_loss: float, error_rate: float) -> Verdict:
-    """Return the verdict that the mean `p_robust` is at most `max_loss` below that of a rival run."""
+def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -> Verdict:
+    """Return the verdict that the mean `p_robust` is at most `loss` below that of a rival run."""
     score, points, difference = mean_difference(table, rival, 1.0 - error_rate)
-    words = f"the mean of p_robust by {printable(score)} is at most {max_loss:.4g} below that of the other run"
-    state, remedy = _state(difference.low, difference.high, -max_loss), ""
+    words = f"the mean of p_robust by {printable(score)} is at most {loss:.4g} below that of the other run"
+    state, remedy = _state(difference.low, difference.high, -loss), ""
     if not points:
-        return Verdict(
-            "against", words, UNDECIDED, -max_loss, math.nan, -1.0, 1.0, 0, "no point has a value in both runs"
-        )
+        return Verdict("against", words, UNDECIDED, -loss, math.nan, -1.0, 1.0, 0, "no point has a value in both runs")
     if state == UNDECIDED:
-        gap, half_width = abs(difference.mean + max_loss), (difference.high - difference.low) / 2.0
-        points_needed = math.ceil(points * (half_width / gap) ** 2) if gap else MOST_POINTS
-        remedy = (
-            f"about {_two_digits(points_needed):,} points like these would decide it"
-            if points_needed < MOST_POINTS
-            else "more points would not tell"
-        )
-    return Verdict("against", words, state, -max_loss, *difference, points, remedy)
+        gap, half_width = abs(difference.mean + loss), (difference.high - difference.low) / 2.0
+        enough = math.ceil(points * (half_width / gap) ** 2) if gap else MOST_POINTS
+        remedy = f"about {_two_digits(enough):,} points like these would decide it"
+        remedy = remedy if enough < MOST_POINTS else "more points would not tell"
+    return Verdict("against", words, state, -loss, *difference, points, remedy)
 
 
 def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:

@@ -18,8 +18,7 @@ LEAST = 1e-18
 """Share of the largest number below which numbers are one interval."""
 
 PLACES = 0.125 * np.arange(66).reshape(3, 22)
-"""Nodes of the integral, in their order: inverse hyperbolic sines of the distances from the saddle point in its
-width."""
+"""Nodes of the integral, in order: inverse hyperbolic sines of the distances from the saddle point in its width."""
 
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""

@@ -103,8 +103,7 @@ def memory_points(
 
 
 def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, start: int, stop: int) -> InputRows:
-    """Return some rows of `inputs`, with what else they have; uint8 is mapped to the bounds, half precision to
-    single."""
+    """Return some rows of `inputs`, with what else they have; uint8 is mapped to the bounds, half becomes single."""
     rows = inputs[start:stop]
     if rows.dtype == torch.uint8:
         rows = from_levels(rows, bounds)

@@ -65,14 +65,8 @@ class Sheet:
             return {}
         try:
             features = json.loads(metadata)["info"]["features"].items()
-            declared = [
-                (name, feature) for name, feature in features if isinstance(feature, dict) and name in self.schema.names
-            ]
-            return {
-                name: tuple(map(str, feature["names"]))
-                for name, feature in declared
-                if feature.get("_type") == "ClassLabel"
-            }
+            kinds = [(name, kind) for name, kind in features if isinstance(kind, dict) and name in self.schema.names]
+            return {name: tuple(map(str, kind["names"])) for name, kind in kinds if kind.get("_type") == "ClassLabel"}
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
             raise DataError(
                 "corrupt", f"the metadata 'huggingface' of {self.source} are not as datasets writes them: {error!r}"
@@ -184,9 +178,8 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
 def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
     """Raise where the first row may be values: no cell is a name that is asked for, and one is a number, unless all but
     that of the labels count from 0 as pandas does."""
-    requested = {
-        column for column in (reading.label_column, reading.text_column) if column is not None and not is_number(column)
-    }
+    columns = (reading.label_column, reading.text_column)
+    requested = {column for column in columns if column is not None and not is_number(column)}
     numbers = [name for name in names if is_number(name)]
     counted = any(name.lower() in LABEL_NAMES for name in names) and numbers == list(map(str, range(len(numbers))))
     if numbers and not counted and not requested.intersection(names):

@@ -222,8 +222,7 @@ def _label_array(y: Any, source: str) -> np.ndarray:
 
 
 def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
-    """Return the image and the label of an item with metadata: the class of the largest, where there is a number for
-    each."""
+    """Return image and label of an item with metadata: the class of the largest, where each has a number."""
     x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
     numbers = _label_array(y, source)
     if targets or numbers.ndim != 1 or numbers.size < 2:

@@ -35,8 +35,7 @@ def file_digest(path: Path) -> str:
 
 
 def files_digest(root: Path, files: Sequence[Path]) -> str:
-    """Return the digest of `root` where it is a file; else the sha256 over the sorted paths of `files` in it and
-    their own."""
+    """Return the digest of the file `root`; of a folder the sha256 over the sorted paths of `files` and their own."""
     if root.is_file():
         return file_digest(root)
     digest = hashlib.sha256()
@@ -50,11 +49,9 @@ def choose_split(path: Path, splits: Sequence[str], requested: str | None) -> st
     if requested is None and len(splits) == 1:
         return splits[0]
     if requested is None or requested not in splits:
-        choices = ", ".join(path_text(name) if name else "(without a name)" for name in splits) or "none"
+        names = ", ".join(path_text(name) if name else "(without a name)" for name in splits) or "none"
         fault = "no split was named" if requested is None else f"there is no split {requested!r:.40}"
-        raise DataError(
-            "split", f"{path_text(path)} holds the splits {choices}; {fault}: name one with --split (split=)"
-        )
+        raise DataError("split", f"{path_text(path)} holds the splits {names}; {fault}: name one with --split (split=)")
     return requested
 
 

@@ -124,8 +124,7 @@ def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int
 
 
 def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Tensor:
-    """Return the pixels of an image in a file, `[channels, height, width]`, uint8, converted to a mode, by default
-    its own of `CHANNELS`, without transparency."""
+    """Return the pixels of an image file, `[channels, height, width]`, uint8, in a mode, by default its own opaque."""
     if not stream.read(1):
         raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
     stream.seek(0)

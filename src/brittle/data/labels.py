@@ -60,8 +60,7 @@ def file_answers(
 
 
 def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """Return the class index of each row, and the names of the classes where labels are text: sorted, as Python
-    sorts text."""
+    """Return the class index of each row, and the names of the classes where labels are text, as Python sorts them."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
     odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
     if odd is not None:
@@ -145,26 +144,22 @@ def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
     Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
     are class indices already, and stay. A name of the data that is not among `names` is refused.
     """
-    data_names, model_names = points.class_names, tuple(names)
-    if (
-        not model_names
-        or not all(isinstance(name, str) and name for name in model_names)
-        or len(set(model_names)) < len(model_names)
-    ):
-        raise ParameterError(f"expected names of classes, each once; found {model_names!r:.80}")
+    data_names, names = points.class_names, tuple(names)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ParameterError(f"expected names of classes, each once; found {names!r:.80}")
     if data_names is None or points.labels is None:
-        return SomePoints.of(points, class_names=model_names, is_named=True)
-    missing = [name for name in data_names if name not in model_names]
+        return SomePoints.of(points, class_names=names, is_named=True)
+    missing = [name for name in data_names if name not in names]
     if missing:
-        spelled = {_plain(name): name for name in model_names}
+        spelled = {_plain(name): name for name in names}
         alike = [f"{name!r:.40} is {spelled[_plain(name)]!r:.40}" for name in missing if _plain(name) in spelled]
-        missing_text, model_text = (listed([f"{name!r:.40}" for name in group]) for group in (missing, model_names))
+        missing_text, model_text = (listed([f"{name!r:.40}" for name in group]) for group in (missing, names))
         raise ParameterError(
-            f"{len(missing)} of the {len(data_names)} classes of the data are not among the {len(model_names)} names "
+            f"{len(missing)} of the {len(data_names)} classes of the data are not among the {len(names)} names "
             f"of the model: {missing_text}; these are {model_text}: call them alike (--class-names, class_names=)"
             + (f"; but for spelling, {listed(alike)}" if alike else "")
         )
-    return _relabelled(points, model_names, {at: model_names.index(name) for at, name in enumerate(data_names)})
+    return _relabelled(points, names, {at: names.index(name) for at, name in enumerate(data_names)})
 
 
 def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int]) -> SomePoints:
@@ -215,13 +210,10 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
-    booleans = of_type or (
-        isinstance(texts, list | tuple) and bool(texts) and all(type(label) is bool for label in texts)
-    )
+    booleans = of_type or (isinstance(texts, list | tuple) and {*map(type, texts)} == {bool})
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
-            "labels",
-            f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those",
+            "labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those"
         )
     if names is None or not isinstance(texts, list | tuple) or not all(isinstance(label, str) for label in texts):
         return None

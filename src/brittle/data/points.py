@@ -58,9 +58,7 @@ class Batch:
         None for a point that could not be read, and for all where inputs are no images.
         """
         drawn = thumbnails(self.inputs, self.bounds)
-        return drawn and tuple(
-            png if status is Status.OK else None for png, status in zip(drawn, self.status, strict=True)
-        )
+        return drawn and tuple(png if code is Status.OK else None for png, code in zip(drawn, self.status, strict=True))
 
     def pieces(self, size: int) -> Iterator[Batch]:
         """Yield the points in order, so many at a time."""
@@ -116,8 +114,7 @@ class Points(Protocol):
 
 
 class InputRows(NamedTuple):
-    """The inputs of some consecutive points, `[B, *shape]`; why some could not be read, by their positions; and the
-    extra inputs, a row each."""
+    """The inputs of consecutive points, `[B, *shape]`; faults of unreadable ones by position; extra inputs by row."""
 
     inputs: Tensor
     failures: Mapping[int, UnreadableImage] = {}

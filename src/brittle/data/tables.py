@@ -67,16 +67,14 @@ class Roles(NamedTuple):
 
 
 def read_table(path: Path, reading: Reading) -> ListedPoints:
-    """Return the rows of a table: images where it has a column of them, else numbers; labels are whole numbers or
-    text."""
+    """Return the rows of a table: images where a column has them, else numbers; labels are whole numbers or text."""
     table = open_table(path, reading)
     images = [field.name for field in table.schema if is_image(field.type)]
     return _images(table, images, reading) if images else _features(table, reading)
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """Return the rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is
-    given.
+    """Return the rows of a frame of pandas, by the rules of table files; all columns are features where `y` is given.
 
     Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
     that `Table.frame` has it again; where it is not the ids, it is the names of the points.
@@ -124,7 +122,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
     cells = table.read(table.schema.names)
     record = table.record | roles.record
     coded: dict[str, tuple[np.ndarray, Levels]] = {}
-    for name, series in _series_of(cells, roles.features, table, frame) if reading.levels else ():
+    for name, series in _series(cells, roles.features, table, frame) if reading.levels else ():
         if series is not None and not _is_number(series, cells[name]):
             coded[name] = _levels(series, f"column {name!r:.60} of {table.source}")
         elif series is not None and str(series.dtype) not in ("float64", "float32", "object"):
@@ -144,9 +142,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
     return reading.points(record, ids_in(cells, roles, table), read, **answers)
 
 
-def _series_of(
-    cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any
-) -> Iterator[tuple[str, pd.Series | None]]:
+def _series(cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any) -> Iterator[tuple[str, pd.Series | None]]:
     """Yield each column as pandas has it: in the `frame`, or as it reads the file; None for text and numbers in a text
     file, which are a column of neither."""
     if is_csv(table.files[0].path):
@@ -256,8 +252,7 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
         several = label_column.split(",") if reading.targets and label_column not in names else [label_column]
         answers = [find_column(table, name) for name in several]
     else:
-        called = [name for name in names if name.lower() in LABEL_NAMES]
-        answers = called or list(table.class_names)
+        answers = [name for name in names if name.lower() in LABEL_NAMES] or list(table.class_names)
         if len(answers) > 1:
             raise ParameterError(
                 f"{source} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "

@@ -25,8 +25,7 @@ GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
 FALSE_ALARM, BY_CHANCE = 1e-4, 0.005
-"""Largest probabilities of a false alarm: that another reading is called better, and that a weak model is called near
-chance."""
+"""Largest probabilities of a false alarm: of another reading as the better, and of a weak model as near chance."""
 
 GAIN = 0.05
 """Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
@@ -192,8 +191,7 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
 def about_accuracy(
     correct: int, labelled: int, classes: int, confusion: Confusion, source: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """Yield a finding where another naming of the classes surely gets far more labels right, or the model is near
-    chance.
+    """Yield a finding where other names of the classes surely get far more labels right, or the model is near chance.
 
     Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
@@ -223,25 +221,19 @@ def about_accuracy(
 
 
 def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
-    """Return whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many
-    tries."""
+    """Return whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` in all tries."""
     return float(scipy.stats.binom.logsf(count - 1, of, share)) + log_tries <= math.log(FALSE_ALARM)
 
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
-    """Return advice where most labels, and surely more of them, are right with 1 added, subtracted, or classes
-    renamed."""
+    """Return advice where most labels, and surely more, are right with 1 added, subtracted, or classes renamed."""
     counts = np.zeros((classes, classes), dtype=np.int64)
     for (label, predicted), count in confusion.items():
         if 0 <= label < classes:
             counts[label, predicted] += count
     total, unmoved, commonest = int(counts.sum()), int(counts.trace()), int(counts.sum(axis=1).max())
     labels, renamed = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    moved = [
-        f"{label} as {name}"
-        for label, name in zip(labels, renamed, strict=True)
-        if label != name and counts[label, name]
-    ]
+    moved = [f"{old} as {new}" for old, new in zip(labels, renamed, strict=True) if old != new and counts[old, new]]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
     names = f"(label {listed(moved)}): those of data and model look permuted, map the labels"

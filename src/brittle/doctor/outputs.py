@@ -189,8 +189,7 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
 
 
 def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
-    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or
-    None."""
+    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for per cent; or None."""
     total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
     if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
         return None
@@ -215,10 +214,8 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
         )
     # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
     # chance, so one must be sure.
-    probabilities = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
-    if bool(((probabilities >= -ROUNDED) & (probabilities <= 1.0 + ROUNDED)).all()) and bool(
-        (probabilities > SURE).any()
-    ):
+    shares = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
+    if bool(((shares >= -ROUNDED) & (shares <= 1.0 + ROUNDED)).all()) and bool((shares > SURE).any()):
         yield Finding(
             "outputs",
             f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "

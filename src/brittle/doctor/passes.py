@@ -82,13 +82,11 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        difference = excess(
-            classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated)
-        )
-        if difference is not None:
+        gap = excess(classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated))
+        if gap is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {difference}; switch off dropout and "
+                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {gap}; switch off dropout and "
                 f"other randomness (before an export: model.eval()), and let forward() not count or average; "
                 f"or declare that the model draws at random: --random-model (random=True)",
             )
@@ -189,8 +187,7 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
 
 
 def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these
-    inputs."""
+    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these."""
     parts = []
     for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
         part = inputs[rows]
@@ -226,8 +223,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are the
-    cause."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are why."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])

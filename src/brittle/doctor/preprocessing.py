@@ -84,15 +84,12 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
         results.sort(key=lambda result: -int(result[0].sum()))
         for correct, best in results:
             if better_reading(declared, correct, best.brightness, labels[:count], len(readings)):
-                alike = [
-                    reading.name
-                    for also, reading in results
-                    if reading is not best and int(also.sum()) == int(correct.sum())
-                ]
+                total = int(correct.sum())
+                alike = [reading.name for also, reading in results if reading is not best and int(also.sum()) == total]
                 ties = f"; as many are right with values {listed(alike, 2)}" if alike else ""
                 yield Finding(
                     "preprocessing",
-                    f"{int(declared.sum())} of {count} labels are right as declared, and {int(correct.sum())} with "
+                    f"{int(declared.sum())} of {count} labels are right as declared, and {total} with "
                     f"values {best.name}; {best.advice}{ties}",
                 )
                 return
@@ -100,19 +97,14 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
             break
         if subject.points is not None and len(subject.batch) < MOST_POINTS:
             inputs, labels, extra = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
-        declared, candidates = (
-            _right(subject, inputs, labels, extra),
-            [reading for _, reading in results[:FINALISTS]] * (len(labels) > count),
-        )
-    yield (
-        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not "
-        "many more"
-    )
+        declared = _right(subject, inputs, labels, extra)
+        candidates = [reading for _, reading in results[:FINALISTS]] * (len(labels) > count)
+    correct, count = int(declared.sum()), len(declared)
+    yield f"{correct} of {count} labels are right as declared, in {len(readings)} other ways not many more"
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class for
-    all.
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class.
 
     The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
     first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
@@ -152,8 +144,7 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor, extra: ExtraInputs 
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
-    """Return the usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one
-    another."""
+    """Return the usual readings of points like `inputs`, `[L, *shape]`, all different, and from the declared one."""
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
@@ -179,25 +170,19 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
         for name, (mean, std) in STATISTICS.items()
         if inputs.dim() == 2 or len(mean) == inputs.shape[1]
     }
-    scales_by_name = {"left as they are": (torch.zeros(1), torch.ones(1))}
+    scales = {"left as they are": (torch.zeros(1), torch.ones(1))}
     if pair is not None or smallest >= 0:
         ranges = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in RANGES.items()}
         for name, (mean, std) in (ranges | statistics).items():
-            scales_by_name[name] = low + (high - low) * mean, (high - low) * std
+            scales[name] = low + (high - low) * mean, (high - low) * std
     std = inputs.std(axes, correction=0)
-    scales_by_name["shifted and scaled by mean and std of the first points"] = (
-        inputs.mean(axes),
-        std.where(std > 0, 1.0),
-    )
+    scales["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
     if smallest < 0:
-        scales_by_name["brought from their own range to 0 to 1"] = (
-            torch.tensor([smallest]),
-            torch.tensor([largest - smallest]),
-        )
+        scales["brought from their own range to 0 to 1"] = torch.tensor([smallest]), torch.tensor([largest - smallest])
         for name, (mean, std) in statistics.items():
-            scales_by_name[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
+            scales[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
-    for name, (mean, std) in scales_by_name.items():
+    for name, (mean, std) in scales.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
             # Undone is what the classifier does by itself, so that it sees `(x - mean) / std`.
             yield OtherReading(

@@ -51,7 +51,7 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
         raise ParameterError(
             f"an integral over {competitors} margins takes seconds per point; keep at most {MOST_DIMENSIONS} "
             f"competitors (--set NAME.classes={MOST_DIMENSIONS}, classes=), the interval says what the others could "
-            "add",
+            "add"
         )
     levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
     yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
@@ -97,7 +97,7 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     if absorbed > (ABSORBED_SHARE if inputs.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
         raise ParameterError(
             f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the input numbers, because "
-            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma",
+            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma"
         )
 
 
@@ -161,10 +161,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
     forward, backward = forward / len(inputs), backward / len(inputs)
     proofs, timed_count = "", len(subject.inputs[:4])
     if any(need.certifies for need in subject.needs):
-        seconds = (
-            _seconds(lambda: torch.cat([certificate.radius for certificate in certified(subject, timed_count)]))
-            / timed_count
-        )
+        seconds = _seconds(lambda: torch.cat([proof.radius for proof in certified(subject, timed_count)])) / timed_count
         proofs = f", certificates about {duration(count * seconds)} as {timed_count} points have it"
     yield (
         f"the network takes about {duration(count * (cost.forward * forward + cost.backward * backward))} for "

@@ -29,8 +29,7 @@ LOOKED_AT = 64
 """Points that the checks send through the network."""
 
 FEWEST, WAYS, COST = 16, 25, 0.02
-"""Points at least that go through again in other ways, about how often, and the share of the passes of the run up to
-which there are more of them."""
+"""Fewest points that go through again in other ways, their usual passes, and up to which share of the run's more do."""
 
 KEPT, OTHERS = 8, 3
 """Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""
@@ -107,8 +106,7 @@ class Subject:
 
     @cached_property
     def repeated(self) -> Tensor:
-        """Positions of the `inputs` that go through again in other ways, `[R]`, evenly spaced; all of them in a long
-        run."""
+        """Positions of the `inputs` that go through again in other ways, `[R]`, evenly spaced; all in a long run."""
         count = int(min(len(self.inputs), max(FEWEST, COST / WAYS * self.passes_of_run)))
         return torch.arange(count, device=self.inputs.device) * len(self.inputs) // count
 
@@ -144,8 +142,7 @@ class Subject:
 
     @cached_property
     def passes_per_point(self) -> Passes:
-        """Passes of the chosen scores for a point, with the clean pass and without certificates, by their own
-        account."""
+        """Passes of the chosen scores for a point, by their own account, with the clean pass, without certificates."""
         cost = Passes(self.classifier.clean_passes, 0)
         for needs in by_stream(need for need in self.needs if not need.certifies):
             cost += max((need.cost(self) for need in needs), key=lambda passes: passes.total)
@@ -166,9 +163,8 @@ class Subject:
 
     def take_extra(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
         """Return the extra inputs of `count` inputs; `rows` as for `logits_of`."""
-        return self.extra_inputs and self.extra_inputs.only(
-            torch.arange(count) % len(self.inputs) if rows is None else rows
-        )
+        places = torch.arange(count) % len(self.inputs) if rows is None else rows
+        return self.extra_inputs and self.extra_inputs.only(places)
 
     @property
     def classes(self) -> int:

@@ -44,12 +44,7 @@ PAIRS, SINGLE, MIRRORED = (1, -1), (1,), (-1,)
 
 
 def noisy_chunks(
-    clean: Clean,
-    noise: Noise,
-    purpose: str,
-    budgets: Sequence[int],
-    signs: tuple[int, ...] = PAIRS,
-    passes: int = 1,
+    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], signs: tuple[int, ...] = PAIRS, passes: int = 1
 ) -> Iterator[NoiseChunk]:
     """Noisy copies of the points, up to the largest of `budgets`.
 

@@ -63,6 +63,5 @@ class Features(Measurement):
             passes += 1
             with torch.no_grad():
                 features = classifier.observe(clean.inputs, clean.extra_inputs)[1]
-        weight = classifier.head.weight.detach().double()
-        head_inputs = HeadInputs(clean, features.detach().double(), weight, passes)
+        head_inputs = HeadInputs(clean, features.detach().double(), classifier.head.weight.detach().double(), passes)
         return [head_inputs for _ in needs]

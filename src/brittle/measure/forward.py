@@ -43,8 +43,7 @@ POINTS, SHARE, MOST_POINTS = 32, 4, 512
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
-    """Return the number of rows, like `inputs[0]` with its extra inputs, per pass through the network; 8 times `ROWS`
-    on an accelerator."""
+    """Return the number of rows, like `inputs[0]` with its extra inputs, per pass; 8 times `ROWS` on an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
     max_rows = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
     rows = min(max(ROWS, WIDE // size), max_rows) if classifier.device.type == "cpu" else 8 * ROWS
@@ -76,9 +75,7 @@ class Widest(TorchDispatchMode):
 
 def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
     """Numbers that a model is given for one row."""
-    return inputs[0].numel() + sum(
-        tensor[0].numel() for tensor in (extra_inputs.tensors.values() if extra_inputs else ())
-    )
+    return inputs[0].numel() + sum(part[0].numel() for part in (extra_inputs.tensors.values() if extra_inputs else ()))
 
 
 def batch_points(rows: int, device: torch.device) -> int:
@@ -115,8 +112,7 @@ class Clean:
         seed: seed of the run.
         logits: `[B, C]`; the margins of another decision than the predicted class as logits, `[0, -m_1, .., -m_K]`.
         rows: most rows in one pass through the network.
-        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it up; or
-            None.
+        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it; or None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
         is_usable: the points whose numbers count, `[B]`; others only keep their place. None is all.
@@ -140,8 +136,7 @@ class Clean:
     log_probabilities: Tensor | None = None
 
     def with_probabilities(self, classifier: Classifier) -> Clean:
-        """Return the same points with the log-probabilities of an estimator, which take another pass; not counted
-        here."""
+        """Return the same points with the log-probabilities of an estimator, by another pass, not counted here."""
         if not classifier.own_probability:
             return self
         return replace(self, log_probabilities=classifier.log_probabilities(self.inputs, self.extra_inputs))
@@ -221,8 +216,7 @@ class Clean:
 
 
 def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
-    """Points in memory of a tensor, with what is `details` as for `array_points`; points as they are, with their
-    own."""
+    """Points in memory of a tensor, with `details` as of `array_points`; points as they are, with their own."""
     if not isinstance(x, Points):
         return array_points(x, bounds=bounds, **details)
     twice = next((name for name, value in details.items() if value is not None), None)
@@ -235,8 +229,7 @@ def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
 class TakesMissing:
     """Tells which inputs with missing values an estimator takes: it answers finite numbers there.
 
-    One input of each pattern of missing values is sent, and passes are not counted. `answers` are those so far, by
-    pattern.
+    One input of each pattern of missing values is sent, and passes are not counted. `answers` has them by pattern.
     """
 
     classifier: Classifier
@@ -247,8 +240,7 @@ class TakesMissing:
         patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
         new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.answers}
         if new:
-            accepted = self._try(inputs[[*new.values()]])
-            self.answers.update(zip(new, accepted, strict=True))
+            self.answers.update(zip(new, self._try(inputs[[*new.values()]]), strict=True))
         return torch.tensor([self.answers[pattern] for pattern in patterns])
 
     def _try(self, inputs: Tensor) -> list[bool]:
@@ -257,11 +249,9 @@ class TakesMissing:
         try:
             return self.classifier.read(inputs).flatten(1).isfinite().all(dim=1).tolist()
         except ModelError:
-            return (
-                [False]
-                if len(inputs) == 1
-                else [accepted for half in inputs.tensor_split(2) for accepted in self._try(half)]
-            )
+            if len(inputs) == 1:
+                return [False]
+            return [accepted for half in inputs.tensor_split(2) for accepted in self._try(half)]
         finally:
             self.classifier.count(before - self.classifier.forward_passes)
 
@@ -291,10 +281,8 @@ def look(
     rows = rows or default_rows(classifier, inputs, extra_inputs)
     if (fixed := classifier.fixed(inputs)) is not None:
         varies = torch.ones_like(inputs, dtype=torch.bool) & ~fixed.to(inputs.device)
-        extras = extra_inputs or ExtraInputs()
-        extra_inputs = replace(
-            extras, varies=varies if extras.varies is None else varies & extras.varies.to(varies.device)
-        )
+        base = extra_inputs or ExtraInputs()
+        extra_inputs = replace(base, varies=varies if base.varies is None else varies & base.varies.to(varies.device))
     with classifier.evaluating(), torch.set_grad_enabled(differentiate), Widest(len(inputs)) as widest:
         precision = torch.promote_types(inputs.dtype, classifier.dtype or inputs.dtype)
         inputs = inputs.detach().to(classifier.device, precision)

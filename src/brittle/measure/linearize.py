@@ -74,8 +74,7 @@ class Linearize(Measurement):
         return self.classes
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Return a backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is
-        there."""
+        """Return a backward pass a class and a copy, and a forward pass a copy; the point has the clean pass."""
         class_count = competitors_kept(network.classes, self.classes) + 1
         return Passes(0, class_count) if self.draws is None else Passes(self.draws, self.draws * class_count)
 

@@ -125,8 +125,7 @@ class NoisyMargins:
 
 
 def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
-    """Return sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`;
-    single copies have no odd parts."""
+    """Return sums over units of powers of even and odd parts `[B, units, M]`, `[B, 8, M]`; odd parts need pairs."""
     squares = even.square()
     powers = [even.sum(dim=1), squares.sum(dim=1), (even * squares).sum(dim=1), squares.square().sum(dim=1)]
     if odd is None:
@@ -154,10 +153,9 @@ def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
     even, oo = (torch.where(part <= rounding, 0.0, part) for part in (even, oo))
     variance = even + oo
     safe = torch.where(variance > 0, variance, 1.0)
-    share = even / safe
     # Variances of the averaged third and fourth Hermite polynomials of two normal numbers with this correlation,
     # whose covariances are `6 r^3` and `24 r^4`.
-    alike = 2.0 * share - 1.0
+    alike = 2.0 * (even / safe) - 1.0
     skew_error, tail_error = 3.0 * (1.0 + alike**3), 12.0 * (1.0 + alike**4)
     skewness = (even3 + 3 * mixed3) / safe**1.5 / (skew_error / units).sqrt().clamp_min(1e-6)
     kurtosis = ((even4 + 6 * mixed4 + oooo) / safe.square() - 3.0) / (tail_error / units).sqrt()

@@ -38,9 +38,7 @@ def join(parts: Sequence[Found]) -> Found:
     if isinstance(part, Tensor):
         return cast("Found", torch.cat(cast("list[Tensor]", list(parts))))
     if isinstance(part, list | tuple):
-        return cast(
-            "Found", type(part)(join(parts_of_field) for parts_of_field in zip(*cast("Any", parts), strict=True))
-        )
+        return cast("Found", type(part)(join(field_parts) for field_parts in zip(*cast("Any", parts), strict=True)))
     if isinstance(part, dict):
         return cast("Found", {name: join([cast("Any", part)[name] for part in parts]) for name in part})
     if is_dataclass(part) and not isinstance(part, type):

@@ -1,5 +1,4 @@
-"""Statistics of noisy copies of a point: votes for the predicted class, moments of the margins, changed
-probabilities."""
+"""Statistics of noisy copies of a point: votes for the predicted class, moments of margins, changed probabilities."""
 
 from __future__ import annotations
 
@@ -190,8 +189,7 @@ class SampleSums:
         self._add_kept(shifted, torch.arange(len(shifted), device=shifted.device))
 
     def _add_kept(self, shifted: Tensor, rows: Tensor) -> None:
-        index = self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)
-        even, odd = _parts(shifted.gather(3, index))
+        even, odd = _parts(shifted.gather(3, self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)))
         self.powers.index_add_(0, rows, powers_of(even, odd))
         self.even_even.index_add_(0, rows, even.mT @ even)
         if odd is not None and self.odd_odd is not None:
@@ -251,15 +249,13 @@ class SampleSums:
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return the even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies
-    have no odd parts."""
+    """Return the even and odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; odd parts need pairs."""
     if margins.shape[2] == 1:
         return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2
 
 
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`; the logits may be
-    logarithms of probabilities."""
+    """`1 - p_t`, the softmax probability of all other classes, `[...]`, at full precision; logits may be logarithms."""
     index = predicted[..., None].expand(*logits.shape[:-1], 1)
     return torch.sigmoid(logits.scatter(-1, index, -torch.inf).logsumexp(dim=-1) - logits.gather(-1, index)[..., 0])

@@ -16,8 +16,7 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 TOGETHER, MOST_PASSES = 2**21, 16
-"""Numbers of inputs, or of logits, that are drawn or summed in one go, where these are several passes, and how many
-passes at most."""
+"""Numbers of inputs, or logits, drawn or summed in one go, where these are several passes; and the most passes."""
 
 
 @dataclass(frozen=True)

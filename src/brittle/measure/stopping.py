@@ -89,8 +89,7 @@ class SampleUntil(Measurement):
 
 
 def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
-    """Draw until every point has its answer, or as many draws as it may have; one without finite logits takes the first
-    look alone."""
+    """Draw until every point has its answer, or its most draws; one without finite logits takes the first look."""
     rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
     stream, drawn, together = clean.stream(need.noise, "until"), 0, clean.rows * passes_together(clean)
     usable = clean.finite if clean.is_usable is None else clean.finite & clean.is_usable
@@ -203,8 +202,7 @@ class StoppingRule:
 
 
 def looks(max_draws: int) -> Iterator[int]:
-    """Yield the numbers of draws after which counts are looked at; the last is `max_draws`, and no other depends on
-    it."""
+    """Yield the numbers of draws after which counts are looked at; the last is `max_draws`, no other depends on it."""
     look = 0
     while look < max_draws:
         look = min(max_draws, look + look // GROWTH if look else FIRST_LOOK)

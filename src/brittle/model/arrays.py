@@ -27,8 +27,7 @@ ARRAYS = ("torch", "numpy")
 """Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
-"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, so that its logarithm is finite; smaller ones are raised
-to it.
+"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.
 
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
@@ -93,10 +92,7 @@ class BatchModel(ArrayModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         scores = self.function(list(inputs.detach().cpu().numpy()))
-        rows = [
-            scores_of_row.detach().cpu().numpy() if isinstance(scores_of_row, Tensor) else np.asarray(scores_of_row)
-            for scores_of_row in scores
-        ]
+        rows = [row.detach().cpu().numpy() if isinstance(row, Tensor) else np.asarray(row) for row in scores]
         return as_tensor(np.stack(rows), inputs.device)
 
 
@@ -173,17 +169,12 @@ class Fitted(ArrayModel):
         return torch.from_numpy(self.rules(rows.shape[1]).kept(rows)).view(inputs.shape).to(inputs)
 
     def check_columns(self, data_names: Sequence[str] | None) -> None:
-        """Raise where the columns of the data, `data_names`, are others than it was fitted on, or stand in another
-        order."""
+        """Raise where the columns of the data, `data_names`, are not those of its fit, or stand in another order."""
         fitted = self.feature_names
         if fitted is None or data_names is None or list(fitted) == list(data_names):
             return
         if set(fitted) == set(data_names):
-            at = next(
-                place
-                for place, (fitted_name, data_name) in enumerate(zip(fitted, data_names, strict=True))
-                if fitted_name != data_name
-            )
+            at = next(i for i, (before, after) in enumerate(zip(fitted, data_names, strict=True)) if before != after)
             raise DataError(
                 "columns",
                 f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
@@ -192,8 +183,7 @@ class Fitted(ArrayModel):
         raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
-        """Return the rows under the names that it was fitted with, where it was fitted on a frame with as many
-        columns."""
+        """Return the rows under the names of its fit, where that was on a frame with as many columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
@@ -297,8 +287,7 @@ class Estimator(Fitted):
     The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
-    the largest `decision_function`. `outputs="probs"` takes the probabilities even where there is a
-    `decision_function`.
+    the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
 
     Attributes:
         classes: its `classes_`.
@@ -454,10 +443,8 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
 
 def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
     """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
-    unknown, missing = (
-        [name for name in data_names if name not in fitted],
-        [name for name in fitted if name not in data_names],
-    )
+    unknown = [name for name in data_names if name not in fitted]
+    missing = [name for name in fitted if name not in data_names]
     sentences: list[str] = []
     if missing:
         sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")

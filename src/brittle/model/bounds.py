@@ -27,12 +27,10 @@ BoundsLike = Any
 class Bounds:
     """Range of the values of an input; attacks, clipping and the checks of data keep to it.
 
-    One pair for all values, a pair for each value (of a table: for each feature), or none. Bounds per feature that are
-    all alike are one pair.
+    One pair for all values, a pair for each value (of a table: for each feature), or none. Equal bounds are one pair.
 
     Attributes:
-        lower: lower bounds, float64: one number `[]`, or an array that is broadcast to an input `[*shape]`; minus
-            infinity where there is none.
+        lower: lower bounds, float64, perhaps infinite: one number `[]`, or an array, broadcast to an input `[*shape]`.
         upper: upper bounds, likewise.
     """
 
@@ -41,8 +39,7 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
-        """Return the bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand
-        for."""
+        """Read the bounds `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)`."""
         if isinstance(bounds, Bounds):
             return bounds
         if bounds is None or (isinstance(bounds, str) and bounds == "none"):
@@ -125,8 +122,7 @@ class Bounds:
 
     def contains(self, inputs: Tensor) -> Tensor:
         """Return for each of `inputs`, `[B, *shape]`, whether it lies inside, up to rounding: `[B]`; an input with
-        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's
-        size."""
+        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also of a bound's size."""
         low, high = self.allowed(inputs)
         return ((inputs >= low) & (inputs <= high)).flatten(1).all(dim=1)
 
@@ -144,10 +140,8 @@ class Bounds:
         return low.to(like), high.to(like)
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Return inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which
-        are finite; always the same."""
-        generator = torch.Generator().manual_seed(0)
-        uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
+        """Return inputs `[*shape]`, uniform between two shares of the way between finite bounds; always the same."""
+        uniform = torch.rand(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
         low, high = self.ends(uniform)
         return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
 
@@ -182,8 +176,7 @@ class Bounds:
 
     def scale(self, points: Tensor) -> Any:
         """Return the length against which steps at each of `points`, `[R, *shape]`, are small: `[R, 1, ..]`, or a
-        number for one pair. That is the distance of one pair; else the smallest distance above 0 between the ends of
-        `reach`."""
+        number for one pair. That is the distance of one pair; else the smallest above 0 between ends of `reach`."""
         if self.pair is not None:
             return self.pair[1] - self.pair[0]
         low, high = self.reach(points)
@@ -198,8 +191,7 @@ class Bounds:
         return largest if self.finite else max(largest, float(inputs.abs().max()))
 
     def filler(self, like: Tensor) -> Any:
-        """Return the value in place of an input that cannot be read: the lower bound of one pair, else 0 or the
-        nearest."""
+        """Return the value in place of an unreadable input: the lower bound of one pair, else 0 or the nearest."""
         if self.pair is not None:
             return self.pair[0]
         low, high = self.ends(like)
@@ -218,7 +210,7 @@ class Bounds:
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
             raise ParameterError(
                 f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
-                f"lower and one upper bound for each feature",
+                f"lower and one upper bound for each feature"
             )
 
     @property
@@ -229,7 +221,7 @@ class Bounds:
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
                 f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
-                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
+                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]
@@ -242,10 +234,8 @@ class Bounds:
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])
-        ends = [
-            [none if end is None else end for end in recorded[name]]
-            for name, none in (("lower", -math.inf), ("upper", math.inf))
-        ]
+        blanks = (("lower", -math.inf), ("upper", math.inf))
+        ends = [[blank if end is None else end for end in recorded[name]] for name, blank in blanks]
         return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 

@@ -13,8 +13,7 @@ import torch
 CHANGES_NOTHING = frozenset(
     ("n_jobs", "verbose", "_sklearn_version", "_stop_words_id", "_has_sorted_indices", "_has_canonical_format")
 )
-"""Attributes of an estimator or a sparse matrix that change no prediction: how these are computed, or facts about other
-parts."""
+"""Attributes of an estimator or a sparse matrix that change no prediction, such as the number of threads."""
 
 
 def estimator_digest(estimator: Any) -> str | None:

@@ -80,11 +80,7 @@ def _linear_layers(model: Any) -> dict[str, Any]:
     return {
         str(node.args[1].target).removesuffix(".weight"): node
         for node in nodes
-        if all(
-            isinstance(argument, fx.Node) and argument.op == "get_attr"
-            for argument in node.args[1:]
-            if argument is not None
-        )
+        if all(isinstance(arg, fx.Node) and arg.op == "get_attr" for arg in node.args[1:] if arg is not None)
     }
 
 
@@ -119,11 +115,7 @@ def _with_features(model: fx.GraphModule, name: str, node: fx.Node) -> Head:
     assert isinstance(features, fx.Node)
     graph.output((values, copies[features]))
     observe = fx.GraphModule(model, graph)
-    parameter_names = [
-        argument if argument is None else str(argument.target) for argument in [*node.args[1:], None][:2]
-    ]
-    weight, bias = (
-        None if parameter_name is None else attrgetter(parameter_name)(model) for parameter_name in parameter_names
-    )
+    names = [argument if argument is None else str(argument.target) for argument in [*node.args[1:], None][:2]]
+    weight, bias = (None if name is None else attrgetter(name)(model) for name in names)
     assert weight is not None
     return Head(name, weight, bias, observe)

@@ -1,5 +1,4 @@
-"""Genz's separation of variables: an orthant probability as a mean over the unit cube, taken on rank-1 lattices with
-random shifts."""
+"""Genz's separation of variables: an orthant probability as a mean over the unit cube, on shifted rank-1 lattices."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ _NODE_NUMBERS = {"cpu": 2**22, "cuda": 2**25}  # numbers held at once by the int
 
 
 def rank_tolerance(dimension: int) -> float:
-    """Size of a conditional variance, or of an eigenvalue, that rounding leaves of a correlation matrix where it is
-    zero."""
+    """Size that rounding leaves of a conditional variance, or an eigenvalue, of zero of a correlation matrix."""
     return 4 * dimension * torch.finfo(torch.float64).eps
 
 
@@ -119,9 +117,8 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
         above, below = fixed & (column > 0), fixed & (column < 0)
         lower = _limits(below, bounds, factor, j, -math.inf) if below.any() else None
         steps.append(Step(_limits(above, bounds, factor, j, math.inf), lower))
-        centre = _truncated_mean(
-            torch.where(below, slack / column, -math.inf).amax(1), torch.where(above, slack / column, math.inf).amin(1)
-        )
+        cut = slack / column
+        centre = _truncated_mean(torch.where(below, cut, -math.inf).amax(1), torch.where(above, cut, math.inf).amin(1))
         slack = torch.where(free, slack - column * centre[:, None], slack)
     return steps
 
@@ -155,9 +152,7 @@ def integrate(steps: list[Step], size: int, seed: int) -> Tensor:
     shifts = lattice_shifts(size, len(steps), seed).to(device)
     variables = total.new_empty(min(width, problems), len(steps), SHIFTS * nodes)  # fresh memory would cost more
     for part in (slice(start, start + width) for start in range(0, problems, width)):
-        limits_by_step = (
-            (StepLimits(limits.bound[part], limits.slope[part]) for limits in step.limits()) for step in steps
-        )
+        limits_by_step = ((StepLimits(end.bound[part], end.slope[part]) for end in step.limits()) for step in steps)
         blocks = _blocks([Step(*limits) for limits in limits_by_step])
         for index in torch.arange(size, device=device).split(nodes):
             here = variables[: len(total[part]), :, : SHIFTS * len(index)]
@@ -226,8 +221,7 @@ def _integrand(blocks: list[_Block], coordinate: Callable[[int], Tensor], variab
 
 
 def _to_normal_cdf(x: Tensor) -> Tensor:
-    """Return the same in place, to a relative 1e-13 at a third of the cost: `1 + erf` cancels only in the lower
-    tail."""
+    """Return the same in place, to 1e-13 at a third of the cost: `1 + erf` cancels only in the lower tail."""
     tail = x < -3
     exact = normal_cdf(x[tail]) if tail.any() else None
     x.mul_(math.sqrt(0.5)).erf_().add_(1).mul_(0.5)

@@ -63,8 +63,7 @@ def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
 def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:
     """Labels and scores out of the argument behind the data and `scores`, which is the former where it is left out.
 
-    A text, a score, and a list of scores, or of different texts with the name of a score among them, are scores; all
-    else is labels.
+    A text, a score, a list of scores, and different texts with a score's name among them are scores; else labels.
     """
     return (None, y) if scores is None and _are_scores(y) else (y, scores)
 
@@ -142,16 +141,9 @@ def _has_names(requested: Any) -> bool:
 
 
 def _named(
-    classifier: Classifier,
-    points: Points,
-    requested: Any,
-    sigma: Any,
-    noise: Any,
-    options: Mapping[str, object],
-    texts: Any,
+    classifier: Classifier, points: Points, requested: Any, sigma: Any, noise: Any, options: Mapping, texts: Any
 ) -> list[Score]:
-    """Return the scores with these names under this noise, as the command line has them; `texts` is a field of
-    `Reading`."""
+    """Return the scores of these names under this noise, as for the command line; `texts` as in `Reading`."""
     bounds, family = classifier.bounds, noise or "gaussian"
     usual = usual_names(classifier.decision, classifier.random, classifier.has_probability)
     names = usual if requested is None else [requested] if isinstance(requested, str) else requested

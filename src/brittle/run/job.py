@@ -148,10 +148,8 @@ class Job:
 
     def _evaluated(self, classifier: Classifier, batch: Batch, rows: int) -> list[Evaluated]:
         """Return a batch in pieces, as many points of it at a time as these rows are of all."""
-        return [
-            evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence)
-            for piece in batch.pieces(-(-len(batch) * rows // self.rows))
-        ]
+        pieces = batch.pieces(-(-len(batch) * rows // self.rows))
+        return [evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence) for piece in pieces]
 
     def begin(self) -> Reference:
         """Return the first points as a process that is about to compute shards sees them, after other inputs."""
@@ -176,14 +174,8 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
     """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
     if not any(row in lost for row in batch.rows):
         return batch
-    status = [
-        Status.WORKER_DIED if row in lost else status_of_row
-        for row, status_of_row in zip(batch.rows, batch.status, strict=True)
-    ]
-    detail = [
-        f"row {row}: {lost[row]}" if row in lost else detail_of_row
-        for row, detail_of_row in zip(batch.rows, batch.detail, strict=True)
-    ]
+    status = [Status.WORKER_DIED if row in lost else state for row, state in zip(batch.rows, batch.status, strict=True)]
+    detail = [f"row {i}: {lost[i]}" if i in lost else text for i, text in zip(batch.rows, batch.detail, strict=True)]
     return replace(batch, status=tuple(status), detail=tuple(detail))
 
 
@@ -254,14 +246,11 @@ def _scores(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifie
         for score, estimate in zip(scores, evaluated.estimates, strict=True)
     ]
     columns = {
-        key: list(
-            chain.from_iterable(zip(*(columns_of_score.get(key, unknown) for columns_of_score in cells), strict=True))
-        )
+        key: list(chain.from_iterable(zip(*(score.get(key, unknown) for score in cells), strict=True)))
         for key in schemas.SCORES.names[1:]
     }
-    return pa.Table.from_pydict(
-        {"point": [point for point in evaluated.batch.ids for _ in scores]} | columns, schema=schemas.SCORES
-    )
+    points = {"point": [point for point in evaluated.batch.ids for _ in scores]}
+    return pa.Table.from_pydict(points | columns, schema=schemas.SCORES)
 
 
 def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:

@@ -102,8 +102,7 @@ def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:
 def without_copies(
     value: Tensor, status: Tensor, passes: int | Tensor, detail: tuple[str | None, ...] | None = None
 ) -> Estimate:
-    """Return a flip probability `[B]` of a model that looks at no noisy copy: it is extrapolated, and has no
-    interval."""
+    """Return a flip probability `[B]` without noisy copies: it is extrapolated, and has no interval."""
     unknown = torch.full_like(value, torch.nan)
     evidence = torch.full(value.shape, int(Evidence.EXTRAPOLATED), dtype=torch.int64, device=value.device)
     return finish(value, unknown, unknown, status, passes, detail, evidence)

@@ -60,11 +60,10 @@ class Moments(SampledScore):
     the half-sums `even_j`, `S = sum_j odd_j odd_j^T / h + sum_j (even_j - m)(even_j - m)^T / (h - 1)`, `odd_j` the
     half-differences. It keeps the part of the variance that a linearisation throws away, and needs no gradient.
 
-    Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
-    normal, which no test on these copies can vouch for. The interval is that by counting
-    (`brittle.scores.evidence.counted`), stretched to the value, so that it holds for every model.
-    Above 100 classes the 20 competitors that can win are integrated; where the others may add more than a tenth of the
-    interval, the status says `classes_kept`.
+    Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are normal,
+    which no test on these copies can vouch for. The interval is that by counting (`brittle.scores.evidence.counted`),
+    stretched to the value, so that it holds for every model. Above 100 classes the 20 competitors that can win are
+    integrated; where the others may add more than a tenth of the interval, the status says `classes_kept`.
 
     Source: this library.
 

@@ -238,8 +238,7 @@ class ProbabilityMargin(OnePassScore):
 
 @dataclass(frozen=True)
 class Entropy(OnePassScore):
-    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum; the
-    smaller, the surer.
+    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum.
 
     Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.
 
@@ -265,8 +264,7 @@ class Entropy(OnePassScore):
 class Softmax(OnePassScore):
     """One minus the softmax probability of the predicted class, `S / (1 + S)`, `S = sum_i exp(-g_i / T)`.
 
-    Of an estimator `g_i` are differences of the logarithms of `predict_proba`, so that at `T = 1` it is one minus that
-    of the predicted class.
+    Of an estimator `g_i` are log ratios of `predict_proba`: at `T = 1` it is one minus that of the predicted class.
 
     Validity: equals `TaylorMVS` where the gradients of all margins have one norm and `T = sigma ||grad g||`; in
     general a poor estimate of robustness, and the same at every sigma. It has no interval: nothing is sampled.

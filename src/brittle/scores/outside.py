@@ -1,7 +1,6 @@
 """Scores and noise families by name: those of brittle, and of files and packages of the user's.
 
-A name is one of the catalogue, or one that `brittle.user_code` finds: `FILE.py:CLASS`, or
-`PACKAGE.MODULE:CLASS`.
+A name is one of the catalogue, or one that `brittle.user_code` finds: `FILE.py:CLASS`, or `PACKAGE.MODULE:CLASS`.
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ def find_family(name: str) -> type[Noise]:
 
 def code_of(score: Score) -> dict[str, str] | None:
     """Return the sha256 of the files from outside in which the score, its noise and its measurements stand, by their
-    names. A class of scores or noise that stands in no file, such as one typed into a session, has a digest of its
-    own code. Extensions that the measurements would use and that are missing are told, too: runs with and without
-    them differ."""
+    names. A class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own
+    code. Extensions that the measurements would use and that are missing are told, too, as runs without them differ."""
     noise = getattr(score, "noise", None)
     function_parts = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)

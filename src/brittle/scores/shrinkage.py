@@ -121,11 +121,9 @@ def smoothed_share(sampled: Sampled) -> Tensor:
 
 
 def jumps(differences: Tensor) -> Tensor:
-    """Return the share of the shift by smoothing that is bias, from the `differences` of the copies `[B, n]`; in its
-    variances, `[B]`.
+    """Return the biased share of the shift by smoothing, of `differences` of copies `[B, n]`, in its variances, `[B]`.
 
-    `max(0, (z^2 - 1) / 5)^2`, `z` their mean in its standard errors, as of independent copies; 0 where they are alike.
-    NaN is no copy.
+    `max(0, (z^2 - 1) / 5)^2`, `z` the mean without NaN in its standard errors, as if independent; 0 if all are equal.
     """
     count = (~differences.isnan()).sum(dim=1).clamp_min(2).to(differences)
     mean = differences.nansum(dim=1) / count
@@ -142,8 +140,7 @@ def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
 
 
 def not_normal_by(spread: Spread) -> Tensor:
-    """Return the mean Jarque-Bera statistic of the margins that vary, less that of normal margins; 0 below it,
-    `[B]`."""
+    """Return the mean Jarque-Bera statistic of the varying margins above that of normal ones, or 0, `[B]`."""
     even = spread.even_variance / spread.variance.clamp_min(1e-300)
     alike = 2.0 * even - 1.0  # the correlation of the two members of a pair
     skewness = (spread.skewness.square() - 1.0) * (1.0 + alike**3)

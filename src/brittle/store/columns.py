@@ -31,7 +31,7 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """States of a prediction by its interval: it survives the noise with at least some probability, or not."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
+_COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,8 +42,7 @@ class Column(ScoreRecord):
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
             NaN wherever the status carries no number.
         variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
-        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); it asks for the column as
-            the label does.
+        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); a key, too.
     """
 
     rows: pd.DataFrame
@@ -243,25 +242,19 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    parameters_by_record = [
-        (record.score, {key: value for key, value in record.parameters.items() if key not in _COMMON_KEYS})
-        for record in records
+    pairs = [
+        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON}) for row in records
     ]
     variants: defaultdict[str, set[str]] = defaultdict(set)
-    for score, parameters in parameters_by_record:
+    for score, parameters in pairs:
         variants[score].add(parameters_json(parameters))
-    return [
-        score_label(score, parameters) if len(variants[score]) > 1 else score
-        for score, parameters in parameters_by_record
-    ]
+    return [score_label(score, parameters) if len(variants[score]) > 1 else score for score, parameters in pairs]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
     it differs from others of that score."""
-    return [
-        _name_among(column, [sibling for sibling in columns if sibling.score == column.score]) for column in columns
-    ]
+    return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
 
 
 def _name_among(column: Column, siblings: Sequence[Column]) -> str:
@@ -281,28 +274,25 @@ class Labelled(Protocol):
 
 
 Key = Labelled | str | tuple[str, Parameter]
-"""Key of a column: a score, by its label; a label or a name; a name and its sigma, or where it has none the value of
-another parameter."""
+"""Key of a column: a score; a label or a name; a name and its sigma, or without one the value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
     """Return the one column that `key` asks for, as `Table` takes it."""
-    key_text, score, fits = _parse_key(key)
+    text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         labels = listed([column.label for column in fitting])
-        raise DataError(
-            "no_such_score", f"{key_text} is one of {len(fitting)} columns: {labels}; say which by its label"
-        )
+        raise DataError("no_such_score", f"{text} is one of {len(fitting)} columns: {labels}; say which by its label")
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
-    near = dict.fromkeys([*same, *difflib.get_close_matches(key_text, labels, 5, cutoff=0.3), *labels])
+    near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])
     raise DataError(
         "no_such_score",
-        f"expected a score of this run, found {key_text}; the nearest of its scores: {listed([*near]) or 'none'}",
+        f"expected a score of this run, found {text}; the nearest of its scores: {listed([*near]) or 'none'}",
     )
 
 
@@ -322,9 +312,5 @@ def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 def _beside_name(column: Column) -> list[Parameter]:
     """Return the values by which a column may be asked for: its sigma, else any parameter."""
-    parameters = column.parameters
-    return (
-        [parameters["sigma"]]
-        if "sigma" in parameters
-        else [value for value in parameters.values() if not isinstance(value, bool)]
-    )
+    facts = column.parameters
+    return [facts["sigma"]] if "sigma" in facts else [value for value in facts.values() if not isinstance(value, bool)]

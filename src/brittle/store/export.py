@@ -42,8 +42,7 @@ def cell(text: str) -> str:
         >>> print(cell("=1"), cell("a\x1b[31m"), cell("b\\c"), cell("x;=1"))
         '=1 a\x1b[31m b\\c x;'=1
     """
-    escaped = printable(text.replace("\\", "\\\\"))
-    return _PLACES.sub(rf"\g<0>{MARK}", escaped)
+    return _PLACES.sub(rf"\g<0>{MARK}", printable(text.replace("\\", "\\\\")))
 
 
 def text_of(cell: str) -> str:

@@ -35,8 +35,7 @@ FEW_ROWS = 1 << 20
 class PlainFile(pq.ParquetFile):
     """An open Parquet file, or its bytes, that was found plain; `name` is its own in messages.
 
-    Of the columns in `shared` a value that many rows repeat is held once; they come as dictionaries. One that is
-    damaged raises one of `ERRORS`.
+    Columns in `shared` come as dictionaries, which hold a repeated value once. A damaged file raises one of `ERRORS`.
     """
 
     def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:

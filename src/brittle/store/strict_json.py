@@ -120,12 +120,8 @@ def _check_levels(value: object) -> None:
     """Raise where lists and objects stand in each other so deep that whatever walks them would end Python's stack."""
     level = [value]
     for _ in range(MOST_LEVELS + 1):
-        level = [
-            part
-            for holder in level
-            if isinstance(holder, dict | list)
-            for part in (holder.values() if isinstance(holder, dict) else holder)
-        ]
+        holders = [part for part in level if isinstance(part, dict | list)]
+        level = [part for holder in holders for part in (holder.values() if isinstance(holder, dict) else holder)]
     if level:
         raise FormatProblem(f"it has more than {MOST_LEVELS} levels")
 

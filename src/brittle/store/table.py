@@ -87,12 +87,10 @@ class Table:
         exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
         others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
         are `p_robust`, `low` and so on. Where several judge, the one that the first screen reads has these columns,
-        too, and `by` is its `S`. Of a score at several numbers of draws the largest is told. Columns that hold nothing
-        are left out.
+        too, and `by` is its `S`. A score is shown at its largest number of draws. Empty columns are left out.
 
         The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
-        so that `data.join(table.frame())` puts both side by side, and `point` has its type, too. Of other data it is
-        their rows, and `point` is text.
+        so that `data.join(table.frame())` puts both side by side, and `point` has its type. Otherwise it is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -130,8 +128,7 @@ class Table:
         return column.label if column is not None and column.is_decisive else None
 
     def all_columns(self, limit: float | None, *, whole: bool, label: str | None = None) -> pd.DataFrame:
-        """Return `frame` with the columns that it may leave out: the same ones for any points of a run, whose
-        `representative` is `label`."""
+        """Return `frame` with all columns, the same for any points of a run, whose `representative` is `label`."""
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
@@ -170,8 +167,7 @@ class Table:
         return dict(enumerate(map(storable, self.record.data.names)))
 
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
-        """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as
-        it is.
+        """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read.
 
         Args:
             limit: as of `frame`.
@@ -186,13 +182,11 @@ class Table:
         return cells_of(self._text_frame(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
-        """Return the `count` least robust points, as `brittle show --top` lists them; a notebook shows their images,
-        too.
+        """Return the `count` least robust points, as of `brittle show --top`; a notebook shows their images, too.
 
         Args:
             count: how many.
-            by: the score that orders them, as for `table[...]`; by default the flip probability that speaks for the
-                run.
+            by: the score that orders them, as for `table[...]`; by default the representative of the run.
 
         Returns:
             `point`, `row`, and under the names of `frame` the class and the label of each point, and `p_robust` or the
@@ -241,8 +235,7 @@ class Table:
 
         Args:
             path: a file to write the page to; its folder must exist.
-            epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
-                suits the margins.
+            epsilon: perturbation size of the worst-case chapter, in pixel units; by default by the margins.
             against: other runs over the same points, by the names that the page gives them.
             height: of the frame in a notebook, in pixels.
 
@@ -263,19 +256,14 @@ class Table:
     def _short_names(self) -> dict[str, Column]:
         """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
         of one alone, and of the only one that judges."""
-        most_draws: dict[object, int] = {}
+        top: dict[object, int] = {}
         for column in self.columns:
-            most_draws[column.setting, column.variant] = max(
-                most_draws.get((column.setting, column.variant), 0), column.most_draws or 0
-            )
-        shown_columns = [
-            column for column in self.columns if (column.most_draws or 0) == most_draws[column.setting, column.variant]
-        ]
-        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.is_decisive]
-        return {
-            "" if [column] == alone else name: column
-            for name, column in zip(distinct_names(shown_columns), shown_columns, strict=True)
-        }
+            key = column.setting, column.variant
+            top[key] = max(top.get(key, 0), column.most_draws or 0)
+        columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
+        alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
+        pairs = zip(distinct_names(columns), columns, strict=True)
+        return {"" if [column] == alone else name: column for name, column in pairs}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.

@@ -1,8 +1,7 @@
 """The one way in which a file is written: whole or not at all, and over nothing but a regular file or a free name.
 
 Whoever can write a folder can put a link, a pipe or a device where a file of ours is to be. None is opened: not to
-write through it, not to wait for it. What is written gets a name of its own beside the file, is flushed to the disk,
-and is renamed.
+write through it, not to wait for it. The content gets a name of its own beside the file, is flushed, and is renamed.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def check_writable_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user names, and those above it, so that they outlive a power cut; it may be a link to
-    one."""
+    """Make a folder, perhaps through a link, and those above it, so that they outlive a power cut."""
     try:
         new = [place for place in (path.absolute(), *path.absolute().parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)

@@ -90,9 +90,8 @@ def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
         color=alt.Color("of:N", scale=colours, legend=key),
     )
     title, share = "share of the points, higher is safer", alt.Axis(format="%", grid=True)
-    low, value, high = (
-        alt.Y(f"{end}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=share) for end in ("low", "share", "high")
-    )
+    scale = alt.Scale(domain=[0, 1])
+    low, value, high = (alt.Y(f"{end}:Q", title=title, scale=scale, axis=share) for end in ("low", "share", "high"))
     band = place.mark_area(opacity=0.14, interpolate="step-after").encode(y=low, y2="high:Q")
     ends = [place.mark_line(strokeWidth=0.75, interpolate="step-after").encode(y=end) for end in (low, high)]
     line = place.mark_line(strokeWidth=2.25, interpolate="step-after").encode(y=value)

@@ -11,13 +11,7 @@ from functools import cached_property
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import (
-    CHANGE,
-    class_name,
-    laplacian_column,
-    margin_columns,
-    sampled_columns,
-)
+from brittle.analysis.columns import CHANGE, class_name, laplacian_column, margin_columns, sampled_columns
 from brittle.analysis.overview import Overview, overview
 from brittle.estimate import DISTANCES
 from brittle.extensions.report.charts import score_colours
@@ -81,9 +75,7 @@ class Contents(Table):
     def change_setting(self) -> Setting | None:
         """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
         order = list(self.changes)
-        return max(
-            order, key=lambda setting: (sum(decided_signs(self.changes[setting])), order.index(setting)), default=None
-        )
+        return max(order, key=lambda noise: (sum(decided_signs(self.changes[noise])), order.index(noise)), default=None)
 
     @cached_property
     def noises(self) -> Mapping[str, NoiseRecord]:
@@ -115,8 +107,7 @@ class Contents(Table):
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def answer_text(self, number: float | None, words: object) -> str:
-        """Return a label or a prediction as the page shows it: the name of its class, or the words for a decision
-        without classes."""
+        """Return a label or a prediction as the page shows it: the name of its class, or words of other decisions."""
         has_class = number is not None and not pd.isna(number)
         return self.class_text(number) if has_class or not isinstance(words, str) else show(words, 40)
 

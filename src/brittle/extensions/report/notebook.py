@@ -85,8 +85,7 @@ class ReportPage:
         return f'Report, {size:.1f} MB: a notebook shows it here; .save("report.html") writes it'
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page: it has an origin of its own, so it reaches neither the notebook nor its
-        files."""
+        """Return a frame with the page, whose own origin keeps it from the notebook and its files."""
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
         page = _WITHIN.sub(lambda link: f"{link[2]}about:srcdoc#" if link[2] else link[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))
@@ -142,9 +141,7 @@ def table_text(table: Table) -> str:
     try:
         run_overview = overview(table) if len(table.points) else None
         sentences = () if run_overview is None else (how_brittle(run_overview), *run_overview.margins)
-        return "\n".join(
-            [_title(table), *(f"  {show_text(line)}" for line in (*sentences, _columns_text(table)) if line)]
-        )
+        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (*sentences, _columns(table)) if line)])
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
         return f"Table that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 
@@ -161,7 +158,7 @@ def _title(table: Table) -> str:
     return f"Table of {size}: {name} on {source}{state}"
 
 
-def _columns_text(table: Table) -> str:
+def _columns(table: Table) -> str:
     """Name the first columns and count the others."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     hidden_count = len(labels) - COLUMNS

@@ -89,13 +89,8 @@ def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> s
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, each compiled once in a process."""
-    return Environment(
-        loader=PackageLoader("brittle.extensions.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = PackageLoader("brittle.extensions.report", ".")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 @cache
@@ -144,15 +139,9 @@ def _style() -> str:
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
     """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
-    entries = [
-        (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
-        for warning in contents.record.warnings
-    ]
+    entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
-    lists = [
-        (heading, kind, [entry for is_done, entry in entries if is_done == is_handled])
-        for heading, kind, is_handled in parts
-    ]
+    lists = [(heading, kind, [entry for done, entry in entries if done == handled]) for heading, kind, handled in parts]
     return [part for part in lists if part[2]]
 
 
@@ -195,8 +184,7 @@ def script() -> str:
 def joined(modules: Mapping[str, str]) -> str:
     """Modules as one strict script: each is a function with names of its own, run after those that it imports.
 
-    A module imports by `import { a, b } from "./other.js";` and exports what it declares by `export const` or
-    `export function`.
+    A module imports by `import { a, b } from "./other.js";` and exports by `export const` or `export function`.
     """
     done: dict[str, str] = {}
 

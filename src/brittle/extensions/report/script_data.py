@@ -73,8 +73,7 @@ class _Run:
 
 
 def page_data(contents: Contents) -> dict[str, object] | None:
-    """Return the points and scores of a run as the script of its page reads them; None for a run without points or
-    scores."""
+    """Return the points and scores of a run as the script of its page reads them; None without either."""
     deciding = representative_column(contents.columns)
     shown_numbers = None if deciding is None else numbers_beside(contents, deciding)
     columns = _columns(contents, [column for column in (shown_numbers, deciding) if column is not None])
@@ -116,9 +115,7 @@ class Answers:
         words = {word for source in tables for number, word in _pairs(*source) if number is None and word}
         self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
         numbers = {number for source in tables for number, _ in _pairs(*source) if number is not None}
-        classes = {
-            str(int(number)): runs[0].class_text(number) for number in sorted(numbers) if 0 <= number < FIRST_WORD
-        }
+        classes = {str(int(label)): runs[0].class_text(label) for label in sorted(numbers) if 0 <= label < FIRST_WORD}
         self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
 
     def of(self, run: Contents, column: str) -> NDArray[np.float64]:
@@ -178,22 +175,15 @@ def _run(run: _Run, answers: Answers) -> dict[str, object]:
 
 def _next(run: _Run, limit: float) -> dict[str, object]:
     """Return the next steps with another run: the score that its commands read, these commands, and their folder."""
-    run_overview = overview(run.contents, limit=limit)
-    steps = [
-        {"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(run_overview)
-    ]
-    return {
-        "next": {
-            "score": "" if run_overview.numbers is None else run_overview.numbers.label,
-            "steps": steps,
-            "place": show(where_to_run(run_overview)).replace("this run", run.name),
-        }
-    }
+    view = overview(run.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(view)]
+    score = "" if view.numbers is None else view.numbers.label
+    place = show(where_to_run(view)).replace("this run", run.name)
+    return {"next": {"score": score, "steps": steps, "place": place}}
 
 
 def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column | None) -> list[dict[str, object]]:
-    """Return the scores of all runs, each with the place of its run. Those whose numbers stand beside the states of
-    another one name its place."""
+    """Return the scores of all runs, each with the places of its run and of the one that decides its states."""
     columns = [
         _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
         for place, run in enumerate(runs)
@@ -209,8 +199,7 @@ def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column 
 
 
 def _columns(contents: Contents, leading_columns: Sequence[Column]) -> list[Column]:
-    """Return the scores that the page holds: `leading_columns`, of each estimator that with the most draws, and all
-    others."""
+    """Return the scores of the page: of the estimators `leading_columns`, with the most draws, and all others."""
     largest = {column.label for column in largest_budgets(contents.columns)}
     candidates = [
         column
@@ -273,25 +262,19 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
     pngs = contents.points["image"].to_pylist()
     if all(png is None for png in pngs):
         return None
-    image_sheets = sheets(pngs, order.tolist())
-    if not image_sheets.images:
+    album = sheets(pngs, order.tolist())
+    if not album.images:
         return None
-    content = {
-        "side": image_sheets.side,
-        "perSide": PER_SIDE,
-        "sheets": [*image_sheets.images],
-        "tiles": packed(image_sheets.tiles, "i4"),
-    }
+    page = {"side": album.side, "perSide": PER_SIDE, "sheets": [*album.images], "tiles": packed(album.tiles, "i4")}
     bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or (1,)
     # Steps of brightness that one unit of the input is; None where a pixel of an image is none of the input
     reduced = max(sides[1:], default=TILE + 1) > TILE
     steps = None if bounds is None or reduced else 255.0 / (bounds[1] - bounds[0])
-    return {**content, "steps": steps, "grey": sides[0] == 1}
+    return {**page, "steps": steps, "grey": sides[0] == 1}
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
-    """Return the nearest inputs with another prediction: of the least safe points with their images, as far as room
-    is."""
+    """Return the nearest inputs with another prediction; as far as room is, with images, the least safe first."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}
@@ -317,17 +300,12 @@ def _levels(data: DataRecord) -> dict[str, list[str]]:
     """Return the values behind the codes of categorical features, by the name of the feature."""
     categories = data.reading.get("categories")
     categories = categories if isinstance(categories, dict) else {}
-    levels = {
-        name: description.get("levels") for name, description in categories.items() if isinstance(description, dict)
-    }
-    return {
-        storable(name): [str(level) for level in values] for name, values in levels.items() if isinstance(values, list)
-    }
+    levels = {name: entry.get("levels") for name, entry in categories.items() if isinstance(entry, dict)}
+    return {storable(key): [str(level) for level in order] for key, order in levels.items() if isinstance(order, list)}
 
 
 def _inputs(contents: Contents) -> dict[str, object] | None:
-    """Names and values of all features, and of each point the first input with another prediction that was met. None
-    where no input is kept."""
+    """Names and values of all features, and of each point the first input with another prediction, or None."""
     cells = contents.points["input"]
     if cells.null_count == len(cells):
         return None

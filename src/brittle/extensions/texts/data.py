@@ -127,10 +127,8 @@ def _text_column(table: Sheet, cells: pa.Table, roles: Roles, column_name: str |
     if column not in text and (column_name is not None or len(text) != 1):
         names = listed(list(map(repr, text or roles.features)))
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
-        fault = (
-            f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
-        )
-        raise ParameterError(f"{table.source} has {fault}; name the one to score with {option}{labels}")
+        why = f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
+        raise ParameterError(f"{table.source} has {why}; name the one to score with {option}{labels}")
     return column or text[0]
 
 

@@ -155,7 +155,7 @@ class TextForm:
         if not isinstance(layer, nn.Embedding):
             raise ParameterError(
                 f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
-                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)",
+                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)"
             )
         return layer
 
@@ -215,15 +215,13 @@ def _logits(output: Any) -> Tensor:
 class TextFunction(ArrayModel):
     """A function of texts as a model: its inputs are codes of characters, `[B, L]`, 0 behind the end of a text.
 
-    For noise that changes characters, and for classifiers of texts without embeddings: a prompted model, a service, a
-    rule. It runs forward only.
+    For noise on characters, and for classifiers without embeddings: a prompted model, a rule. It runs forward only.
 
         classifier = brittle.Classifier(TextFunction(judge), bounds=None)
         table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
 
     Args:
-        function: maps a list of texts to class scores, `[B, C]`, a tensor or an array. It gets distinct texts, at most
-            `CALLED` at a time.
+        function: maps a list of texts to class scores, `[B, C]`, a tensor or an array; at most `CALLED` at a time.
         digest: digest of its parameters, so that no run goes on with another; by default of its code.
         facts: fields of the run's record about the reading of texts.
     """

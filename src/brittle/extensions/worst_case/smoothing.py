@@ -39,8 +39,7 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
         prediction; NaN without a number.
 
     Raises:
-        DataError: the decision is not the predicted class, or the column counts no copies, or its noise is clipped or
-            other than isotropic and normal.
+        DataError: the decision is no predicted class, or the column no count of copies by isotropic normal noise.
         ParameterError: `column` is no column.
 
     Example:

@@ -170,8 +170,7 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
 
 
 def steepest_length(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
-    """Return `length`, `[R]`, halved while a step of that length along the steepest direction changes the
-    prediction."""
+    """Return `length`, `[R]`, halved while a step that long along the steepest direction changes the prediction."""
     length, active = length.clone(), torch.arange(len(rows), device=rows.device)
     gradient = search.differentiate(rows, search.origin[rows], targets).gradient
     for _ in range(HALVINGS):
@@ -213,8 +212,7 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> T
 
 
 def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
-    """Return the starts of descents: the point, the reflection of the nearest input found, or a fixed pattern, `[R,
-    n]`."""
+    """Return the starts of descents: the point, the reflected nearest input found, or a fixed pattern, `[R, n]`."""
     origin = search.origin[rows]
     offset = search.best.points[rows] - origin
     points = torch.where((starts == 1)[:, None], search.bounds.clip(origin - offset), origin)
@@ -229,8 +227,7 @@ def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
 
 
 def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, descents: Descents) -> None:
-    """Take the steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to the nearest input
-    found."""
+    """Take the steps of all `rounds`, below the `limit` of each descent, `[D]`, which falls to the nearest input."""
     positions, rows, targets, points, radius, starts = vars(descents).values()
     heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
     momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
@@ -263,8 +260,7 @@ def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, 
 
 
 def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
-    """Return which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in
-    order."""
+    """Return which of `rows`, `[R]`, are among their point's `count` of the smallest `distance`, `[R]`, in order."""
     order = distance.argsort(stable=True)
     order = order[rows[order].argsort(stable=True)]
     point, place = rows[order], torch.arange(len(rows), device=rows.device)
@@ -274,15 +270,12 @@ def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
     return order[rank < count].sort().values
 
 
-def next_radius(
-    flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
-) -> Tensor:
-    """Return the radius of the next step, from the length of this one, the linearised boundary and what is known,
-    `[R]`."""
+def next_radius(flips: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float) -> Tensor:
+    """Return the radius of the next step, `[R]`, from this one's length, the linearised boundary and what is known."""
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
-    return torch.where(flipped, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
+    return torch.where(flips, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
 
 
 def _geometric(ends: tuple[float, float], share: float) -> float:

@@ -25,8 +25,7 @@ CUTS, AT_ONCE = 96, 4
 """Number of times that the parts of a point are cut at most, and of those between two looks at the remainder."""
 
 SHORTEST = 2.0**-14
-"""A part this long is not cut: inputs in single precision hardly differ inside it, and what it does not explain is a
-jump."""
+"""A part this long is not cut: inputs in single precision hardly differ inside it, so a jump explains the remainder."""
 
 
 def unexplained(search: Search, rows: Tensor) -> Tensor:
@@ -46,18 +45,16 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
     """
     share = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     remaining = search.best.distance[rows].isfinite().nonzero()[:, 0]
-    segments = _Ways(
-        search, rows[remaining], search.best.points[rows[remaining]], search.best.predicted[rows[remaining]]
-    )
-    parts = segments.whole()
+    lines = _Ways(search, rows[remaining], search.best.points[rows[remaining]], search.best.predicted[rows[remaining]])
+    parts = lines.whole()
     for _ in range(CUTS // AT_ONCE):
-        share[remaining] = segments.share(parts)
+        share[remaining] = lines.share(parts)
         doubtful = share[remaining] > EXPLAINED
-        remaining, segments, parts = remaining[doubtful], segments.of(doubtful), parts[:, doubtful]
+        remaining, lines, parts = remaining[doubtful], lines.of(doubtful), parts[:, doubtful]
         if not len(remaining):
             return share
-        parts = segments.cut(parts)
-    share[remaining] = segments.share(parts)
+        parts = lines.cut(parts)
+    share[remaining] = lines.share(parts)
     return share
 
 

@@ -53,8 +53,7 @@ ATTACKS: Mapping[str, Attack] = Registry(
 """Every attack by name."""
 
 ExactSearch = Callable[[str, bool, str, Classifier, Clean], dict[str, Tensor] | None]
-"""The nearest inputs by norm, whether bounds hold, and effort, as the fields of `NearestPoint`; None where the model is
-of another kind."""
+"""The nearest inputs by norm, whether bounds hold, and effort, as in `NearestPoint`; None for other models."""
 
 EXACT_SEARCHES: Mapping[str, ExactSearch] = Registry("exact_search", {})
 """Searches that prove what they find, for models of one kind each, which go before attacks."""
@@ -73,8 +72,7 @@ class NearestPoint:
         points: that input, `[B, *shape]`; the point itself where none was found.
         predicted: the class there, `[B]`; -1 where none was found.
         passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
-        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
-            ones found.
+        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from earlier finds.
         masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
             than a tenth of the fall of the margin on the way to the input found unexplained; or all attacks with
             gradients end more than `MISLED` times farther away than those without.
@@ -101,8 +99,7 @@ class Nearest(Measurement):
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
     that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
     is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
-    for the nearest over all that suit the norm; `observe` looks at the features of what was found, too, by one pass
-    more.
+    for the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
     """
 
     norm: str = "linf"
@@ -307,15 +304,10 @@ def _observe(neighbours: NearestPoint, norm: Norm, classifier: Classifier, clean
     return replace(neighbours, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
-def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
+def _features(classifier: Classifier, inputs: Tensor, rows: int, extra: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
-        return torch.cat(
-            [
-                classifier.observe(inputs[places_of_pass], extra_inputs and extra_inputs.only(places_of_pass))[1]
-                for places_of_pass in places
-            ]
-        )
+        return torch.cat([classifier.observe(inputs[part], extra and extra.only(part))[1] for part in places])
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:

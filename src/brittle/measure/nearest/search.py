@@ -28,8 +28,7 @@ CANDIDATES = 20
 """Number of competitors, by logit, that are ranked by their linearised distance."""
 
 DOUBLINGS = 10
-"""Number of times that, without bounds, a far input is moved twice as far from the point until it has another
-prediction."""
+"""Number of times that a far input, without bounds, moves twice as far from the point to get another prediction."""
 
 FAR = 4.0
 """Factor beyond the distance by a linear model at which an input is no guide to the nearest one."""
@@ -128,8 +127,7 @@ class Search:
         self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
-        """Return the same search, to which what it finds and spends is credited, whose gradients are those inside
-        `mode()`."""
+        """Return the same search, credited with what it finds and spends, with the gradients of `mode()`."""
         search = copy(self)
         search._mode = mode
         return search
@@ -138,11 +136,8 @@ class Search:
     def effort(self) -> Iterator[None]:
         """Inside the block attacks begin anew: what was found before it neither guides nor limits them."""
         before = self.best, self.by_class, self.by_attack
-        self.best, self.by_class, self.by_attack = (
-            Found.none(self.origin),
-            torch.full_like(self.by_class, torch.inf),
-            {},
-        )
+        self.best, self.by_attack = Found.none(self.origin), {}
+        self.by_class = torch.full_like(self.by_class, torch.inf)
         try:
             yield
         finally:
@@ -232,8 +227,7 @@ class Search:
         return rows, rivals, start, torch.where(near, distances, linear)
 
     def bisect(self, neighbours: Found, halvings: int) -> None:
-        """Move what was `neighbours` towards its point, on the segment between them, to where the prediction
-        changes."""
+        """Move what was `neighbours` towards its point, on their segment, to where the prediction changes."""
         rows = neighbours.distance.isfinite().nonzero()[:, 0]
         self.bisect_segments(rows, neighbours.points[rows].clone(), halvings, start=1 / 16)
 
@@ -278,9 +272,7 @@ class Search:
 
     def _settle_one(self, row: Tensor) -> None:
         """Stretch the best step by step, then try what each attack found, while nothing nearer is settled."""
-        candidates = sorted(
-            (self.best, *self.by_attack.values()), key=lambda neighbours: float(neighbours.distance[row])
-        )
+        candidates = sorted((self.best, *self.by_attack.values()), key=lambda near: float(near.distance[row]))
         origin = self.origin[row]
         for neighbours in candidates:
             if not bool(neighbours.distance[row] < self._settled.distance[row]):
@@ -327,17 +319,14 @@ class Search:
         return Response(points, offset, length, flipped, towards.detach().double(), gradient, steepness)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """Return the linearised distance of the boundary to each of the classes `j`, `[R, M]`, from one forward
-        pass."""
+        """Return the linearised distance of the boundary to each of the classes `j`, `[R, M]`, by one forward pass."""
         points = self.origin[rows].detach().requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
             margins = logits.gather(1, self.own[rows, None]) - logits.gather(1, classes)
             columns = [margins[:, number] for number in range(classes.shape[1])]
-            gradients = [
-                self._gradient(rows, column, points, keep=number + 1 < len(columns))[0]
-                for number, column in enumerate(columns)
-            ]
+            last = len(columns) - 1
+            gradients = [self._gradient(rows, column, points, keep=at < last)[0] for at, column in enumerate(columns)]
         detached, ends = points.detach(), self.bounds.ends(self.origin[rows])
         pairs = zip(margins.detach().double().unbind(1), gradients, strict=True)
         return torch.stack([self.norm.to_plane(detached, gradient, margin, *ends) for margin, gradient in pairs], dim=1)
@@ -372,8 +361,7 @@ class Search:
         self.passes.index_add_(0, rows, torch.ones_like(rows))
 
     def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the margin over the nearest competitor, not a number where logits are not finite, and that class,
-        `[R]`."""
+        """Return the margin over the nearest competitor, NaN where logits are not finite, and that class, `[R]`."""
         clean_classes = self.own.index_select(0, rows)[:, None]
         top, predicted = logits.scatter(1, clean_classes, -torch.inf).max(dim=1)
         margin = logits.gather(1, clean_classes)[:, 0].double() - top

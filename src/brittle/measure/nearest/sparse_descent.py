@@ -59,8 +59,7 @@ def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor,
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
-    """Return the starts of the descents of a number: the point, the reflection of the nearest input, fixed signs, `[R,
-    n]`."""
+    """Return the starts of a number's descents: the point, the nearest input reflected, fixed signs, `[R, n]`."""
     origin = search.origin[rows]
     if number == 0:
         return origin
@@ -82,8 +81,7 @@ def _descend(
     points: Tensor,
     radius: Tensor,
 ) -> None:
-    """Take `steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; rows do not depend on each
-    other."""
+    """Take `steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; rows are independent."""
     origin = search.origin[rows]
     low, high = search.bounds.ends(origin)
     best = torch.full_like(radius, torch.inf)

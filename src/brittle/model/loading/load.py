@@ -69,9 +69,7 @@ class Declared:
     @property
     def words(self) -> str:
         numbers = (("mean", self.mean), ("std", self.std))
-        parts = [
-            f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in numbers if values is not None
-        ]
+        parts = [f"{name} {' '.join(f'{value:.4g}' for value in row)}" for name, row in numbers if row is not None]
         if self.texts is not None:
             parts.append(self.texts.words)
         elif not parts:
@@ -145,8 +143,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
     a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
-    is not searched for a module.
-    Every other source runs no code. `weights` is a file for the network that the factory returns.
+    is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
 
     Raises:
         UsageError: no source has the form of `spec`, or this one has its own weights.
@@ -191,8 +188,7 @@ def reads_texts(spec: str) -> bool:
 
 
 def form_of(spec: str) -> str:
-    """Return the form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a
-    factory."""
+    """Return the form of a name, as in `SOURCES`: `FOLDER`, `FILE` with an ending, a prefix, or a factory."""
     path = Path(spec)
     if path.is_dir():
         return "FOLDER"
@@ -248,8 +244,7 @@ def network_advice() -> str:
 
 
 def _load_skops(content: bytes, name: str) -> Any:
-    """Return the classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of
-    these."""
+    """Return the classifier in a file of `skops.io.dump`, if skops trusts its types, which trees are not."""
     skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)
@@ -279,9 +274,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     file = getattr(module, "__file__", None)
     place_text = spec if file in (None, place) else f"{spec} ({file})"
     if not hasattr(module, name):
-        callables = [
-            attribute for attribute, value in vars(module).items() if callable(value) and not attribute.startswith("_")
-        ]
+        callables = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise _failure(f"{place_text} does not exist; the file has {', '.join(callables[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
@@ -311,11 +304,7 @@ def argument_of(value: Any) -> str | None:
         parameters = signature(value).parameters.values()
     except ValueError:  # of some functions in C
         return None
-    names = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind in POSITIONAL
-    ]
+    names = [arg.name for arg in parameters if arg.default is arg.empty and arg.kind in POSITIONAL]
     return names[0] if len(names) == 1 else None
 
 

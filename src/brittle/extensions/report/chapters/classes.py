@@ -65,11 +65,9 @@ def classes_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     names = frame.sort_values("order")["name"].tolist()
     base = alt.Chart(frame.dropna(subset=["value"]))
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
-    place, scale = base.encode(y=y, color=alt.value(charts.ACCENT)), alt.Scale(zero=False, nice=True)
-    dots = charts.interval_dots(
-        place, title="mean p_robust, further right is safer", scale=scale, axis=charts.few_ticks()
-    )
-    layers = alt.layer(charts.dashed(base, x="mean(overall):Q"), *dots)
+    row, scale = base.encode(y=y, color=alt.value(charts.ACCENT)), alt.Scale(zero=False, nice=True)
+    dot = charts.interval_dots(row, title="mean p_robust, further right is safer", scale=scale, axis=charts.few_ticks())
+    layers = alt.layer(charts.dashed(base, x="mean(overall):Q"), *dot)
     return layers.properties(width=charts.width_beside(width, names), height=alt.Step(20))
 
 
@@ -85,8 +83,7 @@ def _confused(contents: Contents) -> Grid | None:
 
 
 def levels_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """Draw the spread of `p_robust` in each class at each level of noise: a bar between quantiles, a dot at the
-    median."""
+    """Draw `p_robust` in each class at each level of noise: a bar between quantiles, a dot at the median."""
     names, levels = frame["name"].unique().tolist(), frame["level"].unique().tolist()
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
     colours = alt.Scale(domain=levels, range=[*charts.CLAIMED[1 : 1 + len(levels)]])

@@ -17,16 +17,7 @@ from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Entry, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    p_value,
-    percent,
-    plural,
-    show,
-    with_reach,
-)
+from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
 MAX_DRAWN = 2
@@ -142,20 +133,12 @@ def _centre(row: Row, name: str, bounded: bool) -> str:
     return f"{fixed(value)}\n{interval(low, high)}" if bounded and value == value else with_reach(value, low, high)
 
 
-def _differences(
-    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], column_by_label: Mapping[str, Column]
-) -> pd.DataFrame:
+def _differences(rows: Sequence[Row], names: Mapping[str, tuple], columns: Mapping[str, Column]) -> pd.DataFrame:
     """Draw the differences of probability scores, on one scale where larger is safer."""
-    means = {
-        column.label
-        for column in column_by_label.values()
-        if column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
-    }
-    chosen = [
-        row
-        for row in rows
-        if math.isfinite(row["difference"]) and (row["quantity"] in BOUNDED or row["score"] in means)
-    ][:MAX_DIFFERENCES]
+    changes = (column for column in columns.values() if column.quantity == CHANGE)
+    means = {column.label for column in changes if column.parameters.get("statistic") == "mean"}
+    rated = (row for row in rows if row["quantity"] in BOUNDED or row["score"] in means)
+    chosen = [row for row in rated if math.isfinite(row["difference"])][:MAX_DIFFERENCES]
     texts = _number_duplicates([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
     differences = [
         (text, order, row["difference"], row["difference_low"], row["difference_high"])

@@ -102,16 +102,12 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
     points = _rows(contents, column, order)
     by = "under noise" if overview.is_decisive else f"by {show(column.title)}"
     wrong = [row for row in points[::-1] if row["correct"] is False]
-    suspicious = [row for row in wrong if row["label_probability"] == row["label_probability"]]
-    suspicious.sort(key=lambda row: row["label_probability"])
-    why = (
-        "with the least probable labels: are these right?"
-        if suspicious
-        else f"and the safest {by}: is the label right?"
-    )
+    odd = [row for row in wrong if row["label_probability"] == row["label_probability"]]
+    odd.sort(key=lambda row: row["label_probability"])
+    why = "with the least probable labels: are these right?" if odd else f"and the safest {by}: is the label right?"
     kinds = (
         (f"Right, and the least safe {by}", [row for row in points if row["correct"] is True]),
-        (f"Wrong, {why}", suspicious or wrong),
+        (f"Wrong, {why}", odd or wrong),
         (f"The least safe {by}", [row for row in points if row["correct"] is None]),
     )
     pictured = [(title, _pictured(contents, column, rows[:PICTURED])) for title, rows in kinds]
@@ -153,9 +149,7 @@ def _becomes(contents: Contents) -> Mapping[str, int]:
     return {point: code for point, code in zip(contents.points["point"].to_pylist(), classes, strict=True) if code >= 0}
 
 
-def _pair(
-    contents: Contents, column: Column, row: Row, image: str, neighbour: Row | None, becomes: int | None
-) -> dict[str, Any]:
+def _pair(contents: Contents, column: Column, row: Row, image: str, neighbour: Row | None, becomes: int | None) -> dict:
     """Show a point and what it turns into: the nearest input found with another prediction, else its copies' class."""
     predicted = contents.answer_text(row["predicted"], row["decided"])
     images, change = [(image, f"{predicted}, the point as it is")], predicted
