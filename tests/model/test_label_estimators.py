@@ -87,6 +87,18 @@ def test_the_probability_of_one_label_is_that_of_predict_proba(kind: str) -> Non
     assert np.allclose(frame["max_probability"], np.maximum(holds, 1 - holds), atol=1e-6)
 
 
+@pytest.mark.parametrize("frame", [True, False])
+def test_a_frame_of_labels_names_them(frame: bool) -> None:
+    pandas, (x, y) = pytest.importorskip("pandas"), _data()
+    labels, inputs = pandas.DataFrame(y, columns=["rain", "snow", "fog"]), pandas.DataFrame(x).add_prefix("x")
+    estimator = MultiOutputClassifier(LogisticRegression()).fit(inputs if frame else x, labels)
+    table = brittle.score(estimator, inputs if frame else x, labels, "logit_margin", decision="multilabel:snow")
+    assert set(table.frame()["predicted"]) == {"snow", "not snow"}
+    all_labels = brittle.score(estimator, inputs if frame else x, labels, "logit_margin", decision="multilabel")
+    expected = [" + ".join(labels.columns[row > 0]) or "none" for row in estimator.predict(inputs if frame else x)]
+    assert all_labels.frame()["predicted"].tolist() == expected
+
+
 def test_what_cannot_be_read_as_labels_is_refused() -> None:
     x, y = _data()
     several, no_probability = _fitted("one model a label"), _fitted("one against the rest, without probabilities")

@@ -82,6 +82,7 @@ def memory_points(
 ) -> ListedPoints:
     """Return the points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     answers = answers_of(y, "y", len(inputs), reading.targets)
+    answers |= {} if class_names is None else {"class_names": class_names}
     point_ids = text_ids(ids, "ids", len(inputs))
     header = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), point_ids)
     digest = hashlib.sha256(repr(header).encode())
@@ -98,7 +99,7 @@ def memory_points(
         facts |= {"extra_inputs": sorted(extra.tensors), "masked": extra.varies is not None}
     record = replace(reading, layout=None, scale_uint8=False).record(None, digest.hexdigest(), format="memory", **facts)
     read = partial(read_arrays, inputs, reading.bounds, extra)
-    return reading.points(record, point_ids, read, class_names=class_names, **answers)
+    return reading.points(record, point_ids, read, **answers)
 
 
 def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, start: int, stop: int) -> InputRows:

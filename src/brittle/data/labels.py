@@ -23,7 +23,8 @@ LARGEST_LABEL = 2.0**31
 def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]:
     """Return the labels of each point as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
 
-    `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`.
+    `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`; the columns of a frame of these
+    are named by `class_names`.
     """
     if y is None:
         return {}
@@ -35,7 +36,9 @@ def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]
     odd = np.argwhere(~np.isfinite(numbers))
     if len(odd):
         raise DataError("labels", f"{source} holds {numbers[tuple(odd[0])]} in row {odd[0][0]}; give every number")
-    return {"targets": torch.from_numpy(numbers)}
+    columns = getattr(y, "columns", ())
+    names = {"class_names": tuple(columns)} if len(columns) and all(isinstance(name, str) for name in columns) else {}
+    return {"targets": torch.from_numpy(numbers)} | names
 
 
 def file_answers(

@@ -198,8 +198,8 @@ def about_accuracy(
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
     `confusion` counts labels and predictions of the `labelled` points, to see whether the classes are permuted; of
-    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which; where
-    `parameters` says that it has none, such as a rule or an estimator, there are none to load.
+    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which; with no
+    `parameters`, as of a rule or an estimator, there are none to load.
     """
     if labelled == 0:
         return
