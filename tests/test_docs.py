@@ -49,7 +49,7 @@ def test_the_page_of_scores_holds_the_catalogue() -> None:
 
 
 SHOWN = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", flags=re.DOTALL)
-"""An example, and what it prints."""
+"""Pattern of an example and its output."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
 
@@ -61,16 +61,16 @@ TRAINING = "docs/how-to/robust-training.md"
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page == TRAINING)) for page in PAGES])
-def test_an_example_prints_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for a few points and hundredths, which other processors and versions decide otherwise."""
+def test_an_example_prints_the_output_on_the_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow a few points and hundredths of difference between processors and versions."""
     monkeypatch.chdir(tmp_path)
     ((example, shown),) = SHOWN.findall(read(page))
     with redirect_stdout(StringIO()) as printed, torch.random.fork_rng(devices=[]):
         exec(compile(example, page, "exec"), {})
-    said = printed.getvalue()
-    assert NUMBER.sub("", said).split() == NUMBER.sub("", shown).split()
-    for one, other in zip(NUMBER.findall(said), NUMBER.findall(shown), strict=True):
-        assert abs(float(one) - float(other)) <= (0.05 if "." in other else 4)
+    output = printed.getvalue()
+    assert NUMBER.sub("", output).split() == NUMBER.sub("", shown).split()
+    for number, expected_number in zip(NUMBER.findall(output), NUMBER.findall(shown), strict=True):
+        assert abs(float(number) - float(expected_number)) <= (0.05 if "." in expected_number else 4)
 
 
 def test_the_readme_is_read_in_a_minute() -> None:
@@ -112,8 +112,8 @@ def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(brittle.read_table("another-run").frame(whole=True)) == 120
 
 
-def rows_of_what_one_has() -> list[str]:
-    """The commands of the tables of what you have and what you type."""
+def start_commands() -> list[str]:
+    """Return the commands in the tables of data and commands."""
     tables = (
         read(page).split("| you have | you type |")[1].split("\n\n")[0] for page in ("README.md", "docs/start.md")
     )
@@ -134,8 +134,8 @@ FACTORIES = {
 }
 
 
-def write_what_one_has() -> None:
-    """Small files under the names of the table."""
+def write_start_files() -> None:
+    """Write small files under the names of the table."""
     for name, code in FACTORIES.items():
         Path(f"{name}.py").write_text(f"import torch\ntorch.manual_seed(0)\n{code}\n", encoding="utf-8")
     generator = np.random.default_rng(0)
@@ -164,15 +164,15 @@ def write_network() -> None:
 
 
 SHOWN_AND_REPORTED = ("brittle score MODEL DATA --out RUN", "brittle show RUN", "brittle report RUN")
-"""The commands of the README that run on each row of the table."""
+"""Commands of the README that run on each row of the table."""
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", range(13))
-def test_what_you_have_is_what_you_type(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_for_each_model_and_data_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_what_one_has()
-    commands = rows_of_what_one_has()
+    write_start_files()
+    commands = start_commands()
     assert len(commands) == 13
     if commands[number].startswith("bert"):
         bert_folder(Path("bert"))
@@ -195,7 +195,7 @@ ELSEWHERE = {
     "brittle check": "tests/test_docs.py runs the gates of docs/how-to/pipeline.md",
     "brittle list": "tests/test_docs.py prints the catalogue",
 }
-"""The commands of the README that do not run on the rows of its table: what runs them, or why nothing does."""
+"""Commands of the README that do not run on the rows of its table, with the test that runs them or a reason."""
 
 
 def test_every_command_of_the_readme_is_run_or_named() -> None:
@@ -207,7 +207,7 @@ def test_every_command_of_the_readme_is_run_or_named() -> None:
 
 
 def write_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a classifier of texts into a cache of the Hub, which is asked without a network, and write `reviews.csv`."""
+    """Put a classifier of texts into a cache of the Hub, used without a network, and write `reviews.csv`."""
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(Path("hub").absolute()))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -219,7 +219,7 @@ def write_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_fitted(kind: str, file: str, **options: Any) -> None:
-    """Write a fitted classifier to `file`, and to `flowers.npz` some of what it was fitted to."""
+    """Write a fitted classifier to `file`, and to `flowers.npz` some of its training data."""
     library, _, name = kind.rpartition(".")
     x = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
     y = (x[:, 0] > 0).astype(np.int64) + (x[:, 1] > 1)
@@ -235,7 +235,7 @@ FLOWERS = "flowers.npz --noise per-feature --sigma 0.1"
 TREES = {"n_estimators": 3, "verbose": 0}
 EXTRAS: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], object]] = {
     ("hf", "hf:owner/name reviews.csv --text-column text --label-column label --noise relative:0.5"): write_hub,
-    ("onnx", "network.onnx mydata.npz"): lambda _: (write_what_one_has(), write_network()),
+    ("onnx", "network.onnx mydata.npz"): lambda _: (write_start_files(), write_network()),
     ("sklearn", f"regression.skops {FLOWERS}"): lambda _: write_fitted(
         "sklearn.linear_model.LogisticRegression", "regression.skops"
     ),
@@ -247,7 +247,7 @@ EXTRAS: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], object]] = {
         "catboost.CatBoostClassifier", "catboost.json", allow_writing_files=False, **TREES
     ),
 }
-"""What the README says that an extra is for, as a command behind `brittle score`, and what writes its files."""
+"""Uses of an extra in the README, as a command behind `brittle score`, and the function that writes its files."""
 
 OTHER_EXTRAS = {
     "demo": "tests/extensions/demo/test_demo.py",
@@ -258,7 +258,7 @@ OTHER_EXTRAS = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("extra", "command"), EXTRAS)
-def test_an_extra_opens_what_the_readme_says(
+def test_an_extra_opens_the_models_of_the_readme(
     extra: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -272,10 +272,10 @@ def test_every_extra_of_the_readme_is_run_or_named() -> None:
     assert {"".join(name) for name in extras} == {extra for extra, _ in EXTRAS} | set(OTHER_EXTRAS)
 
 
-def test_the_scores_that_the_readme_names_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And their evidence stands in what is exported with `--whole`."""
+def test_the_scores_of_the_readme_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their evidence is in exports with `--whole`."""
     monkeypatch.chdir(tmp_path)
-    write_what_one_has()
+    write_start_files()
     scores = re.findall(r"\| `(\w+)` \|$", read("README.md").split("| you want | take |")[1], re.MULTILINE)
     assert len(scores) == 5
     assert main(["score", "./mynet.py:make", "mydata.npz", "--out", "RUN", "--draws", "40", "--scores", *scores]) == 0
@@ -305,7 +305,7 @@ def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("recipe", blocks("docs/how-to/tools.md", "python"), ids=lambda recipe: recipe.split()[1])
 def test_a_recipe_for_another_tool(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the table of the page before, where the tool is installed."""
+    """Run the recipe on the table of the page before, if the tool is installed."""
     pytest.importorskip(re.findall(r"^(?:import|from) (\w+)", recipe, flags=re.MULTILINE)[0])
     monkeypatch.chdir(tmp_path)
     (example,) = blocks("docs/how-to/share.md", "python")
@@ -344,7 +344,7 @@ def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_commands_of_the_page_on_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a small network in the place of those of papers, whose functions are there."""
+    """A small network replaces those of papers, whose functions exist."""
     page = "docs/how-to/checkpoints.md"
     functions = re.findall(r"`\./research/studies/architectures\.py:(\w+)`", read(page))
     assert len(functions) == 6
@@ -366,14 +366,14 @@ def test_the_commands_of_the_page_on_checkpoints(
     torch.save({"state_dict": state, "ema": network.state_dict()}, "both.pt")
     torch.save({"state_dict": state, "ema": {}}, "theirs.pt")
     np.savez("mydata.npz", x=images.numpy(), y=network(images).argmax(1).numpy())
-    ((command,), (said,)) = (blocks(page, language) for language in ("console", "text"))
+    ((command,), (expected_text,)) = (blocks(page, language) for language in ("console", "text"))
     assert main(shlex.split(command)[1:]) == 0
-    assert said in capsys.readouterr().err
+    assert expected_text in capsys.readouterr().err
     questions = re.findall(r"\| `((?:score|robust-accuracy) MODEL .*)` \|$", read(page), re.MULTILINE)
     assert len(questions) == 4
     for question in questions:
-        words = question.replace("MODEL", "./mynet.py:make").replace("DATA", "mydata.npz --weights theirs.pt")
-        assert main(shlex.split(words)) == 0
+        command_line = question.replace("MODEL", "./mynet.py:make").replace("DATA", "mydata.npz --weights theirs.pt")
+        assert main(shlex.split(command_line)) == 0
     assert abs(3**0.5 * 0.0181129 - 8 / 255) < 1e-7
     (keep,) = blocks(page, "shell")
     Path("both.pt").replace("theirs.pt")
@@ -382,7 +382,7 @@ def test_the_commands_of_the_page_on_checkpoints(
 
 
 def test_the_gate_of_the_page_on_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of both snippets; each run is compared with itself, which decides no rule in so few points."""
+    """Run the commands of both snippets; each run is compared with itself, which decides no rule for so few points."""
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text("import torch\ntorch.manual_seed(0)\nnet = torch.nn.Linear(3, 2)\nmake = lambda: net\n")
     np.savez("data.npz", x=np.random.default_rng(0).random((12, 3), dtype=np.float32), y=np.arange(12) % 2)
@@ -435,7 +435,7 @@ def test_readme_targets_exist() -> None:
             assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_documents_that_are_named_exist() -> None:
+def test_named_documents_exist() -> None:
     for document in [*ROOT.glob("*.md"), *pages()]:
         for name in re.findall(r"`((?:docs/|tests/|scores/|measure/|data/)?[\w/-]+\.(?:md|py))`", document.read_text()):
             if name in ("net.py", "nett.py", "mynet.py", "myconv.py", "mine.py", "chapter.py"):  # the reader's own

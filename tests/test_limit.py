@@ -67,6 +67,6 @@ def test_on_the_command_line(
 
 @pytest.mark.parametrize("draws", [0, 1.5, 7, "many", True, (60, 2.0)])
 def test_invalid_draws_get_one_as_well(draws: Any) -> None:
-    with pytest.raises(ParameterError, match="draws must be a whole number") as raised:
+    with pytest.raises(ParameterError, match="draws") as raised:
         brittle.score(small_classifier(), inputs(2), "monte_carlo", draws=draws)
     assert raised.value.code == "parameter"

@@ -54,8 +54,7 @@ Parameters = dict[str, Parameter]
 """Parameters by their names, as the table writes them."""
 
 Direction = Literal["higher", "lower"] | None
-"""Direction of safety: points are safer at the higher or the lower values of a score; None where it does not rank
-them."""
+"""Direction of safety: points are safer at the higher or the lower values of a score; None without a ranking."""
 
 
 class Status(IntEnum):
@@ -161,8 +160,7 @@ class Estimate:
             number, as of a model that looks at no noisy copy.
         high: upper end, likewise.
         status: members of `Status` as integers, `[B]`, int64.
-        passes: passes through the network that this score needs for the point, `[B]`, int64; forward and backward
-            passes count one each.
+        passes: passes through the network for the point, `[B]`, int64; forward and backward passes count one each.
         detail: for each point, what was found there, or None.
         evidence: members of `Evidence` as integers, `[B]`, int64; None for scores that are no flip probability.
         counted: interval of the flip probability by the votes of the noisy copies that the score looked at, whatever
@@ -185,7 +183,7 @@ def check_norm(norm: str, allowed: Collection[str] = tuple(DUAL_ORDER)) -> str:
     """`norm` itself, if it is one of `allowed`."""
     if norm == COUNT and COUNT not in allowed:
         raise UnknownNameError(
-            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(allowed)}",
+            f"{COUNT} is a distance for input_margin alone; here the norm is one of {', '.join(allowed)}"
         )
     if not isinstance(norm, str) or norm not in allowed:
         near = get_close_matches(str(norm), allowed, 1)
@@ -195,7 +193,7 @@ def check_norm(norm: str, allowed: Collection[str] = tuple(DUAL_ORDER)) -> str:
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
+    """Return the parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
     for key, value in parameters.items():
         for number in value if isinstance(value, tuple | list) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
@@ -205,7 +203,7 @@ def parameters_json(parameters: Mapping[str, Any]) -> str:
 
 
 def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
-    """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
+    """Return a score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
     inside = ", ".join(f"{key}={_written(value)}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score
 
@@ -227,5 +225,5 @@ _BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
 
 
 def _written(value: Any) -> Any:
-    """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
+    """Return a number as it is written: equal numbers alike, since scores that have them are equal."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

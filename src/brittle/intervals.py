@@ -84,8 +84,7 @@ def paired_proportion(
 
 
 def log_evidence_below(successes: ArrayLike, trials: ArrayLike, proportion: ArrayLike) -> NDArray:
-    """Return the logarithm of the evidence in a sequence of trials that its proportion of successes is below
-    `proportion`.
+    """Return the log evidence in a sequence of trials that its proportion of successes is below `proportion`.
 
     `log sum_j w_j (p_j / q)^k ((1 - p_j) / (1 - q))^(n - k)`, `q` the proportion: a weighted sum of likelihood ratios.
     The alternatives `p_j = sin^2(arcsin sqrt(q) - d_j)`, or 0 where `d_j` is the larger, lie the distances `d_j` of
@@ -150,7 +149,7 @@ def out_of_reach(flips: ArrayLike, draws: ArrayLike, max_draws: int, limit: floa
 
 @cache
 def _most_successes(trials: int, proportion: float, level: float) -> int:
-    """The most successes whose `log_evidence_below` reaches `level`, as do fewer; -1 where none do."""
+    """Return the most successes whose `log_evidence_below` reaches `level`, as do fewer; -1 where none do."""
     low, high = -1, int(trials * proportion)
     while low < high:
         middle = (low + high + 1) // 2
@@ -160,8 +159,8 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked up once in
-    a process, as most points of a run stop with the counts of others."""
+    """Return the proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked
+    up once in a process, as most points of a run stop with the counts of others."""
     if len(_UPPER_ENDS) > MOST_ENDS:
         _UPPER_ENDS.clear()
     counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))
@@ -198,7 +197,7 @@ def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
 
 
 def _lower_mean(values: Tensor, level: float) -> Tensor:
-    """The largest mean below that of `values` whose logarithm of wealth is at least `level`, `[B]`; 0 without one."""
+    """Return the largest mean below that of `values` whose log wealth is at least `level`, `[B]`; 0 without one."""
     bets, smallest = list(BETS), SMALLEST_BET / values.shape[1] ** 0.5
     while bets[-1] > smallest:
         bets.append(bets[-1] * SHRINK)
@@ -223,8 +222,7 @@ def jackknife(left_out: ArrayLike, groups: ArrayLike, confidence: float) -> NDAr
 
     `t_{G-1} sqrt((G-1)/G sum_g (v_g - mean v)^2)` over the `G` groups that hold data. Asymptotic: its coverage over few
     groups is what the tests measure. Source: B. Efron, The jackknife, the bootstrap and other resampling plans (1982),
-    chapter 3. `left_out`, `[B, G_max]`, holds the estimates without one group, NaN for groups without data. Below 2
-    groups the half-width is infinite.
+    chapter 3. `left_out`, `[B, G_max]`, holds the estimates without a group, NaN without data. Below 2 it is infinite.
     """
     check_confidence(confidence)
     count = np.asarray(groups, float)

@@ -89,6 +89,7 @@ PARTS: dict[str, str] = {
     "points.text_points": "texts.data:text_points",
     "texts.TextForm": "texts.forms:TextForm",
     "texts.TextFunction": "texts.forms:TextFunction",
+    "texts.TextEstimator": "texts.forms:TextEstimator",
     "family.edits": "texts.characters:Edits",
     "family.paraphrases": "texts.characters:Paraphrases",
     "family.token-dropout": "texts.dropout:TokenDropout",
@@ -251,7 +252,7 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """The parts of extensions of other packages, each with all entry points that name it.
+    """Return the parts of extensions of other packages, each with all entry points that name it.
 
     Raises:
         ParameterError: there is no such kind of parts.

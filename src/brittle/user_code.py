@@ -1,7 +1,6 @@
 """Code of the user's: run because the command line names it.
 
-A name outside brittle's own lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. A file is run because it
-is so named, and at no other time.
+A name outside brittle's lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. Only naming a file runs it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ T = TypeVar("T")
 
 
 def defined_in(path: str | Path) -> str:
-    """Name in brackets the classes and functions that a file of Python defines, which is read and not run; empty
-    without any."""
+    """Name in brackets the classes and functions of a Python file, which is read, not run; empty without any."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -56,12 +54,18 @@ def run_file(path: Path, source: bytes, failure: Failure) -> ModuleType:
     try:
         exec(compile(source, os.fspath(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").exists()
-        advice = f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
+        advice = import_advice(error, path)
         raise failure(
             f"running {path} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
         ) from error
     return module
+
+
+def import_advice(error: BaseException, path: Path) -> str:
+    """Return how a module that lies beside the file `path` is found, where `error` says that there is none; else empty."""
+    name = (isinstance(error, ModuleNotFoundError) and error.name or "").partition(".")[0]
+    beside = name and ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
+    return f"; modules beside the file are found with PYTHONPATH={path.parent}" if beside else ""
 
 
 def import_module(place: str, name: str, failure: Failure) -> ModuleType:
@@ -76,7 +80,7 @@ def import_module(place: str, name: str, failure: Failure) -> ModuleType:
 
 
 def import_package(name: str, needed_by: str, advice: str) -> Any:
-    """A package that `needed_by` needs, or a `ModelError` with what to do where it is not installed."""
+    """Return a package that `needed_by` needs, or a `ModelError` with what to do where it is not installed."""
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
@@ -86,13 +90,13 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
 
 
 def line_of(error: BaseException, module: ModuleType) -> str:
-    """The last line of the module that was being executed, in words; empty when it was none."""
+    """Return the last line of the module that was being executed, in words; empty when it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
     return f" at line {frames[-1].lineno}" if frames else ""
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """The sha256 of the files in which classes and functions stand, by the names of the files; None where none is left.
+    """Return the sha256 of the files of classes and functions by the names of the files; None where none is left.
 
     Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
     not looked at. Files of one name have their digests one after the other.
@@ -107,7 +111,7 @@ def digests(things: Iterable[object]) -> dict[str, str] | None:
 
 
 def digest_of_module(module: ModuleType) -> str | None:
-    """The sha256 of the file of a module, as it was run; None where it has none."""
+    """Return the sha256 of the file of a module, as it was run; None where it has none."""
     path = getattr(module, "__file__", None)
     if DIGEST in vars(module) or path is None or not Path(path).is_file():
         return vars(module).get(DIGEST)
@@ -137,7 +141,7 @@ def find_named(name: str) -> object:
 
 @cache
 def _run_once(path: Path, source: bytes) -> ModuleType:
-    """The module of a file, run once for all that is named of it."""
+    """Return the module of a file, run once for all that is named of it."""
     return run_file(path, source, ParameterError)
 
 
@@ -148,7 +152,7 @@ def check_name(source: str, name: object, example: str) -> None:
 
 
 def refused(source: str, why: str) -> ParameterError:
-    """The error for something from outside, named by `source`, that cannot be used."""
+    """Return the error for something from outside, named by `source`, that cannot be used."""
     return ParameterError(f"{source} {why}")
 
 
@@ -175,7 +179,7 @@ def kind_of(value: object) -> str:
 
 
 def unknown(kind: str, name: str, names: Sequence[str], hint: str = "") -> UsageError:
-    """The error for a name that is on no list; it says where an extension would have it."""
+    """Return the error for a name that is on no list; it says where an extension would have it."""
     near, lack = get_close_matches(name, names, 1), missing(kind, name)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     advice = f"it {lack}; " if lack else advice

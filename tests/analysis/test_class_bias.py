@@ -1,4 +1,4 @@
-"""Classes that are less robust than others: by hand, and how often chance finds some."""
+"""Classes that are less robust than others: by hand, and how often chance finds such classes."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ def with_labels(table: Table, labels: Sequence[int | None]) -> Table:
 def test_class_bias_by_hand() -> None:
     table = with_labels(make_table(points=12, scores=("taylor",), sigmas=(0.1,), classes=2), [0] * 6 + [1] * 6)
     flips = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.8, 0.9, 0.7, 0.8, 0.9, 0.7]
-    found = class_bias(with_value(table, "taylor(sigma=0.1)", flips))
-    assert found is not None
-    assert found.by == "label"
-    assert found.classes["class"].tolist() == [1, 0]
-    assert found.classes["name"].tolist() == ["automobile", "airplane"]
-    assert found.classes["points"].tolist() == [6, 6]
-    assert found.classes["mean"].tolist() == pytest.approx([0.2, 0.8])
-    assert found.classes["median"].tolist() == pytest.approx([0.2, 0.8])
-    assert found.p_value < 0.01
-    assert found.differ
-    assert set(found.least_robust) == {0, 1}
+    bias = class_bias(with_value(table, "taylor(sigma=0.1)", flips))
+    assert bias is not None
+    assert bias.by == "label"
+    assert bias.classes["class"].tolist() == [1, 0]
+    assert bias.classes["name"].tolist() == ["automobile", "airplane"]
+    assert bias.classes["points"].tolist() == [6, 6]
+    assert bias.classes["mean"].tolist() == pytest.approx([0.2, 0.8])
+    assert bias.classes["median"].tolist() == pytest.approx([0.2, 0.8])
+    assert bias.p_value < 0.01
+    assert bias.differ
+    assert set(bias.least_robust) == {0, 1}
 
 
 def test_the_least_robust_class_is_named_once_classes_differ() -> None:
     table = make_table(points=90, scores=("taylor",), sigmas=(0.1,), classes=3, images=False)
     table = with_labels(table, [0] * 30 + [1] * 30 + [2] * 30)
-    found = class_bias(with_value(table, "taylor(sigma=0.1)", [0.1, 0.2] * 15 + [0.8, 0.9] * 15 + [0.75, 0.85] * 15))
-    assert found is not None
-    assert found.differ
-    assert found.least_robust == (1, 2)
+    bias = class_bias(with_value(table, "taylor(sigma=0.1)", [0.1, 0.2] * 15 + [0.8, 0.9] * 15 + [0.75, 0.85] * 15))
+    assert bias is not None
+    assert bias.differ
+    assert bias.least_robust == (1, 2)
 
 
 def test_class_bias_without_labels_goes_by_prediction() -> None:
     table = make_table(labels=False)
-    found = class_bias(table)
-    assert found is not None
-    assert found.by == "predicted"
-    assert set(found.classes["class"]) == set(table.points["predicted"].to_pylist())
+    bias = class_bias(table)
+    assert bias is not None
+    assert bias.by == "predicted"
+    assert set(bias.classes["class"]) == set(table.points["predicted"].to_pylist())
 
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
@@ -67,11 +67,11 @@ LAWS: tuple[Draw, ...] = (
     lambda rng, size: rng.beta(18.0, 2.0, size),
     lambda rng, size: rng.binomial(50, rng.beta(0.9, 0.1, size)) / 50.0,
 )
-"""Laws of one mean that have nothing else in common."""
+"""Laws with one mean and nothing else in common."""
 
 
-def test_the_permutation_test_is_right_by_every_order_of_a_few_values() -> None:
-    """Against all 2,520 ways to deal seven values to three groups: off by 4.5 standard errors at most, 1e-5 each."""
+def test_the_permutation_test_agrees_with_every_order_of_values() -> None:
+    """Compare with all 2,520 ways to deal seven values to three groups: at most 4.5 standard errors off, 1e-5 each."""
     values, sizes = [0.2, 0.9, 0.4, 0.7, 0.95, 0.6, 0.99], (2, 3, 2)
     ends = np.cumsum((0, *sizes))
     places = list(pairwise(ends.tolist()))
@@ -82,50 +82,51 @@ def test_the_permutation_test_is_right_by_every_order_of_a_few_values() -> None:
     spreads = np.array([spread(order) for order in permutations(values)])
     for order in (values, sorted(values), sorted(values)[::-1]):
         exact = (spreads > spread(order) - 1e-12).mean()
-        found = permutation_p_value([order[start:stop] for start, stop in places])
-        assert abs(found - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 2000) + 1 / 2000
+        estimate = permutation_p_value([order[start:stop] for start, stop in places])
+        assert abs(estimate - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 2000) + 1 / 2000
 
 
 @pytest.mark.parametrize("law", LAWS[1:])
-def test_groups_of_one_law_are_seldom_told_apart(law: Draw) -> None:
+def test_groups_of_one_law_seldom_differ(law: Draw) -> None:
     """40 replicates at 10%: more than 12 that differ have probability 2e-4."""
     generator = np.random.default_rng(3)
     problems = [[law(generator, size) for size in (3, 40, 7, 1, 20)] for _ in range(40)]
     assert sum(permutation_p_value(groups) <= 0.1 for groups in problems) <= 12
 
 
-def test_small_classes_that_plainly_differ_are_found_to_differ() -> None:
-    """Ten classes of 20 points, half of which break in three: pairs of means do not show it, all of them do."""
+def test_small_unequal_classes_differ() -> None:
+    """Ten classes of 20 points; in three of them half the points break: pairs of means do not show it, all together
+    do."""
     groups = [[0.7, 0.99] * 10] * 3 + [[0.97, 0.99] * 10] * 7
     assert mean_differences(groups, 0.99).p_value > 0.01
     assert permutation_p_value(groups) < 0.01
 
 
-def test_of_many_points_some_are_read_and_no_class_is_lost() -> None:
-    alike, few = np.linspace(0.5, 1.0, 30_000), [0.0]
-    assert permutation_p_value([alike, alike]) > 0.5
-    assert permutation_p_value([alike, alike, few]) < 0.01
+def test_large_classes_are_sampled_and_no_class_is_lost() -> None:
+    spread, single = np.linspace(0.5, 1.0, 30_000), [0.0]
+    assert permutation_p_value([spread, spread]) > 0.5
+    assert permutation_p_value([spread, spread, single]) < 0.01
 
 
-def test_a_pair_differs_where_its_interval_says_so() -> None:
+def test_a_pair_differs_where_its_interval_excludes_zero() -> None:
     """The p-value of two groups is the level at which the interval of the difference reaches 0, found by bisection."""
     rng = np.random.default_rng(0)
-    first, second = rng.beta(2.0, 3.0, 40), rng.beta(3.0, 2.0, 60)
-    inside, outside = 1.0 - 1e-12, 0.5
+    lower, upper = rng.beta(2.0, 3.0, 40), rng.beta(3.0, 2.0, 60)
+    upper_level, lower_level = 1.0 - 1e-12, 0.5
     for _ in range(60):
-        middle = (inside + outside) / 2.0
-        low, high = (mean_interval(group, middle) for group in (first, second))
-        apart = (high.mean - low.mean) ** 2 > (low.high - low.mean) ** 2 + (high.mean - high.low) ** 2
-        inside, outside = (inside, middle) if apart else (middle, outside)
-    assert 1.0 - outside <= mean_differences([first, second], 0.99).p_value <= 1.34 * (1.0 - outside)
+        middle = (upper_level + lower_level) / 2.0
+        low, high = (mean_interval(group, middle) for group in (lower, upper))
+        differs = (high.mean - low.mean) ** 2 > (low.high - low.mean) ** 2 + (high.mean - high.low) ** 2
+        upper_level, lower_level = (upper_level, middle) if differs else (middle, lower_level)
+    assert 1.0 - lower_level <= mean_differences([lower, upper], 0.99).p_value <= 1.34 * (1.0 - lower_level)
 
 
-def test_which_groups_may_be_the_least() -> None:
+def test_groups_that_may_be_the_least_robust() -> None:
     low, middle, high = [0.1, 0.2] * 30, [0.5, 0.6] * 30, [0.8, 0.9] * 30
     assert mean_differences([middle, high, low], 0.99).least_robust == (2,)
     assert mean_differences([low, high, low], 0.99).least_robust == (0, 2)
-    few = [0.5, 0.6]
-    assert mean_differences([low, few, high], 0.99).least_robust == (0, 1)
+    pair = [0.5, 0.6]
+    assert mean_differences([low, pair, high], 0.99).least_robust == (0, 1)
 
 
 def test_without_two_groups_nothing_differs() -> None:
@@ -136,7 +137,7 @@ def test_without_two_groups_nothing_differs() -> None:
     assert mean_differences([[1.0] * 50, [1.0] * 50], 0.99).p_value == 1.0
 
 
-def test_equal_means_are_seldom_told_apart_however_unlike_their_laws() -> None:
+def test_equal_means_of_unlike_laws_seldom_differ() -> None:
     """150 replicates at 1%: more than 7 that differ would have probability below 1e-3; ranks tell most apart."""
     rng = np.random.default_rng(2)
     problems = [[law(rng, size) for law, size in zip(LAWS, (50, 200, 20, 100), strict=True)] for _ in range(150)]

@@ -1,4 +1,4 @@
-"""Points in an order: every one once, by the score's own direction, and only those that were asked for."""
+"""Lists of points: every point once, ordered by the score's direction, and filtered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = {column.label: column for column in TABLE.columns}
 
 
 @pytest.mark.parametrize("label", list(COLUMNS))
-def test_every_point_stands_once_the_least_safe_first(label: str) -> None:
+def test_every_point_is_listed_once_the_least_safe_first(label: str) -> None:
     column = COLUMNS[label]
     frame = point_list(TABLE, column)
     assert sorted(frame["point"]) == sorted(TABLE.points["point"].to_pylist())
@@ -33,28 +33,28 @@ def test_every_point_stands_once_the_least_safe_first(label: str) -> None:
     assert bool((np.diff(numbers) >= 0).all())
     assert np.isnan(danger[len(numbers) :]).all()
     assert sum(frame["value"].isna().tolist()) >= 4
-    known = frame.dropna(subset=["value", "low"])
+    valid = frame.dropna(subset=["value", "low"])
     if column.score not in ("softmax",):
-        assert bool((known["low"] <= known["value"] + 1e-12).all())
+        assert bool((valid["low"] <= valid["value"] + 1e-12).all())
 
 
-def test_states_and_labels_choose_points() -> None:
-    whole = point_list(TABLE, limit=0.9)
+def test_states_and_labels_filter_points() -> None:
+    all_points = point_list(TABLE, limit=0.9)
     for state in ("holds", "breaks", "undecided"):
-        some = point_list(TABLE, limit=0.9, state=state)
-        assert some["point"].tolist() == whole[whole["state"] == state]["point"].tolist()
+        points = point_list(TABLE, limit=0.9, state=state)
+        assert points["point"].tolist() == all_points[all_points["state"] == state]["point"].tolist()
     assert point_list(TABLE, state="failed")["point"].tolist() == TABLE.points["point"].to_pylist()[:4]
     sides = [point_list(TABLE, correct=side) for side in ("right", "wrong")]  # type: ignore[arg-type]
     assert [set(side["correct"]) for side in sides] == [{True}, {False}]
     assert sum(map(len, sides)) == 56
 
 
-@pytest.mark.parametrize("asked", ["deer", 4, "4"])
-def test_a_class_is_asked_for_by_name_or_number(asked: str | int) -> None:
-    found = point_list(TABLE, of_class=asked)
+@pytest.mark.parametrize("key", ["deer", 4, "4"])
+def test_a_class_is_found_by_name_or_number(key: str | int) -> None:
+    frame = point_list(TABLE, of_class=key)
     labels = TABLE.points["label"].to_pylist()
-    assert len(found) == labels.count(4)
-    assert set(found["label"]) == {4}
+    assert len(frame) == labels.count(4)
+    assert set(frame["label"]) == {4}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_class_is_asked_for_by_name_or_number(asked: str | int) -> None:
         (make_table(points=5, scores=("logit_margin",)), {}, "the run holds no flip probability"),
     ],
 )
-def test_what_cannot_be_listed(table: Table, options: dict[str, Any], message: str) -> None:
+def test_refusals(table: Table, options: dict[str, Any], message: str) -> None:
     with pytest.raises((DataError, ParameterError), match=message):
         point_list(table, **options)
 
@@ -81,9 +81,9 @@ def test_a_terminal_shows_the_first_ones() -> None:
 
 def test_points_are_ordered_by_flip_probability_however_small() -> None:
     table = make_table(points=5, scores=("taylor",), sigmas=(0.1,))
-    found = point_list(with_value(table, "taylor(sigma=0.1)", [1e-12, 0.4, 3e-17, None, 2e-17]))
-    assert found["row"].tolist() == [1, 0, 2, 4, 3]
-    assert found["value"].tolist()[:4] == pytest.approx([0.6, 1.0, 1.0, 1.0])
+    frame = point_list(with_value(table, "taylor(sigma=0.1)", [1e-12, 0.4, 3e-17, None, 2e-17]))
+    assert frame["row"].tolist() == [1, 0, 2, 4, 3]
+    assert frame["value"].tolist()[:4] == pytest.approx([0.6, 1.0, 1.0, 1.0])
 
 
 def test_ties_are_broken_by_the_next_estimator_then_by_place() -> None:
@@ -93,21 +93,21 @@ def test_ties_are_broken_by_the_next_estimator_then_by_place() -> None:
     assert point_list(table, table["monte_carlo"])["row"].tolist() == [2, 1, 3, 0, 4, 5]
 
 
-def test_of_wrong_points_the_least_probable_label_comes_first() -> None:
-    """Without a score that orders them; a point whose label has no probability comes last, and where none has one the
-    least safe comes first."""
+def test_wrong_points_with_the_least_probable_label_come_first() -> None:
+    """Only without an ordering score: labels without a probability come last; where none has one, the least safe point
+    comes first."""
     probabilities = [None, *np.random.default_rng(0).permutation(59) / 59]
     table = replace(TABLE, points=with_column(TABLE, "label_probability", probabilities))
-    found = point_list(table, correct="wrong")
+    wrong_list = point_list(table, correct="wrong")
     wrong = [row for row in table.points.to_pylist() if row["correct"] is False]
     order = sorted(wrong, key=lambda row: (row["label_probability"] is None, row["label_probability"]))
     assert len(wrong) > 4
-    assert found["point"].tolist() == [row["point"] for row in order]
-    lines = format_point_list(found, table, table["monte_carlo(draws=400, sigma=0.1)"], 3).splitlines()
+    assert wrong_list["point"].tolist() == [row["point"] for row in order]
+    lines = format_point_list(wrong_list, table, table["monte_carlo(draws=400, sigma=0.1)"], 3).splitlines()
     assert lines[0].endswith("with the least probable label first")
     assert lines[1].split()[:3] == ["point", "label", "probability"]
     by_score = point_list(table, table["monte_carlo(draws=400, sigma=0.1)"], correct="wrong")
-    unknown = replace(TABLE, points=with_column(TABLE, "label_probability", [None] * 60))
-    for frame in (by_score, point_list(unknown, correct="wrong")):
+    unranked = replace(TABLE, points=with_column(TABLE, "label_probability", [None] * 60))
+    for frame in (by_score, point_list(unranked, correct="wrong")):
         assert "label_probability" not in frame
         assert frame["value"].is_monotonic_increasing

@@ -93,7 +93,7 @@ def kill_worker(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int
     """Kill the process of a worker."""
     victim = workers()[0]
     os.kill(victim, signal.SIGKILL)
-    gone(victim)
+    wait_for_end(victim)
 
 
 def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int) -> None:
@@ -102,7 +102,7 @@ def kill_driver(runs: Runs, name: str, run: subprocess.Popen[bytes], number: int
     assert run.wait(LIMIT) == -signal.SIGKILL
 
 
-def gone(process: int) -> None:
+def wait_for_end(process: int) -> None:
     """Check that a process ended."""
     deadline = time.monotonic() + 10
     place = Path(f"/proc/{process}/stat")
@@ -134,7 +134,7 @@ def survive(runs: Runs, kind: str, number: int, kill: Kill, expected: dict[str, 
         tally.not_resumed.append(f"{name}: exit {code}: {runs.said(name)}")
 
 
-def undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
+def run_undisturbed(runs: Runs, name: str, *options: str) -> tuple[float, dict[str, str]]:
     """Return the seconds and files of a run that nobody kills."""
     began = time.monotonic()
     code = runs.start(name, *options).wait(LIMIT)
@@ -169,10 +169,10 @@ def main(arguments: list[str]) -> int:
     faults, slow = 0, 0.0
     with tempfile.TemporaryDirectory() as place, nodes(NODES) as cluster:
         runs = Runs.prepare(Path(place), cluster, SHARDS)
-        _, expected = undisturbed(runs, "processes", "--workers", "1")
+        _, expected = run_undisturbed(runs, "processes", "--workers", "1")
         assert len(expected) == 2 * SHARDS + 2
-        undisturbed(runs, "first")  # Ray's own first start is slower
-        clean, digests = undisturbed(runs, "clean")
+        run_undisturbed(runs, "first")  # Ray's own first start is slower
+        clean, digests = run_undisturbed(runs, "clean")
         assert digests == expected
         print(f"undisturbed on {NODES} nodes: {clean:.1f} s, the bytes of one process", flush=True)
         for kind, kill in (

@@ -1,4 +1,4 @@
-"""How often the intervals of sampled flip probabilities and changes miss the truth, on margins of every kind.
+"""Misses of the intervals of sampled flip probabilities and changes, on margins of every kind.
 
     PYTHONPATH=tests python -m checks.coverage [--replicates 2000] [--draws 10 60 100 1000] [--only quadratic]
 
@@ -17,7 +17,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -37,39 +37,40 @@ from brittle.scores import MMSE, Moments, ProbabilityChange, Shrinkage
 from brittle.scores.evaluate import estimate_of
 
 CONFIDENCE, MOST = 0.99, 0.015
-"""Nominal confidence, and the share of misses on either side that is let pass."""
+"""Nominal confidence, and the largest accepted share of misses on either side."""
 
 KNOWN_TO = 1e-9
 """Relative error of the truth."""
 
 ENTRIES = 2**21
-"""Numbers of noise that are drawn at a time."""
+"""Numbers of noise drawn at a time."""
 
 SEED = 20_262
-"""Of the noise; no constant of a score was chosen on it."""
+"""Seed of the noise; no constant of a score was chosen on it."""
 
 PAIRS, BLOCK = 1_000_000, 50_000
-"""Pairs of noisy copies behind the truth of a change, and how many are taken at a time."""
+"""Pairs of noisy copies behind the truth of a change, and their number at a time."""
 
 FEWEST = 100
-"""Rows of a case of which a share of misses says something."""
+"""Smallest number of rows of a case for a meaningful share of misses."""
 
 
 def seldom(sigma: float, slope: float = 0.0) -> Case:
-    """`3 - slope v - 20 relu(sigma v - 0.3)`, `v` standard normal; its flip probability is not asked for."""
+    """Return a case with the margin `3 - slope v - 20 relu(sigma v - 0.3)`, `v` standard normal, without a flip
+    probability."""
     name = f"kink, 3 - {slope:g} v - 20 relu({sigma:g} v - 0.3)"
     return Case("kink", name, 1, 1, lambda v: 3.0 - slope * v - 20.0 * (sigma * v - 0.3).clamp_min(0.0), math.nan)
 
 
 def changing() -> list[Case]:
-    """Cases for changes: those with straight margins also eight times as steep, which moves all probabilities."""
-    known = cases()[::7]
+    """Return cases for changes: straight margins also eight times as steep, which moves all probabilities."""
+    regular = cases()[::7]
     steep = [
-        Case(one.family, f"{one.name}, times 8", one.size, one.competitors, lambda v, one=one: 8.0 * one.margins(v), 0)
-        for one in known
-        if one.family in ("linear", "step")
+        replace(case, name=f"{case.name}, times 8", margins=lambda v, case=case: 8.0 * case.margins(v), flip=0)
+        for case in regular
+        if case.family in ("linear", "step")
     ]
-    return known + steep + [seldom(sigma, slope) for sigma, slope in ((0.18, 0), (0.14, 0), (0.1, 0), (0.14, 0.05))]
+    return regular + steep + [seldom(sigma, slope) for sigma, slope in ((0.18, 0), (0.14, 0), (0.1, 0), (0.14, 0.05))]
 
 
 class OfCase(nn.Module):
@@ -89,20 +90,21 @@ def clean_of(case: Case, replicates: int) -> Clean:
 
 
 def noises(case: Case, pairs: int, replicates: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """So many antithetic pairs for every replicate, `[replicates, units, 2, size]` at a time."""
-    most = max(1, ENTRIES // (replicates * case.size))
-    for units in [most] * (pairs // most) + [pairs % most] * (pairs % most > 0):
+    """Draw antithetic pairs for every replicate, `[replicates, units, 2, size]` at a time."""
+    block = max(1, ENTRIES // (replicates * case.size))
+    for units in [block] * (pairs // block) + [pairs % block] * (pairs % block > 0):
         noise = torch.randn(replicates, units, 1, case.size, generator=generator, dtype=torch.float64)
         yield torch.cat((noise, -noise), dim=2)
 
 
 def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
-    """What scores of the flip probability say of many replicates of the point; of fixed draws from the same noise."""
+    """Return the estimates of flip probabilities at replicates of the point, those of fixed draws from the same
+    noise."""
     generator = torch.Generator().manual_seed(SEED)
     classifier, clean = brittle.Classifier(OfCase(case), bounds=None), clean_of(case, replicates)
     pairs, done = SampleSums.start(clean), 0
-    kept = torch.arange(case.competitors + 1).expand(replicates, -1)
-    linear = LinearSums.start(classifier, clean, kept, None, 2)
+    classes = torch.arange(case.competitors + 1).expand(replicates, -1)
+    linear = LinearSums.start(classifier, clean, classes, None, 2)
     for noise in noises(case, draws // 2, replicates, generator):
         units, logits = noise.shape[1], case.logits(noise)
         pairs.add(logits)
@@ -117,25 +119,25 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         "shrinkage until decided": (stopped, stopped.needs[0](classifier, clean)),
     }
     return {
-        name: estimate_of(score, {score.needs[0]: found}, CONFIDENCE, replicates)
-        for name, (score, found) in measured.items()
+        name: estimate_of(score, {score.needs[0]: measurement}, CONFIDENCE, replicates)
+        for name, (score, measurement) in measured.items()
     }
 
 
 def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
-    """The same of the statistics of the change."""
+    """Return the estimates of the statistics of the change."""
     sums, generator = SampleSums.start(clean_of(case, replicates)), torch.Generator().manual_seed(SEED)
     for noise in noises(case, draws // 2, replicates, generator):
         logits = case.logits(noise)
         sums.add(logits, logits)
     scores = {statistic: ProbabilityChange(1.0, draws=draws, statistic=statistic) for statistic in STATISTICS}
-    whole = sums.read()
-    return {name: one.estimate({one.needs[0]: whole}, CONFIDENCE) for name, one in scores.items()}
+    sampled = sums.read()
+    return {name: score.estimate({score.needs[0]: sampled}, CONFIDENCE) for name, score in scores.items()}
 
 
 @cache
 def moments_of_change(case: Case, pairs: int = PAIRS) -> dict[str, float]:
-    """Moments of the change by averaging, without a line of the library."""
+    """Return the moments of the change by averaging, without code of the library."""
     rng, sums = np.random.default_rng(7), np.zeros(3)
     doubt = _doubt(case, np.zeros((1, case.size)))[0]
     for _ in range(pairs // BLOCK):
@@ -168,11 +170,11 @@ class Counted:
     below: int = 0
     worst: tuple[float, str] = (0.0, "")
 
-    def add(self, above: Tensor, below: Tensor, where: Tensor, cell: str, whole: int) -> None:
-        """Count the rows of `where`; the share of the cell is one of `whole` rows."""
-        over, under = int((above & where).sum()), int((below & where).sum())
-        self.rows, self.above, self.below = self.rows + int(where.sum()), self.above + over, self.below + under
-        self.worst = max(self.worst, (max(over, under) / whole, cell))
+    def add(self, above: Tensor, below: Tensor, mask: Tensor, cell: str, total: int) -> None:
+        """Count the rows of `mask`; the share of the cell is one of `total` rows."""
+        over, under = int((above & mask).sum()), int((below & mask).sum())
+        self.rows, self.above, self.below = self.rows + int(mask.sum()), self.above + over, self.below + under
+        self.worst = max(self.worst, (max(over, under) / total, cell))
 
 
 Key = tuple[str, str, str, str]
@@ -180,33 +182,33 @@ Key = tuple[str, str, str, str]
 
 
 def count(
-    case: Case, draws: int, found: Mapping[str, Estimate], truth: Mapping[str, float], counts: dict[Key, Counted]
+    case: Case, draws: int, measured: Mapping[str, Estimate], truth: Mapping[str, float], counts: dict[Key, Counted]
 ) -> None:
-    """Add the replicates of a case; a score whose truth is not named has the exact flip probability for one.
+    """Add the replicates of a case; a score without a `truth` is compared with the exact flip probability.
 
     Whether a change is `ok` depends on the draws, so there the share is one of the rows that are.
     """
-    for score, one in found.items():
+    for score, estimate in measured.items():
         true = truth.get(score, case.flip)
-        above = one.low > true + KNOWN_TO * abs(true) + math.ulp(1.0)
-        below = one.high < true - KNOWN_TO * abs(true)
-        evidence = torch.full_like(one.status, -1) if one.evidence is None else one.evidence
-        for status, kind in sorted(set(zip(one.status.tolist(), evidence.tolist(), strict=True))):
-            where = (one.status == status) & (evidence == kind)
+        above = estimate.low > true + KNOWN_TO * abs(true) + math.ulp(1.0)
+        below = estimate.high < true - KNOWN_TO * abs(true)
+        evidence = torch.full_like(estimate.status, -1) if estimate.evidence is None else estimate.evidence
+        for status, kind in sorted(set(zip(estimate.status.tolist(), evidence.tolist(), strict=True))):
+            mask = (estimate.status == status) & (evidence == kind)
             key = (case.family, score, Status(status).slug, "" if kind < 0 else Evidence(kind).slug)
-            whole = max(int(where.sum()), FEWEST) if score in truth else len(where)
-            counts.setdefault(key, Counted()).add(above, below, where, f"{case.name}, {draws} draws", whole)
+            total = max(int(mask.sum()), FEWEST) if score in truth else len(mask)
+            counts.setdefault(key, Counted()).add(above, below, mask, f"{case.name}, {draws} draws", total)
 
 
 def beyond(counts: dict[Key, Counted]) -> Iterator[str]:
-    """The kinds of rows with status `ok` that miss too often."""
-    for (_, score, status, evidence), each in counts.items():
-        if status == Status.OK.slug and each.worst[0] > MOST:
-            yield f"{score}, {evidence}: {each.worst[0]:.2%} of {each.worst[1]}"
+    """Return the kinds of rows with status `ok` that miss too often."""
+    for (_, score, status, evidence), tally in counts.items():
+        if status == Status.OK.slug and tally.worst[0] > MOST:
+            yield f"{score}, {evidence}: {tally.worst[0]:.2%} of {tally.worst[1]}"
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for every kind of row; 1 where one with status `ok` misses more than `MOST`."""
+    """Print a line for every kind of row; return 1 if one with status `ok` misses more than `MOST`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--draws", type=int, nargs="+", default=[10, 60, 100, 1000])
@@ -219,15 +221,15 @@ def main(arguments: list[str]) -> int:
             count(case, draws, estimates(case, draws, chosen.replicates), {}, counts)
         for case in (case for case in changing() if chosen.only in case.name):
             count(case, draws, changes(case, draws, chosen.replicates), moments_of_change(case), counts)
-    for (family, score, status, evidence), each in sorted(counts.items()):
-        shares = [100 * part / each.rows for part in (each.above, each.below)] + [100 * each.worst[0]]
+    for (family, score, status, evidence), tally in sorted(counts.items()):
+        shares = [100 * part / tally.rows for part in (tally.above, tally.below)] + [100 * tally.worst[0]]
         print(
-            f"{family:10}{score:25}{status:15}{evidence:13}{each.rows:9,} rows: {shares[0]:5.2f}% above, "
-            f"{shares[1]:5.2f}% below; at most {shares[2]:5.2f}% ({each.worst[1]})",
+            f"{family:10}{score:25}{status:15}{evidence:13}{tally.rows:9,} rows: {shares[0]:5.2f}% above, "
+            f"{shares[1]:5.2f}% below; at most {shares[2]:5.2f}% ({tally.worst[1]})",
         )
-    found = list(beyond(counts))
-    print("; ".join(found) or f"no kind of row with status ok misses more than {MOST:.1%} on a side")
-    return int(bool(found))
+    excesses = list(beyond(counts))
+    print("; ".join(excesses) or f"no kind of row with status ok misses more than {MOST:.1%} on a side")
+    return int(bool(excesses))
 
 
 if __name__ == "__main__":

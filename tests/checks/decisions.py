@@ -30,7 +30,7 @@ MOST_WRONG = 0.01
 """Largest allowed share of wrong verdicts."""
 
 
-def stopped(flips: NDArray[np.float64], limit: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def apply_rule(flips: NDArray[np.float64], limit: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return verdicts on points with these flip probabilities (1 holds, -1 breaks, 0 undecided), and the draws."""
     rng = np.random.default_rng(seed)
     answers, draws, counts = (np.zeros(len(flips), dtype=np.int64) for _ in range(3))
@@ -45,7 +45,7 @@ def stopped(flips: NDArray[np.float64], limit: float, seed: int) -> tuple[NDArra
     return answers, draws
 
 
-def as_good(flips: NDArray[np.float64], limit: float, share: float) -> int:
+def find_fixed_draws(flips: NDArray[np.float64], limit: float, share: float) -> int:
     """Return the smallest number of draws, the same for every point, that decides this share of the points."""
     low, high = 1, 2 * DRAWS
     while high - low > max(1, low // 100):
@@ -57,14 +57,14 @@ def as_good(flips: NDArray[np.float64], limit: float, share: float) -> int:
     return high
 
 
-def known() -> float:
+def check_known_problems() -> float:
     """Check points of known flip probabilities, and return the largest share of wrong verdicts."""
     worst = 0.0
     print(f"{'limit':>6} {'flips':>8} {'wrong':>8} {'decided':>8} {'draws':>8}")
     for limit in LIMITS:
         for factor in FACTORS:
             flip = min((1.0 - limit) * factor, 0.999)
-            answers, draws = stopped(np.full(REPLICATES, flip), limit, 0)
+            answers, draws = apply_rule(np.full(REPLICATES, flip), limit, 0)
             wrong = float(np.mean(answers == (1 if flip > 1.0 - limit else -1)))
             worst = max(worst, wrong)
             print(f"{limit:6g} {flip:8.4g} {wrong:8.2%} {np.mean(answers != 0):8.1%} {draws.mean():8.0f}")
@@ -74,16 +74,16 @@ def known() -> float:
 def population(flips: NDArray[np.float64]) -> None:
     """Print the draws that the rule saves over these points."""
     for limit in LIMITS:
-        answers, draws = stopped(flips, limit, 0)
+        answers, draws = apply_rule(flips, limit, 0)
         share = float(np.mean(answers != 0))
-        number = as_good(flips, limit, share)
+        number = find_fixed_draws(flips, limit, share)
         by_rule = f"{share:.1%} decided by {draws.mean():.0f} draws in the mean ({np.median(draws):.0f} in the median)"
         times = number / draws.mean()
         print(f"limit {limit:g}: {by_rule}; as many by {number} draws of each point: {times:.1f} times as many")
 
 
 def main() -> int:
-    worst = known()
+    worst = check_known_problems()
     rng = np.random.default_rng(0)
     population(np.where(rng.random(2000) < 0.2, rng.random(2000), rng.beta(0.1, 2, 2000)))
     print(f"called wrong at most: {worst:.2%}")

@@ -113,7 +113,7 @@ def in_child(work: Callable[[], object], kill_after: float | None = None) -> int
 def at_every_step(do: Callable[[], None], out: Path) -> None:
     """Run with a call of `do` before and after every step of its commits: flushes and renames."""
 
-    def counted(function: Callable) -> Callable:
+    def with_calls(function: Callable) -> Callable:
         def call(*arguments):
             do()
             result = function(*arguments)
@@ -122,12 +122,12 @@ def at_every_step(do: Callable[[], None], out: Path) -> None:
 
         return call
 
-    os.fsync = counted(os.fsync)
-    Path.replace = counted(Path.replace)  # type: ignore[method-assign]
+    os.fsync = with_calls(os.fsync)
+    Path.replace = with_calls(Path.replace)  # type: ignore[method-assign]
     score(out)
 
 
-def killed_at(step: int, out: Path) -> Callable[[], None]:
+def kill_at(step: int, out: Path) -> Callable[[], None]:
     """Return a run that kills itself before step `step`."""
     countdown = iter(range(step, -1, -1))
 
@@ -206,8 +206,8 @@ def kill_and_resume(folder: Path, runs: Iterable[tuple[str, Callable[[Path], int
 
 def random_kills(folder: Path, count: int, expected: dict[str, str]) -> Tally:
     """Kill a run at random moments."""
-    killed = killer(folder, score, random.Random(0))
-    return kill_and_resume(folder, ((f"random-{number}", killed) for number in range(count)), expected)
+    start = killer(folder, score, random.Random(0))
+    return kill_and_resume(folder, ((f"random-{number}", start) for number in range(count)), expected)
 
 
 def killer(folder: Path, scoring: Work, moments: random.Random) -> Callable[[Path], int]:
@@ -217,17 +217,17 @@ def killer(folder: Path, scoring: Work, moments: random.Random) -> Callable[[Pat
     duration = time.monotonic() - began
     shutil.rmtree(folder / "timed")
 
-    def killed(out: Path) -> int:
+    def start_and_kill(out: Path) -> int:
         while True:  # a run may end before its moment comes
             status = in_child(lambda: scoring(out), kill_after=moments.uniform(0.02, 0.9) * duration)
             if status != 0:
                 return status
             shutil.rmtree(out)
 
-    return killed
+    return start_and_kill
 
 
-def killed_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
+def kill_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
     """Run in parts, kill two of them at random moments, start these again, join all and compare with the run."""
     tally, moments = Tally(), random.Random(count)
     places = [folder / f"part-{number}" for number in range(1, count + 1)]
@@ -250,7 +250,7 @@ def killed_parts(folder: Path, count: int, expected: dict[str, str]) -> Tally:
 
 def kills_at_steps(folder: Path, chosen: Iterable[int], expected: dict[str, str]) -> Tally:
     """Kill runs at steps of the commit protocol."""
-    runs = ((f"step-{step}", lambda out, step=step: in_child(killed_at(step, out))) for step in chosen)
+    runs = ((f"step-{step}", lambda out, step=step: in_child(kill_at(step, out))) for step in chosen)
     return kill_and_resume(folder, runs, expected)
 
 
@@ -262,7 +262,7 @@ def some(work: str, shards: str, kills: str, *chosen: str) -> int:
         folder = Path(place)
         expected, count = reference(folder), 0 if work == "parts" else steps(folder)
         if work == "parts":
-            tallies = [killed_parts(folder, int(kills), expected)]
+            tallies = [kill_parts(folder, int(kills), expected)]
         else:
             at = [step if step >= 0 else count + step for step in map(int, chosen)]
             tallies = [random_kills(folder, int(kills), expected), kills_at_steps(folder, at, expected)]
@@ -284,7 +284,7 @@ def main() -> int:
         for name, tally in (
             ("random moments", random_kills(folder, 50, expected)),
             ("every step", kills_at_steps(folder, range(count), expected)),
-            *((f"{parts} parts, joined", killed_parts(folder, parts, expected)) for parts in (1, 3, 8)),
+            *((f"{parts} parts, joined", kill_parts(folder, parts, expected)) for parts in (1, 3, 8)),
         ):
             faults += tally.faults
             print(f"{name}: {tally}")

@@ -290,7 +290,7 @@ def call(root: Path) -> str:
     return done.stdout.strip() or done.stderr[-200:]
 
 
-def timed(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
+def time_commands(root: Path, everything: bool) -> Iterator[tuple[str, object]]:
     """Measure the seconds of imports, commands, and with `everything` of the demo and the suite."""
     yield "seconds of import brittle", seconds(root, [sys.executable, "-c", "import brittle"], TIMES)
     yield "seconds of brittle --help", seconds(root, [sys.executable, "-m", "brittle", "--help"], TIMES)
@@ -347,7 +347,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="also time the demo and the suite")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
-    rows = list(figures(root)) + list(timed(root, arguments.all) if arguments.seconds or arguments.all else ())
+    rows = list(figures(root)) + list(time_commands(root, arguments.all) if arguments.seconds or arguments.all else ())
     rows += [("one brittle.score of five points", call(root))] if arguments.call or arguments.all else []
     width = max(len(name) for name, _ in rows)
     for name, value in rows:

@@ -70,7 +70,7 @@ def change_number(rng: random.Random, content: bytearray) -> None:
 MUTATIONS = (flip_bits, flip_bits, splice, splice, splice, splice, splice, set_length, set_length, change_number)
 
 
-def mutated(rng: random.Random, content: bytes) -> bytes:
+def mutate(rng: random.Random, content: bytes) -> bytes:
     changed = bytearray(content or b"\0")
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         rng.choice(MUTATIONS)(rng, changed)
@@ -79,7 +79,7 @@ def mutated(rng: random.Random, content: bytes) -> bytes:
     return bytes(changed)
 
 
-def mutated_json(rng: random.Random, content: bytes) -> bytes:
+def mutate_json(rng: random.Random, content: bytes) -> bytes:
     """Replace a value of a JSON text so that it still is JSON."""
     document = json.loads(content)
     places: list[tuple[Any, Any]] = []
@@ -113,7 +113,7 @@ def with_header(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
 
 
-def retyped(rng: random.Random, header: bytes) -> bytes:
+def retype(rng: random.Random, header: bytes) -> bytes:
     """Replace the type of number in the header of a safetensors file."""
     kinds = ("F64", "F32", "F16", "BF16", "I64", "U64", "U8", "BOOL", "F8_E4M3", "F8_E8M0", "F4", "C64", "F6_E2M3")
     old, new = rng.choice((b'"F32"', b'"F64"', b'"U8"')), f'"{rng.choice(kinds)}"'.encode()
@@ -133,19 +133,19 @@ def with_checksums(png: bytes) -> bytes:
     return bytes(fixed)
 
 
-def repacked(rng: random.Random, content: bytes) -> bytes:
+def repack(rng: random.Random, content: bytes) -> bytes:
     """Damage one record of a zip archive."""
     sink = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as original, zipfile.ZipFile(sink, "w") as archive:
         chosen = rng.choice(sorted(original.namelist()))
         for entry in original.infolist():
             record = original.read(entry)
-            changed = damaged(rng, entry.filename, record) if entry.filename == chosen else record
+            changed = damage(rng, entry.filename, record) if entry.filename == chosen else record
             archive.writestr(entry.filename, changed, entry.compress_type)
     return sink.getvalue()
 
 
-def revalued(rng: random.Random, content: bytes) -> bytes:
+def revalue(rng: random.Random, content: bytes) -> bytes:
     """Replace values in some cells of a Parquet file by others of the types of their columns."""
     table = pq.read_table(io.BytesIO(content))
     for _ in range(rng.choice((1, 1, 2, 8))):
@@ -160,25 +160,25 @@ def revalued(rng: random.Random, content: bytes) -> bytes:
     return sink.getvalue()
 
 
-def damaged(rng: random.Random, name: str, content: bytes) -> bytes:
+def damage(rng: random.Random, name: str, content: bytes) -> bytes:
     """Damage a file blindly, or inside a layout whose lengths and checksums still fit."""
     if rng.random() < 0.4:
-        return mutated(rng, content)
+        return mutate(rng, content)
     if name.endswith(".json"):
-        return mutated_json(rng, content)
+        return mutate_json(rng, content)
     if name.endswith(".safetensors"):
-        change = rng.choice((mutated, mutated_json, retyped))
+        change = rng.choice((mutate, mutate_json, retype))
         return with_header(content, lambda header: change(rng, header))
     if name.endswith(".gz"):
-        return gzip.compress(damaged(rng, name.removesuffix(".gz"), gzip.decompress(content)), mtime=0)
+        return gzip.compress(damage(rng, name.removesuffix(".gz"), gzip.decompress(content)), mtime=0)
     if name.endswith(".parquet") and rng.random() < 0.5:
-        return revalued(rng, content)
+        return revalue(rng, content)
     if name.endswith(".parquet"):  # the footer
         start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-        return content[:start] + mutated(rng, content[start:-8]) + content[-8:]
+        return content[:start] + mutate(rng, content[start:-8]) + content[-8:]
     if content.startswith(b"PK"):
-        return repacked(rng, content)
-    return with_checksums(mutated(rng, content)) if name.endswith(".png") else mutated(rng, content)
+        return repack(rng, content)
+    return with_checksums(mutate(rng, content)) if name.endswith(".png") else mutate(rng, content)
 
 
 def sign(manifest: bytes, name: str, content: bytes) -> bytes:
@@ -197,7 +197,7 @@ def sign(manifest: bytes, name: str, content: bytes) -> bytes:
 def one_damaged(rng: random.Random, files: Files) -> Files:
     """Damage one of the files; in a run mostly with the digest that fits."""
     name = rng.choice(sorted(files))
-    changed = files | {name: damaged(rng, name, files[name])}
+    changed = files | {name: damage(rng, name, files[name])}
     if "manifest.json" not in files or name.endswith(".json") or rng.random() >= 0.9:
         return changed
     return changed | {"manifest.json": sign(files["manifest.json"], name, changed[name])}

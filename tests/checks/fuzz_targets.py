@@ -50,14 +50,14 @@ class Target:
     read: Callable[[Path], object]
 
 
-def saved(save: Callable[[Path], object]) -> Files:
+def save_files(save: Callable[[Path], object]) -> Files:
     """Return the files that a function writes to a folder."""
     with tempfile.TemporaryDirectory() as place:
         save(Path(place))
         return {path.name: path.read_bytes() for path in Path(place).iterdir() if path.is_file()}
 
 
-def written(save: Callable[[io.BytesIO], object]) -> bytes:
+def write_bytes(save: Callable[[io.BytesIO], object]) -> bytes:
     sink = io.BytesIO()
     save(sink)
     return sink.getvalue()
@@ -67,7 +67,7 @@ def detectors() -> list[Files]:
     table = make_table(points=400, scores=("logit_margin", "input_margin", "monte_carlo"), budgets=(400,))
     identified = with_model(table, state_sha256="0" * 64)
     fitted = [Detector.fit(identified, epsilon=0.02), Detector.fit(identified, limit=0.9, tpr=0.8)]
-    return [saved(lambda folder, detector=detector: detector.save(folder / "f.json")) for detector in fitted]
+    return [save_files(lambda folder, detector=detector: detector.save(folder / "f.json")) for detector in fitted]
 
 
 def read_detector(folder: Path) -> None:
@@ -83,7 +83,7 @@ def read_detector(folder: Path) -> None:
 def pseudo_margins() -> list[Files]:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
     learned = PseudoMargin.fit(features, features.norm(dim=1).double(), layers=2, width=4, epochs=1)
-    return [saved(lambda folder: learned.save(folder / "p.safetensors"))]
+    return [save_files(lambda folder: learned.save(folder / "p.safetensors"))]
 
 
 def network() -> nn.Module:
@@ -108,7 +108,7 @@ def read_weights(folder: Path) -> None:
 
 def runs() -> list[Files]:
     recipe = {"points": 12, "scores": ("moments", "softmax", "input_margin"), "sigmas": (0.1,), "budgets": (10,)}
-    return [saved(make_table(**recipe, features=features).save) for features in (0, 5)]
+    return [save_files(make_table(**recipe, features=features).save) for features in (0, 5)]
 
 
 def read_run(folder: Path) -> None:
@@ -128,11 +128,11 @@ def images() -> list[Files]:
         image = Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).convert(mode)
         for kind in FORMATS:
             with contextlib.suppress(OSError):
-                files.append({f"x.{kind.lower()}": written(partial(image.save, format=kind, exif=exif))})
+                files.append({f"x.{kind.lower()}": write_bytes(partial(image.save, format=kind, exif=exif))})
     opening, *further = (Image.new("RGB", (8, 8), (number, 0, 0)) for number in range(3))
     for kind in ("PNG", "WEBP", "GIF", "TIFF"):
         save = partial(opening.save, format=kind, save_all=True, append_images=further)
-        files.append({f"frames.{kind.lower()}": written(save)})
+        files.append({f"frames.{kind.lower()}": write_bytes(save)})
     return files
 
 
@@ -156,7 +156,7 @@ def parquets() -> list[Files]:
     ids = pa.array([f"p{row}" for row in range(len(LABELS))])
     table = image_table([encode(image) for image in LEVELS], LABELS, id=ids)
     return [
-        {"x.parquet": written(lambda sink, options=options: pq.write_table(table, sink, **options))}
+        {"x.parquet": write_bytes(lambda sink, options=options: pq.write_table(table, sink, **options))}
         for options in WRITINGS
     ]
 
@@ -164,7 +164,7 @@ def parquets() -> list[Files]:
 def npzs() -> list[Files]:
     levels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
     arrays = {"images": levels, "labels": np.arange(5), "class_names": np.array(["a", "b"])}
-    return [{"x.npz": written(partial(save, **arrays))} for save in (np.savez, np.savez_compressed)]
+    return [{"x.npz": write_bytes(partial(save, **arrays))} for save in (np.savez, np.savez_compressed)]
 
 
 def idxs() -> list[Files]:

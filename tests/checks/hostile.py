@@ -147,7 +147,7 @@ def _examine(verdict: Verdict, plan: Plan, request: str, scores: Sequence[Score]
     network, missing = verdict.network, {}
     for seed in range(RUNS):
         try:
-            comparisons = _compared(network, plan, scores, sigma, seed)
+            comparisons = _compare_run(network, plan, scores, sigma, seed)
         except BrittleError as error:
             _refuse(verdict, request, error)
             return
@@ -176,7 +176,7 @@ def _refuse(verdict: Verdict, request: str, error: BrittleError) -> None:
         )
 
 
-def _compared(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
+def _compare_run(network: OddNetwork, plan: Plan, scores: Sequence[Score], sigma: float, seed: int) -> list[Compared]:
     bounds = network.bounds if isinstance(network, OddNoise) else BOUNDS
     declared = {"outputs": network.outputs, "decision": network.decision}
     classifier = brittle.Classifier(network.build(), bounds=bounds, **declared)

@@ -51,7 +51,7 @@ def stamp(picture: Path) -> None:
         image.save(picture, pnginfo=notes, optimize=True)
 
 
-def at_work(page: Page) -> bool:
+def open_point(page: Page) -> bool:
     """Select a group of points and open its first; return whether the page has such points."""
     if page.locator(POINT).count() == 0:
         return False
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
         with opened(browser, report.resolve(), LIGHT) as page:
             pictures = ["report.png", "report-point.png"]
             page.page.screenshot(path=folder / pictures[0])
-            if at_work(page.page):
+            if open_point(page.page):
                 page.page.screenshot(path=folder / pictures[1])
             else:
                 print(f"the page has no points to open, so {pictures.pop()} is not taken")

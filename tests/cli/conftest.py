@@ -1,4 +1,4 @@
-"""Fixtures that several files of this room share."""
+"""Fixtures shared by several files of this room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `net.py`, `data.npz` and the weights, as the current one."""
+    """Write `net.py`, `data.npz` and the weights to a folder, and make it the current one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text(FACTORY.format(tests=str(Path(__file__).parents[1])))
     np.savez(tmp_path / "data.npz", x=inputs(8).numpy(), y=np.arange(8) % 4)

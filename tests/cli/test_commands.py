@@ -26,10 +26,10 @@ def test_a_report_of_nothing(place: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(("command", "path", "called"), WRITING)
 def test_a_file_of_brittle_is_replaced(run: Path, command: list[str], path: str, called: str) -> None:
     assert main(command) == 0
-    whole = Path(path).read_text()
-    Path(path).write_text(whole + "<!-- an older one -->\n")
+    written = Path(path).read_text()
+    Path(path).write_text(written + "<!-- an older one -->\n")
     assert main(command) == 0
-    assert Path(path).read_text() == whole
+    assert Path(path).read_text() == written
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"]], ids=" ".join)
@@ -40,8 +40,8 @@ def test_help_is_quick_and_needs_no_torch(arguments: list[str]) -> None:
 
 def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "brittle", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, brittle.__version__)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout.strip()) == (0, brittle.__version__)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_shell_completes_commands_and_options(
     for name in ("ZSH", "ZSH_CUSTOM"):
         monkeypatch.delenv(name, raising=False)
     assert main(["--install-completion", "--shell", shell]) == 0
-    written = tmp_path / script
-    assert {"detector", "--precision"} <= {*re.findall(r"[\w-]+", written.read_text())}
-    assert str(written if shell == "bash" else written.parent) in (tmp_path / loads).read_text()
+    script_path = tmp_path / script
+    assert {"detector", "--precision"} <= {*re.findall(r"[\w-]+", script_path.read_text())}
+    assert str(script_path if shell == "bash" else script_path.parent) in (tmp_path / loads).read_text()
     if program := shutil.which(shell):
-        assert subprocess.run([program, "-n", written], check=False).returncode == 0
+        assert subprocess.run([program, "-n", script_path], check=False).returncode == 0
 
 
-def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_shell_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BASH_VERSION", "ZSH_VERSION", "FISH_VERSION", "SHELL"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "PATH"):  # no `ps` tells which program called
@@ -75,10 +75,10 @@ def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path, monkeypatch: p
 
 
 def test_names_that_the_output_cannot_hold_are_escaped(run: Path) -> None:
-    """As where the output goes to a file on Windows."""
+    """Run with an output of limited characters, like a file on Windows."""
     (run / "run").rename(run / "\u732b")
     command = [sys.executable, "-m", "brittle", "show", "\u732b"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "brittle show \\u732b" in done.stdout.replace("'", "")
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "brittle show \\u732b" in process.stdout.replace("'", "")

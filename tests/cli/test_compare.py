@@ -30,100 +30,103 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("folders")
 def test_the_command_prints_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one", "two", "--out", "comparison.csv"]) == 0
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     frame = compare(*two_runs())
-    assert said.out == format_comparison(frame) + "\ncomparison.csv\n"
-    assert said.err == ""
-    written = csv.read_csv("comparison.csv").to_pandas()
-    assert written["score"].tolist() == frame["score"].tolist()
-    assert written["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
+    assert printed.out == format_comparison(frame) + "\ncomparison.csv\n"
+    assert printed.err == ""
+    saved = csv.read_csv("comparison.csv").to_pandas()
+    assert saved["score"].tolist() == frame["score"].tolist()
+    assert saved["difference"].to_numpy() == pytest.approx(frame["difference"].to_numpy())
 
 
 def test_a_line_for_each_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    clean, other = two_runs()
-    fog = replace(other, record=replace(other.record, data=replace(other.record.data, split="fog:3")))
+    clean, candidate = two_runs()
+    fog = replace(candidate, record=replace(candidate.record, data=replace(candidate.record.data, split="fog:3")))
     places = [str(tmp_path / name) for name in ("clean", "fog", "again", "other")]
-    for table, place in zip((clean, fog, clean, renamed(first_points(other, 50))), places, strict=True):
+    for table, place in zip((clean, fog, clean, renamed(first_points(candidate, 50))), places, strict=True):
         table.save(place)
     for _ in range(2):  # an earlier comparison is replaced
         assert main(["compare", *places[:3], "--out", f"{tmp_path}/several.csv"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
     frame = csv.read_csv(f"{tmp_path}/several.csv").to_pandas()
     for place, split, table in ((places[1], "fog:3", fog), (places[2], clean.record.data.split, clean)):
-        rows, known = frame[frame["run"] == place].set_index("score"), compare(clean, table).set_index("score")
-        assert rows.index.tolist() == known.index.tolist()
+        rows, expected = frame[frame["run"] == place].set_index("score"), compare(clean, table).set_index("score")
+        assert rows.index.tolist() == expected.index.tolist()
         assert set(rows["split"]) == {split}
         numbers = ["first", "second", "difference", "difference_low", "difference_high", "first_larger", "p"]
-        assert rows[numbers].to_numpy() == pytest.approx(known[numbers].to_numpy(), nan_ok=True)
-        speaks = known[known["speaks"]].iloc[0]
-        line = next(line for line in said if line.strip().startswith(place))
-        shown = [number(known.loc["accuracy", "second"]), number(speaks["second"]), number(speaks["first_larger"])]
+        assert rows[numbers].to_numpy() == pytest.approx(expected[numbers].to_numpy(), nan_ok=True)
+        speaks = expected[expected["speaks"]].iloc[0]
+        line = next(line for line in printed if line.strip().startswith(place))
+        texts = [number(expected.loc["accuracy", "second"]), number(speaks["second"]), number(speaks["first_larger"])]
         cells = re.split(" {2,}", line.strip().removeprefix(f"{place} ({split})"))[1:]
-        assert [cells[2], cells[6], cells[8]] == shown
+        assert [cells[2], cells[6], cells[8]] == texts
         assert cells[7] == with_interval(speaks, "difference")
     assert main(["compare", *places]) == 3
     assert f"runs_differ: {places[3]}" in capsys.readouterr().err
 
 
-def test_several_runs_are_told_by_one_score_in_any_order_and_with_what_is_to_know_of_it() -> None:
-    first, other = two_runs()
-    label, flips = next((column.label, column.value) for column in other.columns if column.is_probability)
+def test_several_runs_are_compared_by_one_score_in_any_order() -> None:
+    baseline, candidate = two_runs()
+    label, flips = next((column.label, column.value) for column in candidate.columns if column.is_probability)
     holes = [None if row % 3 else value for row, value in enumerate(flips)]
-    own_noise = replace(other, record=replace(other.record, seed=first.record.seed + 1))
-    runs = {"no flips": run(scores=("input_margin",)), "holes": with_value(other, label, holes), "own": own_noise}
-    frame, turned = (compare_several(first, list(runs.items())[::step]) for step in (1, -1))
+    own_noise = replace(candidate, record=replace(candidate.record, seed=baseline.record.seed + 1))
+    runs = {"no flips": run(scores=("input_margin",)), "holes": with_value(candidate, label, holes), "own": own_noise}
+    frame, reversed_frame = (compare_several(baseline, list(runs.items())[::step]) for step in (1, -1))
     text = format_comparisons(frame)
-    assert sorted(text.splitlines()) == sorted(format_comparisons(turned).splitlines())
+    assert sorted(text.splitlines()) == sorted(format_comparisons(reversed_frame).splitlines())
     (row,) = (line.split() for line in text.splitlines() if line.strip().startswith("no flips"))
     assert row[-4:] == ["-"] * 4
-    told = [one for one in frame.to_dict("records") if one["score"] == label]
-    assert [(one["run"], one["dropped"], one["noise"]) for one in told] == [("holes", 40, "shared"), ("own", 0, "own")]
-    assert {*remarks(told)} <= {*text.splitlines()}
-    assert len(remarks(told)) == 4 + bool(told[1]["reason"])
+    flip_rows = [entry for entry in frame.to_dict("records") if entry["score"] == label]
+    assert [(entry["run"], entry["dropped"], entry["noise"]) for entry in flip_rows] == [
+        ("holes", 40, "shared"),
+        ("own", 0, "own"),
+    ]
+    assert {*remarks(flip_rows)} <= {*text.splitlines()}
+    assert len(remarks(flip_rows)) == 4 + bool(flip_rows[1]["reason"])
 
 
 def test_no_run_is_left_out_in_silence() -> None:
-    first, other = two_runs()
+    baseline, candidate = two_runs()
     with pytest.raises(DataError) as caught:
-        compare_several(first, [("other", other), ("strange", run(scores=("softmax",), labels=False))])
+        compare_several(baseline, [("other", candidate), ("strange", run(scores=("softmax",), labels=False))])
     assert (caught.value.code, caught.value.args[0].split()[0]) == ("runs_differ", "strange")
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_spreadsheet_runs_nothing_of_what_the_command_wrote() -> None:
-    first, _ = two_runs()
+def test_a_spreadsheet_runs_nothing_from_the_written_file() -> None:
+    table, _ = two_runs()
     hostile = '=HYPERLINK("https://evil.example")'
-    scores = [replace(entry, label=hostile, title="@x") for entry in first.record.scores]
-    with_scores(first, scores).save("hostile")
+    scores = [replace(entry, label=hostile, title="@x") for entry in table.record.scores]
+    with_scores(table, scores).save("hostile")
     assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
-    written = csv.read_csv("safe.csv").to_pandas()
-    assert set(written["score"]) == {"accuracy", f"'{hostile}"}
-    assert set(written["title"][1:]) == {"'@x"}
+    saved = csv.read_csv("safe.csv").to_pandas()
+    assert set(saved["score"]) == {"accuracy", f"'{hostile}"}
+    assert set(saved["title"][1:]) == {"'@x"}
 
 
 @pytest.mark.usefixtures("folders", "nothing_drawn")
 def test_a_page_beside_another_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "one", "--against", "two"]) == 0
-    said = capsys.readouterr().out
-    assert "hold: kept with probability 0.9 or more" in said
-    assert said.endswith("one/report.html\n")
+    printed = capsys.readouterr().out
+    assert "hold: kept with probability 0.9 or more" in printed
+    assert printed.endswith("one/report.html\n")
     assert 'id="other-runs"' in Path("one/report.html").read_text(encoding="utf-8")
     first_points(renamed(two_runs()[1]), 50).save("other")
-    for other, code in (("nowhere", "no_run"), ("other", "runs_differ")):
-        assert main(["report", "two", "--against", other]) != 0
+    for folder, code in (("nowhere", "no_run"), ("other", "runs_differ")):
+        assert main(["report", "two", "--against", folder]) != 0
         assert code in capsys.readouterr().err
     assert not Path("two/report.html").exists()
 
 
 @pytest.mark.usefixtures("folders")
-def test_what_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, code, named in (
+def test_refusals(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, message in (
         (["one", "absent"], 2, "absent is not a run folder"),
         (["one", "two", "--out", "comparison.txt"], 3, "must end in .csv"),
         (["one", "two", "--out", "absent/comparison.csv"], 7, "its folder must exist"),
     ):
         assert main(["compare", *arguments]) == code
-        assert named in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     first_points(renamed(two_runs()[1]), 50).save("other")
     assert main(["compare", "one", "other"]) == 3
     assert "runs_differ" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Commands in one process: what fails inside PyTorch or onnxruntime says nothing on stderr; no idle imports."""
+"""Commands in one process: failures inside PyTorch or onnxruntime print nothing on stderr; no idle imports."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ FAILING = ("branch", "wrong.onnx")
 OURS = ("brittle: ", "scoring: ")
 
 NOT_NEEDED = {"sympy", "scipy.ndimage", "scipy.optimize", "scipy.stats"}
-"""What takes long to import, and a run with the gradients of a network does not call."""
+"""Modules that take long to import, and that a run with the gradients of a network does not call."""
 
 IMPORTED = "imported"
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What one process writes to stderr about each network, line by line."""
+def stderr_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Run one process, and return its lines on stderr for each network, and its imports."""
     place = tmp_path_factory.mktemp("words")
     (place / "networks.py").write_text(NETWORKS)
     np.savez(place / "data.npz", x=np.random.default_rng(0).random((1, 1, 6, 6)).astype(np.float32))
     steps = [("Flatten", ["x"], ["f"], {}), ("MatMul", ["f", "w"], ["scores"], {})]
     weight = {"w": np.ones((20, 4), np.float32)}
     (place / "wrong.onnx").write_bytes(file_of(steps, weight, "rows", (1, "height", 6)))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", RUN, *FAILING],
         cwd=place,
         capture_output=True,
@@ -72,17 +72,17 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         env=dict(os.environ),
         check=True,
     )
-    parts = done.stderr.replace("\r", "\n").split("## ")[1:]
-    parts.append("\n".join([IMPORTED, *done.stdout.splitlines()[0].split()]))
+    parts = process.stderr.replace("\r", "\n").split("## ")[1:]
+    parts.append("\n".join([IMPORTED, *process.stdout.splitlines()[0].split()]))
     return {part.partition("\n")[0]: [line for line in part.splitlines()[1:] if line.strip()] for part in parts}
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_nothing_but_our_own_sentences_is_on_stderr(said: dict[str, list[str]], name: str) -> None:
-    foreign = [line for line in said[name] if not line.startswith(OURS)]
+def test_only_our_own_sentences_are_on_stderr(stderr_lines: dict[str, list[str]], name: str) -> None:
+    foreign = [line for line in stderr_lines[name] if not line.startswith(OURS)]
     assert foreign == []
 
 
-def test_a_run_imports_nothing_slow_that_it_does_not_need(said: dict[str, list[str]]) -> None:
-    assert "scipy.special" in said[IMPORTED]
-    assert NOT_NEEDED.isdisjoint(said[IMPORTED])
+def test_a_run_makes_no_slow_idle_import(stderr_lines: dict[str, list[str]]) -> None:
+    assert "scipy.special" in stderr_lines[IMPORTED]
+    assert NOT_NEEDED.isdisjoint(stderr_lines[IMPORTED])

@@ -39,52 +39,52 @@ def labels() -> list[str]:
     ],
     ids=str,
 )
-def test_levels_stand_behind_a_colon(place: Path, noise: str, settings: list[str]) -> None:
+def test_levels_follow_a_colon(place: Path, noise: str, settings: list[str]) -> None:
     assert score("--quiet", "--scores", "shrinkage", "--noise", noise, "--draws", "10") == 0
     assert [str(column.setting) for column in brittle.read_table("run").columns] == settings
 
 
-def test_categories_are_left_alone_and_said(place: Path) -> None:
+def test_categories_are_unchanged_and_named(place: Path) -> None:
     draw = np.random.default_rng(0)
     rows = [",".join(map(str, (*draw.random(4).round(4), number % 2))) for number in range(8)]
     Path("data.csv").write_text("\n".join(["a,b,c,d,label", *rows]))
     Path("net.py").write_text("import torch\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(4, 2)\n")
-    more = ["--quiet", "--scores", "taylor", "--noise", "per-feature", "--sigma", "0.1"]
-    assert score(*more, "--categories", "b", "d", data="data.csv") == 0
+    options = ["--quiet", "--scores", "taylor", "--noise", "per-feature", "--sigma", "0.1"]
+    assert score(*options, "--categories", "b", "d", data="data.csv") == 0
     noise = brittle.read_table("run").record.scores[0].noise
     assert noise is not None
     assert "b, d unchanged" in noise.explanation
 
 
 @pytest.mark.parametrize("noise", ["per-feature", "swap:0.3"])
-@pytest.mark.parametrize("chosen", [["--points", "5"], ["--sample", "6"], ["--ids", "open.csv"]], ids=str)
-def test_noise_of_chosen_points_is_learned_from_all(place: Path, noise: str, chosen: list[str]) -> None:
-    """Their numbers are those of a run over all, so a later run over some can be joined to it."""
+@pytest.mark.parametrize("selection", [["--points", "5"], ["--sample", "6"], ["--ids", "open.csv"]], ids=str)
+def test_noise_of_chosen_points_is_learned_from_all(place: Path, noise: str, selection: list[str]) -> None:
+    """Their numbers are those of a run over all points, so that a later run over some can be joined to it."""
     draw = np.random.default_rng(0)
     rows = [",".join(map(str, (*(draw.random(4) * (1 + number)).round(4), number % 2))) for number in range(20)]
     Path("data.csv").write_text("\n".join(["a,b,c,d,label", *rows]))
     Path("net.py").write_text("import torch\ndef make():\n    torch.manual_seed(0)\n    return torch.nn.Linear(4, 2)\n")
     Path("open.csv").write_text("point\n3\n17\n")
-    more = ["--quiet", "--scores", "monte_carlo", "--noise", noise, "--draws", "40"]
-    more += ["--sigma", "0.5"] if noise == "per-feature" else []
-    assert score(*more, data="data.csv") == 0
-    assert score(*more, *chosen, data="data.csv", out="some") == 0
-    (own,), (of_all,) = (brittle.read_table(run).columns for run in ("some", "run"))
-    assert own.label == of_all.label
-    assert 0 < len(own.value) < 20
-    assert own.value.tolist() == of_all.value[own.value.index].tolist()
+    options = ["--quiet", "--scores", "monte_carlo", "--noise", noise, "--draws", "40"]
+    options += ["--sigma", "0.5"] if noise == "per-feature" else []
+    assert score(*options, data="data.csv") == 0
+    assert score(*options, *selection, data="data.csv", out="some") == 0
+    (part,), (population,) = (brittle.read_table(run).columns for run in ("some", "run"))
+    assert part.label == population.label
+    assert 0 < len(part.value) < 20
+    assert part.value.tolist() == population.value[part.value.index].tolist()
     assert join("all", ["run", "some"]).account.points == 20
 
 
-def test_a_function_of_a_file_is_noise_that_a_run_knows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_function_in_a_file_is_noise_with_recorded_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.py").write_text(LIGHT.format(most=0.2))
-    more = ["--quiet", "--scores", "shrinkage", "--noise", "./mine.py:light", "--draws", "10"]
-    assert score(*more) == 0
+    options = ["--quiet", "--scores", "shrinkage", "--noise", "./mine.py:light", "--draws", "10"]
+    assert score(*options) == 0
     assert [str(column.setting) for column in brittle.read_table("run").columns] == ["light()"]
     assert set(brittle.read_table("run").record.scores[0].code or {}) == {"mine.py"}
-    assert score(*more, "--resume") == 0
+    assert score(*options, "--resume") == 0
     Path("mine.py").write_text(LIGHT.format(most=0.3))
-    assert score(*more, "--resume") != 0
+    assert score(*options, "--resume") != 0
     assert "another run" in capsys.readouterr().err
 
 
@@ -99,7 +99,7 @@ def test_noise_of_a_missing_extension_names_it(
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("options", "message"),
     [
         (["--noise", "rotation"], "--noise rotation:15"),
         (["--noise", "rotation:x"], "needs a level"),
@@ -119,8 +119,10 @@ def test_noise_of_a_missing_extension_names_it(
     ],
     ids=str,
 )
-def test_what_does_not_fit_together_is_said(place: Path, capsys: pytest.CaptureFixture[str], more, said: str) -> None:
+def test_options_that_do_not_fit_together_are_refused(
+    place: Path, capsys: pytest.CaptureFixture[str], options, message: str
+) -> None:
     Path("mine.py").write_text(LIGHT.format(most=0.2))
-    assert score(*more) != 0
-    assert said in " ".join(capsys.readouterr().err.split())
+    assert score(*options) != 0
+    assert message in " ".join(capsys.readouterr().err.split())
     assert not Path("run").exists()

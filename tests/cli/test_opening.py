@@ -1,4 +1,4 @@
-"""What can be told of the model at once is told before data are read."""
+"""Mistakes about the model are reported before data are read."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_about_the_model_is_told_before_data_are_read(
+def test_a_mistake_about_the_model_precedes_the_data(
     mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text("raise SystemExit('this was run')")
     Path("net.pt").write_bytes(b"\x80\x04.")
     Path("data.npz").write_text("whoever reads these data finds that they are damaged")
-    (model, *options), said, code = MISTAKES[mistake]
+    (model, *options), path, code = MISTAKES[mistake]
     assert main(["score", model, "data.npz", *options, "--out", "run"]) == code
-    assert said in capsys.readouterr().err
+    assert path in capsys.readouterr().err
 
 
-def test_data_that_are_not_there_are_told_before_the_model_is_run(
+def test_missing_data_are_reported_before_the_model_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Options: each says what it is, and what is no number is refused."""
+"""Options: each has a help text, and fractions are no whole numbers."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def options_of(*command: str) -> set[str]:
 
 
 def whole_number_options() -> list[tuple[str, ...]]:
-    """Every option that takes an int, as the command line has it, its command before it."""
+    """Return every option that takes an int, as the command line has it, its command before it."""
     return [(*path, argument.name) for path, argument in every_option() if argument.hint in (int, int | None)]
 
 
-def test_every_option_says_what_it_is() -> None:
+def test_every_option_has_a_help_text() -> None:
     silent = [(*path, argument.name) for path, argument in every_option() if not argument.parameter.help]
     assert silent == []
 
 
-def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None:
+def test_the_doctor_takes_the_options_of_what_is_scored() -> None:
     of_the_run = {"--out", "--confidence", "--skip-doctor", "--resume", "--mirror"}
     of_the_run |= {"--quiet", "--workers", "--cluster", "--part"}
     assert of_the_run <= options_of("score")
@@ -56,9 +56,9 @@ def test_the_doctor_takes_the_options_of_a_run_that_say_what_is_scored() -> None
 
 
 def test_a_fraction_is_no_whole_number(capsys: pytest.CaptureFixture[str]) -> None:
-    found = whole_number_options()
-    assert {("more", "--draws"), ("show", "--top"), ("detector", "apply", "--batch-size")} <= {*found}
-    for option in found:
+    options = whole_number_options()
+    assert {("more", "--draws"), ("show", "--top"), ("detector", "apply", "--batch-size")} <= {*options}
+    for option in options:
         assert main([*option, "1.5"]) == 2
         assert f"{option[-1]} takes a whole number; found '1.5'" in capsys.readouterr().err
 
@@ -66,25 +66,25 @@ def test_a_fraction_is_no_whole_number(capsys: pytest.CaptureFixture[str]) -> No
 def test_help_has_ten_options_and_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("score", "doctor"):
         assert main([command, "--help"]) == 0
-        first = capsys.readouterr().out
+        short_help = capsys.readouterr().out
         assert main([command, "--help-all"]) == 0
-        whole = capsys.readouterr().out
-        assert all(option in first for option in options_of(command))
-        assert len(first.splitlines()) <= 60 < 80 < len(whole.splitlines())
+        long_help = capsys.readouterr().out
+        assert all(option in short_help for option in options_of(command))
+        assert len(short_help.splitlines()) <= 60 < 80 < len(long_help.splitlines())
 
 
-def test_a_file_holds_options_and_the_command_line_goes_before(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_overrides_a_file_of_options(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["sigma = [0.1, 0.2]", 'scores = ["monte_carlo"]', "draws = 20", "precision = 0.1", "quiet = true"]
     (place / "run.toml").write_text("\n".join([*lines, "resume = 'yes'", "bounds = [0, 1]", "batch_size = 2"]))
     assert score("--config", "run.toml", "--sigma", "0.3") == 0
     labels = [entry.label for entry in brittle.read_table("run").record.scores]
     assert labels == ["monte_carlo(draws=20, precision=0.1, sigma=0.3)"]
-    again = open_again(["score", "./net.py:make", "data.npz", "--out", "run", "--config", "run.toml"])
-    assert len(again.scores) == 2, "another process reads the file, too"
-    for text, said in (("sigam = 0.1", "sigam"), ("draws = 1.5", "draws"), ("[score]", "score"), ("sigma = ", "TOML")):
+    restored = open_again(["score", "./net.py:make", "data.npz", "--out", "run", "--config", "run.toml"])
+    assert len(restored.scores) == 2, "another process reads the file, too"
+    for text, word in (("sigam = 0.1", "sigam"), ("draws = 1.5", "draws"), ("[score]", "score"), ("sigma = ", "TOML")):
         (place / "run.toml").write_text(text)
         assert score("--config=run.toml", out="other") == 2
-        assert said in capsys.readouterr().err
+        assert word in capsys.readouterr().err
     assert score("--config", "none.toml", out="other") == 2
 
 
@@ -105,7 +105,9 @@ def test_a_file_of_options_may_be_nested_however_deep(
         (["brittle", "show", "run"], "brittle"),
     ],
 )
-def test_commands_are_printed_as_it_was_called(monkeypatch: pytest.MonkeyPatch, orig: list[str], called: str) -> None:
+def test_commands_are_printed_with_the_program_as_called(
+    monkeypatch: pytest.MonkeyPatch, orig: list[str], called: str
+) -> None:
     monkeypatch.setattr(sys, "orig_argv", orig)
     monkeypatch.setattr(sys, "argv", ["/x/brittle/__main__.py" if "-m" in orig else "brittle", "show", "run"])
     assert as_called("do: brittle show run\nby `brittle score`, ./brittle show") == (

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts h
 
 
 def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    few = ("--draws", "20", "--effort", "fast", "--set", "mmse.draws=6")
-    assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", *few) == 0
-    said = capsys.readouterr()
-    assert said.out == f"{how_brittle(overview(brittle.read_table('run')))}\n"
-    assert "8 points" in said.err
+    fast = ("--draws", "20", "--effort", "fast", "--set", "mmse.draws=6")
+    assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", *fast) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{how_brittle(overview(brittle.read_table('run')))}\n"
+    assert "8 points" in printed.err
     assert main(["report", "run"]) == 0
-    said = capsys.readouterr()
-    assert said.out.rstrip().endswith("run/report.html")
+    printed = capsys.readouterr()
+    assert printed.out.rstrip().endswith("run/report.html")
     table = brittle.read_table("run")
     assert {row["score"] for row in table.scores.to_pylist()} == set(CATALOGUE)
     assert (table.record.command or ())[0] == "brittle"
@@ -63,8 +63,8 @@ def test_some_points_by_chance(place: Path, capsys: pytest.CaptureFixture[str]) 
     data = brittle.read_table("run").record.data
     assert (data.points, data.chosen_from, data.sample_seed) == (3, 8, 0)
     assert main(["show", "run"]) == 0
-    found = capsys.readouterr().out
-    assert found.startswith("The 3 points here were drawn at random out of 8. ")
+    printed = capsys.readouterr().out
+    assert printed.startswith("The 3 points here were drawn at random out of 8. ")
 
 
 @pytest.mark.parametrize(
@@ -93,50 +93,50 @@ def test_refusals(
     place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, sentence: str
 ) -> None:
     assert score(*arguments) == code
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.startswith("brittle: ")
-    assert "Traceback" not in said
+    message = capsys.readouterr().err
+    assert sentence in message
+    assert message.startswith("brittle: ")
+    assert "Traceback" not in message
     assert not list(Path("run").glob("*.parquet"))
 
 
-def test_points_without_a_number_are_told_by_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_points_without_a_number_set_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score(model="./net.py:broken") == 4
-    said = capsys.readouterr().err
-    assert "8 of 8 points got no number; some of them:\n" in said
-    assert "point 0, shrinkage: nonfinite_logits: " in said
-    assert " of 60 noisy copies gave NaN or infinite logits" in said
+    message = capsys.readouterr().err
+    assert "8 of 8 points got no number; some of them:\n" in message
+    assert "point 0, shrinkage: nonfinite_logits: " in message
+    assert " of 60 noisy copies gave NaN or infinite logits" in message
 
 
 @pytest.mark.parametrize(("command", "path", "called"), WRITING)
-def test_another_file_is_kept(
+def test_a_foreign_file_is_kept(
     run: Path, capsys: pytest.CaptureFixture[str], command: list[str], path: str, called: str
 ) -> None:
-    for found in ("", "<html><body>brittle</body></html>", "\0\xff" * 9000):
-        Path(path).write_text(found)
+    for content in ("", "<html><body>brittle</body></html>", "\0\xff" * 9000):
+        Path(path).write_text(content)
         assert main(command) == 7
-        said = capsys.readouterr()
-        assert said.err.startswith(f"brittle: exists: {path} is there already and is no {called} of brittle; ")
-        assert (said.out, Path(path).read_text()) == ("", found)
+        printed = capsys.readouterr()
+        assert printed.err.startswith(f"brittle: exists: {path} is there already and is no {called} of brittle; ")
+        assert (printed.out, Path(path).read_text()) == ("", content)
 
 
-def test_an_occupied_folder_is_refused_before_anything_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_occupied_folder_is_refused_at_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--quiet") == 0
     capsys.readouterr()
     for command in (["score", "./net.py:make", "data.npz", "--out", "run"], ["demo", "--out", "."]):
         assert main(command) == 7
-        said = capsys.readouterr().err
-        assert said.startswith("brittle: exists: run holds a run already; ")
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert message.startswith("brittle: exists: run holds a run already; ")
+        assert message.count("\n") == 1
 
 
-def test_a_zero_is_chosen_and_not_the_default(place: Path) -> None:
+def test_a_zero_is_not_taken_for_the_default(place: Path) -> None:
     assert score("--scores", "moments", "taylor", "--sigma", "0.1", "--set", "taylor.classes=0", "--quiet") != 0
     assert not Path("run").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "parameters"),
     [
         (("--limit", "0.8"), {"draws": 200, "limit": 0.8}),
         (("--precision", "0.3"), {"draws": 200, "precision": 0.3}),
@@ -144,14 +144,14 @@ def test_a_zero_is_chosen_and_not_the_default(place: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("place")
-def test_how_long_copies_are_drawn(words: tuple[str, ...], asked: dict[str, float]) -> None:
+def test_how_long_copies_are_drawn(words: tuple[str, ...], parameters: dict[str, float]) -> None:
     assert score("--sigma", "0.5", "--draws", "200", *words) == 0
     table = brittle.read_table("run")
-    assert table["shrinkage"].parameters == {"sigma": 0.5, **asked}
+    assert table["shrinkage"].parameters == {"sigma": 0.5, **parameters}
 
 
 @pytest.mark.parametrize(
-    ("line", "asked"),
+    ("line", "options"),
     [
         ("", {}),
         ("--sigma 0.05 0.1", {"sigma": [0.05, 0.1]}),
@@ -163,10 +163,10 @@ def test_how_long_copies_are_drawn(words: tuple[str, ...], asked: dict[str, floa
     ],
     ids=str,
 )
-def test_names_of_scores_and_noise_are_the_same_in_python(place: Path, line: str, asked: dict[str, Any]) -> None:
+def test_names_of_scores_and_noise_are_the_same_in_python(place: Path, line: str, options: dict[str, Any]) -> None:
     assert score(*line.split(), "--quiet", "--skip-doctor") == 0
     data = np.load("data.npz")
     bounds = None if "per-feature" in line else (0.0, 1.0)
     classifier = brittle.Classifier(small_network(), bounds)
-    table = brittle.score(classifier, (data["x"], data["y"]), **asked, skip_doctor=True)
+    table = brittle.score(classifier, (data["x"], data["y"]), **options, skip_doctor=True)
     pd.testing.assert_frame_equal(table.frame(), brittle.read_table("run").frame())

@@ -1,4 +1,4 @@
-"""The command `brittle show`: a screen, a list, a point, and what it refuses."""
+"""The command `brittle show`: a screen, a list, a point, and refusals."""
 
 from __future__ import annotations
 
@@ -22,58 +22,58 @@ TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run folder `run`."""
+    """Save a run to the folder `run`."""
     monkeypatch.chdir(tmp_path)
     TABLE.save("run")
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["show", "run", *arguments]) == 0
-    found = capsys.readouterr()
-    assert found.err == ""
-    return found.out
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
 
 
 def test_a_screen_a_list_and_a_point(capsys: pytest.CaptureFixture[str]) -> None:
     margin, flips = TABLE["logit_margin"], TABLE["monte_carlo(draws=400, sigma=0.1)"]
     notes = "".join(f"\n\nnote: {note.code}: {note.sentence}" for note in TABLE.record.warnings) + "\n"
     assert TABLE.record.warnings
-    assert said(capsys) == format_overview(overview(TABLE), "run") + notes
-    assert said(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + notes
-    assert said(capsys, "--sigma", "0.1") == format_overview(overview(TABLE), "run") + notes
-    assert said(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
+    assert show(capsys) == format_overview(overview(TABLE), "run") + notes
+    assert show(capsys, "--limit", "0.5") == format_overview(overview(TABLE, 0.5), "run") + notes
+    assert show(capsys, "--sigma", "0.1") == format_overview(overview(TABLE), "run") + notes
+    assert show(capsys, "--top", "4", "--by", "logit_margin", "--class", "bird") == (
         format_point_list(point_list(TABLE, margin, of_class="bird"), TABLE, margin, 4) + "\n"
     )
     label = "monte_carlo(draws=400, sigma=0.25)"
-    assert label in said(capsys, "--top", "3", "--by", "monte_carlo", "--sigma", "0.25").splitlines()[0]
-    assert said(capsys, "--state", "breaks", "--right") == (
+    assert label in show(capsys, "--top", "3", "--by", "monte_carlo", "--sigma", "0.25").splitlines()[0]
+    assert show(capsys, "--state", "breaks", "--right") == (
         format_point_list(point_list(TABLE, flips, state="breaks", correct="right"), TABLE, flips, 20) + "\n"
     )
-    assert said(capsys, "3") == format_point_card(TABLE, TABLE.points["point"].to_pylist()[3]) + "\n"
+    assert show(capsys, "3") == format_point_card(TABLE, TABLE.points["point"].to_pylist()[3]) + "\n"
 
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    found, ids = overview(TABLE), TABLE.points["point"].to_pylist()
-    screen, listed, card = (
-        json.loads(said(capsys, *arguments, "--json")) for arguments in ((), ("--top", "4"), (ids[3],))
+    expected, ids = overview(TABLE), TABLE.points["point"].to_pylist()
+    screen, top_list, card = (
+        json.loads(show(capsys, *arguments, "--json")) for arguments in ((), ("--top", "4"), (ids[3],))
     )
     assert (screen["format"], screen["points"]) == (1, 30)
-    assert screen["states"] == {state: found.count(state) for state in ("holds", "undecided", "breaks")}
+    assert screen["states"] == {state: expected.count(state) for state in ("holds", "undecided", "breaks")}
     assert [note["code"] for note in screen["notes"]] == [note.code for note in TABLE.record.warnings]
-    assert [one["class"] for one in screen["classes"]] == found.classes["class"].tolist()
+    assert [entry["class"] for entry in screen["classes"]] == expected.classes["class"].tolist()
     frame = point_list(TABLE).head(4)
-    assert [one["point"] for one in listed["points"]] == frame["point"].tolist()
-    assert [one["value"] for one in listed["points"]] == pytest.approx(frame["value"].tolist(), nan_ok=True)
+    assert [entry["point"] for entry in top_list["points"]] == frame["point"].tolist()
+    assert [entry["value"] for entry in top_list["points"]] == pytest.approx(frame["value"].tolist(), nan_ok=True)
     assert (card["point"]["point"], card["point"]["row"]) == (ids[3], 3)
-    assert [one["score"] for one in card["scores"]] == point_card(TABLE, ids[3])["score"].tolist()
+    assert [entry["score"] for entry in card["scores"]] == point_card(TABLE, ids[3])["score"].tolist()
     kinds = (("list", ["list"]), ("verify", ["verify", "run"]), ("compare", ["compare", "run", "run"]))
     fields = {}
     for kind, command in kinds:
         assert main([*command, "--json"]) == 0
         fields[kind] = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in fields["list"]["scores"]] == [*CATALOGUE]
+    assert [entry["name"] for entry in fields["list"]["scores"]] == [*CATALOGUE]
     assert fields["verify"]["faults"] == []
-    assert {one["difference"] for one in fields["compare"]["scores"]} == {0.0}
+    assert {entry["difference"] for entry in fields["compare"]["scores"]} == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (("--class", "unicorn"), "no point of the run is in class 'unicorn'"),
     ],
 )
-def test_what_is_refused(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "run", *arguments]) != 0
-    found = capsys.readouterr()
-    assert message in found.err
-    assert found.out == ""
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == ""
 
 
 def test_nothing_that_a_terminal_obeys_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_nothing_that_a_terminal_obeys_is_printed(capsys: pytest.CaptureFixture[
         assert all(character.isprintable() for character in text.replace("\n", ""))
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     """`brittle show run --top 30 | head -1`, over an output longer than a pipe holds."""
     make_table(points=3000, scores=("monte_carlo",), sigmas=(0.1,), budgets=(10,), images=False).save("long")
     command = [sys.executable, "-m", "brittle", "show", "long", "--top", "3000"]

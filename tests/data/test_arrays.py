@@ -1,4 +1,4 @@
-"""Arrays, in memory, in .npz and in .npy files: what they may be, what they are refused for; nothing is unpickled."""
+"""Arrays in memory, in .npz and in .npy files: accepted forms, refused ones, and no unpickling."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Y = np.array([0, 1, 2, 1])
 
 
 def npz_points(path: Path, x: Any, y: Any = None, ids: Any = None, feature_names: Any = None, **options: Any) -> Points:
-    given = {"x": x, "y": y, "ids": ids, "feature_names": feature_names}
-    arrays = {key: value for key, value in given.items() if value is not None}
+    values_by_key = {"x": x, "y": y, "ids": ids, "feature_names": feature_names}
+    arrays = {key: value for key, value in values_by_key.items() if value is not None}
     np.savez(path / "data.npz", **arrays)
     return open_points(path / "data.npz", **options)
 
@@ -40,26 +40,25 @@ def npy_points(path: Path, x: Any, y: Any = None, **options: Any) -> Points:
 
 
 arrays = pytest.mark.parametrize("reader", [npz_points, memory_points], ids=lambda reader: reader.__name__)
-every = pytest.mark.parametrize("reader", [npz_points, memory_points, npy_points], ids=lambda reader: reader.__name__)
+readers = pytest.mark.parametrize("reader", [npz_points, memory_points, npy_points], ids=lambda reader: reader.__name__)
 
 
-@every
+@readers
 @pytest.mark.parametrize(
     ("labels", "code", "match"),
     [
         (np.array([0.0, 3.0, 0.5, 2.0]), "labels", "holds 0.5 in row 2"),
         (np.array([0.0, 1e300, np.inf, 2.0]), "labels", r"holds 1e\+300 in row 1"),
         (np.array([0.0, np.nan, 1.0, 2.0]), "labels", "holds nan in row 1"),
-        (np.array(["a", "b", "a", "b"]), "labels", "class indices are whole numbers"),
         (np.eye(4, dtype=np.int64), "labels", r"\(4, 4\), which looks one-hot; .*argmax\(1\)"),
         (np.arange(3), "shape", r"\(3,\) for 4 points"),
     ],
 )
-def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
+def test_unusable_labels_are_refused(reader: Reader, labels: np.ndarray, code: str, match: str, tmp_path: Path) -> None:
     refused(code, match, reader, tmp_path, FLOATS, labels)
 
 
-@every
+@readers
 @pytest.mark.parametrize(
     ("x", "options", "code", "match"),
     [
@@ -74,17 +73,17 @@ def test_labels_of_another_form(reader: Reader, labels: np.ndarray, code: str, m
         (FLOATS[:0], {}, "empty_dataset", "at least 1"),
     ],
 )
-def test_inputs_of_another_form(
+def test_unusable_inputs_are_refused(
     reader: Reader, x: np.ndarray, options: dict[str, Any], code: str, match: str, tmp_path: Path
 ) -> None:
     refused(code, match, reader, tmp_path, x, **options)
 
 
-@every
-def test_channels_last_is_transposed_when_told(reader: Reader, tmp_path: Path) -> None:
+@readers
+def test_declared_channels_last_is_transposed(reader: Reader, tmp_path: Path) -> None:
     images = np.random.default_rng(0).random((4, 8, 6, 3))
-    found = inputs(reader(tmp_path, images, layout="nhwc"))
-    assert torch.equal(found, torch.from_numpy(images.transpose(0, 3, 1, 2).copy()))
+    tensor = inputs(reader(tmp_path, images, layout="nhwc"))
+    assert torch.equal(tensor, torch.from_numpy(images.transpose(0, 3, 1, 2).copy()))
     assert inputs(reader(tmp_path, images, layout="nchw")).shape == (4, 8, 6, 3)
     assert inputs(reader(tmp_path, images[:, :3, :3])).shape == (4, 3, 3, 3)
 
@@ -95,15 +94,15 @@ def test_ids_that_do_not_fit(reader: Reader, tmp_path: Path) -> None:
     refused("shape", "3 entries for 4 points", reader, tmp_path, FLOATS, ids=np.arange(3))
 
 
-@every
+@readers
 @pytest.mark.parametrize("kind", [np.float64, np.float16, ">f4"])
 def test_precision_is_kept_or_raised(reader: Reader, kind: Any, tmp_path: Path) -> None:
-    found = inputs(reader(tmp_path, np.asfortranarray(FLOATS.astype(kind)), Y))
-    assert found.dtype == (torch.float64 if kind is np.float64 else torch.float32)
-    assert torch.equal(found.float(), torch.from_numpy(FLOATS.astype(kind).astype(np.float32)))
+    tensor = inputs(reader(tmp_path, np.asfortranarray(FLOATS.astype(kind)), Y))
+    assert tensor.dtype == (torch.float64 if kind is np.float64 else torch.float32)
+    assert torch.equal(tensor.float(), torch.from_numpy(FLOATS.astype(kind).astype(np.float32)))
 
 
-def test_tensors_are_taken_as_they_are() -> None:
+def test_tensors_keep_their_values_and_precision() -> None:
     x = torch.rand(3, 5, dtype=torch.float64, requires_grad=True)
     batch = only(array_points(x, torch.tensor([0, 1, 1])))
     assert torch.equal(batch.inputs, x.detach())
@@ -112,7 +111,7 @@ def test_tensors_are_taken_as_they_are() -> None:
     assert inputs(array_points(torch.rand(3, 5).bfloat16())).dtype == torch.float32
 
 
-def test_memory_digest_knows_type_labels_and_ids() -> None:
+def test_the_memory_digest_covers_type_shape_labels_and_ids() -> None:
     twins = [
         array_points(FLOATS),
         array_points(FLOATS.astype(np.float64)),
@@ -143,17 +142,18 @@ def test_splits_in_npz(arrays: dict[str, Any], tmp_path: Path) -> None:
     refused("split", "of the split 'val'; it has .*test", open_points, path, split="val")
 
 
-@pytest.mark.parametrize(("one", "other"), [("x", "images"), ("y", "labels"), ("ids", "id")])
-def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, other: str, tmp_path: Path) -> None:
-    given: dict[str, Any] = {"x": FLOATS, one: FLOATS, other: -FLOATS}
-    np.savez(tmp_path / "data.npz", **given)
-    refused("columns", f"has {one} and {other}", open_points, tmp_path / "data.npz")
+@pytest.mark.parametrize(("key", "alias"), [("x", "images"), ("y", "labels"), ("ids", "id")])
+def test_two_arrays_for_one_role_in_npz_are_refused_by_name(key: str, alias: str, tmp_path: Path) -> None:
+    arrays_by_key: dict[str, Any] = {"x": FLOATS, key: FLOATS, alias: -FLOATS}
+    np.savez(tmp_path / "data.npz", **arrays_by_key)
+    refused("columns", f"has {key} and {alias}", open_points, tmp_path / "data.npz")
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "match"),
+    ("arguments", "code", "match"),
     [
         ({"y": {0, 1, 2, 3}}, "labels", "type object"),
+        ({"y": np.array(list("abab"))}, "labels", "class indices are whole numbers"),
         ({"y": [[1], [1, 2], [], [3]]}, "dtype", "y is no array"),
         ({"y": torch.arange(4).to_sparse()}, "dtype", "y is no array"),
         ({"y": np.ma.masked_equal(range(4), 2)}, "dtype", "hides 1 of 4"),
@@ -165,8 +165,8 @@ def test_npz_with_two_arrays_for_one_thing_is_refused_by_both_names(one: str, ot
         ({"mask": np.where(FLOATS < 0.5, np.nan, 1)}, "mask", "12 NaN"),
     ],
 )
-def test_what_holds_no_numbers_is_refused(given: dict[str, Any], code: str, match: str) -> None:
-    refused(code, match, array_points, **{"x": FLOATS} | given)
+def test_values_that_are_no_numbers_are_refused(arguments: dict[str, Any], code: str, match: str) -> None:
+    refused(code, match, array_points, **{"x": FLOATS} | arguments)
 
 
 def test_rows_of_several_lengths_are_refused() -> None:
@@ -183,7 +183,7 @@ def test_features_may_have_names(reader: Reader, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float64", "float16", "bool", "int64", "uint8"])
-def test_labels_that_are_whole_numbers_of_any_type_are_the_same_classes(kind: str) -> None:
+def test_whole_numbers_of_any_type_are_the_same_classes(kind: str) -> None:
     labels = np.array([0, 1, 1, 0]).astype(kind)
     for y in (labels, torch.from_numpy(labels)):
         points = array_points(torch.rand(4, 2), y)
@@ -200,7 +200,7 @@ def test_grey_images_lie_as_they_do_in_the_array_in_every_layout(layout: str | N
 
 
 class Canary:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -212,8 +212,8 @@ class Canary:
 @pytest.mark.parametrize("reader", [npz_points, npy_points])
 @pytest.mark.parametrize("hostile", ["x", "y"])
 def test_nothing_is_unpickled(reader: Reader, hostile: str, tmp_path: Path) -> None:
-    given = {"x": FLOATS, "y": Y} | {hostile: np.array([Canary(tmp_path / "canary")] * 4, dtype=object)}
-    refused("dtype", "np[yz] holds Python objects", reader, tmp_path, given["x"], given["y"])
+    arrays_by_key = {"x": FLOATS, "y": Y} | {hostile: np.array([Canary(tmp_path / "canary")] * 4, dtype=object)}
+    refused("dtype", "np[yz] holds Python objects", reader, tmp_path, arrays_by_key["x"], arrays_by_key["y"])
     assert not (tmp_path / "canary").exists()
 
 
@@ -244,7 +244,7 @@ def test_a_damaged_npy_file_is_named_and_no_header_is_believed(content: bytes, t
     refused("corrupt", "x.npy is not a readable .npy file", open_points, tmp_path / "x.npy")
 
 
-def test_options_that_are_not_for_this(tmp_path: Path) -> None:
+def test_options_of_other_formats_are_refused(tmp_path: Path) -> None:
     none = tmp_path / "none.npy"
     refused("no_such_path", "none.npy .--labels, labels=. does not exist", npy_points, tmp_path, FLOATS, labels=none)
     refused("parameter", "--labels", npz_points, tmp_path, FLOATS, labels=none)
@@ -258,19 +258,21 @@ def test_a_folder_without_classes_is_its_images(tmp_path: Path) -> None:
         (folder / f"{row:03}.png").write_bytes(encode(levels))
     (folder / "notes.txt").write_text("x", encoding="utf-8")
     np.save(tmp_path / "y.npy", np.array(LABELS))
-    points, few = open_points(folder, labels=tmp_path / "y.npy"), open_points(folder, limit=3)
+    points, head = open_points(folder, labels=tmp_path / "y.npy"), open_points(folder, limit=3)
     assert torch.equal(inputs(points), torch.from_numpy(LEVELS).float() / 255)
-    assert (points.labels, few.labels) == (LABELS, None)
+    assert (points.labels, head.labels) == (LABELS, None)
     assert only(points).ids == tuple(f"{row:03}.png" for row in range(len(LEVELS)))
-    assert (few.provenance["format"], few.provenance["other_files"], len(few)) == ("images", 1, 3)
+    assert (head.provenance["format"], head.provenance["other_files"], len(head)) == ("images", 1, 3)
     refused("split", "leave out --split", open_points, folder, split="test")
 
 
-def test_a_run_knows_its_labels(tmp_path: Path) -> None:
+def test_a_run_with_other_labels_is_another_run(tmp_path: Path) -> None:
     x = np.random.default_rng(0).random((8, 1, 6, 6), dtype=np.float32)
     options: dict[str, Any] = {"out": tmp_path / "run", "resume": True}
-    first = brittle.score(small_classifier(), npy_points(tmp_path, x, np.arange(8) % 4), [LogitMargin()], **options)
+    table = brittle.score(small_classifier(), npy_points(tmp_path, x, np.arange(8) % 4), [LogitMargin()], **options)
     expected = brittle.score(small_classifier(), (x, np.arange(8) % 4), [LogitMargin()])
-    assert first.scores.equals(expected.scores)
-    other = npy_points(tmp_path, x, np.arange(8) % 3)
-    refused("other_run", "reading.labels_sha256", brittle.score, small_classifier(), other, [LogitMargin()], **options)
+    assert table.scores.equals(expected.scores)
+    relabelled = npy_points(tmp_path, x, np.arange(8) % 3)
+    refused(
+        "other_run", "reading.labels_sha256", brittle.score, small_classifier(), relabelled, [LogitMargin()], **options
+    )

@@ -1,4 +1,4 @@
-"""Tables in Parquet: columns and shards are found, and damage is named."""
+"""Tables in Parquet: columns and shards are recognised, and damage is named."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from helpers.data_files import (
 from brittle.data import open_points
 from brittle.estimate import Status
 
-GOOD = [encode(one) for one in LEVELS]
+GOOD = [encode(levels) for levels in LEVELS]
 PIXELS = torch.from_numpy(LEVELS).float() / 255
 COARSE = tuple(label // 2 for label in LABELS)
 NUMBERS = {
@@ -45,12 +45,12 @@ def parquet(path: Path, table: pa.Table, name: str = "test.parquet") -> Path:
     return path / name
 
 
-def numbers(**more: Any) -> pa.Table:
+def numbers(**columns: Any) -> pa.Table:
     metadata = {"huggingface": json.dumps({"info": {"features": KINDS}})}
-    return pa.table(NUMBERS | more).replace_schema_metadata(metadata)
+    return pa.table(NUMBERS | columns).replace_schema_metadata(metadata)
 
 
-def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
+def test_a_table_of_images_holds_their_points(tmp_path: Path) -> None:
     extra = image_table(GOOD)["picture"]
     table = image_table(GOOD, LABELS, id=pa.array([f"p{row}" for row in range(COUNT)])).append_column("image", extra)
     points = open_points(parquet(tmp_path / "x", table))
@@ -74,7 +74,7 @@ def test_it_holds_the_points_of_its_images(tmp_path: Path) -> None:
         (image_table([None] * COUNT), "corrupt", "paths of images, such as '000.png', and not"),
     ],
 )
-def test_tables_of_another_form(table: pa.Table, code: str, match: str, tmp_path: Path) -> None:
+def test_unusable_image_tables_are_refused(table: pa.Table, code: str, match: str, tmp_path: Path) -> None:
     refused(code, match, open_points, parquet(tmp_path / "x", table))
 
 
@@ -84,13 +84,13 @@ def test_a_bad_image_costs_its_own_row(tmp_path: Path) -> None:
     assert batch.detail[1] == "row 1 (001.png): the file is empty (0 bytes)"
 
 
-def test_a_table_of_numbers(tmp_path: Path) -> None:
+def test_a_table_of_numbers_has_features_labels_and_names(tmp_path: Path) -> None:
     path = parquet(tmp_path / "x", numbers())
-    found = open_points(path)
-    assert inputs(found).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
-    assert (found.labels, found.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
-    assert found.provenance["feature_names"] == ["age", "rooms"]
-    assert (found.provenance["format"], len(open_points(path, limit=2))) == ("table", 2)
+    points = open_points(path)
+    assert inputs(points).tolist() == [[1.5, 1.0], [2.5, 2.0], [-3.0, 3.0], [4.0, 4.0], [5.0, 5.0]]
+    assert (points.labels, points.class_names) == ((0, 1, 0, 1, 1), ("flat", "house"))
+    assert points.provenance["feature_names"] == ["age", "rooms"]
+    assert (points.provenance["format"], len(open_points(path, limit=2))) == ("table", 2)
     assert open_points(path, label_column="rooms").labels == (1, 2, 3, 4, 5)
     refused("parameter", "resize is for encoded images", open_points, path, resize=(4, 4))
 
@@ -103,7 +103,7 @@ def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", range(4))
-def test_a_damaged_parquet(kind: int, tmp_path: Path) -> None:
+def test_a_damaged_parquet_file_is_named(kind: int, tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"
     pq.write_table(image_table(GOOD, LABELS), path, write_page_checksum=True, compression="none")
     path.write_bytes(damaged(path.read_bytes())[kind])

@@ -1,4 +1,4 @@
-"""What a column of a frame is, by the estimators that read it and the ways in which it comes in."""
+"""Types of the columns of a frame, by the estimators that read them and the sources of the frame."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def _cases() -> list[object]:
     return [pytest.param(*cell, marks=[] if number % 5 == 0 else pytest.mark.slow) for number, cell in enumerate(cells)]
 
 
-@pytest.mark.parametrize(("kind", "reader", "way"), _cases())
-def test_a_column_is_scored_as_the_estimator_predicts_or_refused_in_one_sentence(
-    kind: str, reader: str, way: str, tmp_path: Path
-) -> None:
-    """No prediction is another one than the estimator's, and nothing else is raised than an error of brittle."""
-    assert outcome(kind, reader, way, tmp_path)
+@pytest.mark.parametrize(("kind", "reader", "source"), _cases())
+def test_a_column_is_scored_as_predicted_or_refused(kind: str, reader: str, source: str, tmp_path: Path) -> None:
+    """Predictions are those of the estimator, and only errors of brittle are raised."""
+    assert outcome(kind, reader, source, tmp_path)

@@ -64,11 +64,11 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "a loader of dictionaries": lambda: DataLoader(Items([{"pixel_values": x, "labels": y} for x, y in PAIRS]), 4),
     "a loader without batches": lambda: DataLoader(TensorDataset(X, Y), batch_size=None),
 }
-each = pytest.mark.parametrize("name", SOURCES)
+each_source = pytest.mark.parametrize("name", SOURCES)
 
 
-@each
-def test_the_points_are_those_of_the_arrays(name: str) -> None:
+@each_source
+def test_points_of_a_data_set_are_those_of_its_arrays(name: str) -> None:
     points, expected = dataset_points(SOURCES[name]()), array_points(X, Y)
     assert points.provenance == expected.provenance
     batch, truth = only(points), only(expected)
@@ -76,7 +76,7 @@ def test_the_points_are_those_of_the_arrays(name: str) -> None:
     assert torch.equal(batch.inputs, truth.inputs)
 
 
-def test_a_run_is_that_over_the_arrays_and_is_resumed(tmp_path: Path) -> None:
+def test_a_run_over_a_data_set_is_resumed(tmp_path: Path) -> None:
     scores = [Moments(sigma=0.1, draws=4)]
     over_arrays = brittle.score(small_classifier(), (X, Y), scores)
     data = Items(PAIRS)
@@ -90,7 +90,7 @@ def test_a_run_is_that_over_the_arrays_and_is_resumed(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@each
+@each_source
 def test_a_limit_reads_no_further(name: str) -> None:
     expected = array_points(X[:5], Y[:5]).provenance
     assert dataset_points(SOURCES[name](), limit=5).provenance == expected | {"limit": 5}
@@ -114,7 +114,7 @@ def test_names_of_classes_are_those_that_torchvision_keeps() -> None:
         {"batch_size": None, "shuffle": True},
     ],
 )
-def test_a_loader_that_shuffles_is_told(options: dict[str, Any]) -> None:
+def test_a_shuffling_loader_is_refused(options: dict[str, Any]) -> None:
     loader = DataLoader(TensorDataset(X, Y), **options)
     refused("shuffled", "TensorDataset.*shuffle=False", dataset_points, loader)
     refused("shuffled", "shuffles", brittle.score, small_classifier(), loader, [Moments(sigma=0.1)])
@@ -136,7 +136,7 @@ UNLIKE = [SMALL, SMALL, SMALL, WIDE, torch.zeros(2)]
         (Items([*PAIRS[:2], StopIteration()]), "dataset", "item 2"),
         (Items([(SMALL, 1), SMALL]), "shape", "item 0 has .* a label .* and item 1 has .* no label"),
         (Items([(SMALL, 1), (SMALL, [1, 2])]), "shape", r"label of shape \(\), and item 1 .* \(2,\)"),
-        (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; call its input x"),
+        (Items([{"pixels": SMALL, "y": 1}]), "dataset", "item 0 of .* has the keys pixels, y; expected one input, x"),
         (Items([dict.fromkeys(("x", "image", "y"), SMALL)]), "dataset", "item 0 .*x, image, y"),
         (Items([dict.fromkeys(("x", "y", "label"), SMALL)]), "dataset", "item 0 .*y, label"),
         (Items([()]), "dataset", "item 0 .* is empty"),
@@ -155,15 +155,15 @@ def test_items_of_another_form_get_one_sentence(data: Any, code: str, match: str
     refused(code, match, dataset_points, data)
 
 
-class OwnWay(DataLoader[Any]):
+class CustomLoader(DataLoader[Any]):
     def __iter__(self) -> Any:
         return iter([(X, Y)])
 
 
 @pytest.mark.parametrize("wrap", [lambda data: data, lambda data: DataLoader(data, 3)])
-def test_a_stream_has_no_numbers_to_find_its_items_by(wrap: Callable[[Any], Any]) -> None:
+def test_streams_and_custom_loaders_are_refused(wrap: Callable[[Any], Any]) -> None:
     refused("dataset", "Stream is a stream", dataset_points, wrap(Stream(PAIRS)))
-    refused("shuffled", "way of its own", dataset_points, OwnWay(Items(PAIRS)))
+    refused("shuffled", "way of its own", dataset_points, CustomLoader(Items(PAIRS)))
     assert dataset_points(list(Stream(PAIRS))).provenance == array_points(X, Y).provenance
 
 
@@ -174,11 +174,11 @@ def test_a_limit_reads_no_more_items() -> None:
 
 
 COLOURS = np.random.default_rng(3).integers(0, 256, (5, 9, 12, 3), dtype="uint8")
-PICTURES = [Image.fromarray(one) for one in COLOURS]
+PICTURES = [Image.fromarray(levels) for levels in COLOURS]
 
 
 class Untransformed(Dataset[tuple[Image.Image, int]]):
-    """As torchvision gives images where no transform was named."""
+    """Images as torchvision gives them without a transform."""
 
     classes = ("ant", "bee")
 
@@ -194,27 +194,27 @@ class Untransformed(Dataset[tuple[Image.Image, int]]):
     [{}, {"mode": "L"}, {"resize": (6, 8)}, {"resize": (6,), "center_crop": (4, 5)}, {"bounds": (-1.0, 3.0)}],
     ids=str,
 )
-def test_they_are_the_points_of_the_same_files(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_images_in_memory_are_the_points_of_their_files(tmp_path: Path, options: dict[str, Any]) -> None:
     for number, picture in enumerate(PICTURES):
         picture.save(tmp_path / f"{number}.png")
-    of_files = only(open_points(tmp_path, **options)).inputs
+    file_inputs = only(open_points(tmp_path, **options)).inputs
     for data in (PICTURES, Untransformed()):
-        assert torch.equal(only(dataset_points(data, **options)).inputs, of_files)
+        assert torch.equal(only(dataset_points(data, **options)).inputs, file_inputs)
 
 
-def test_a_data_set_without_a_transform_is_scored_with_its_labels_and_names() -> None:
+def test_an_untransformed_data_set_keeps_labels_and_names() -> None:
     classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(324, 2)), bounds=(0, 1))
     table = brittle.score(classifier, Untransformed(), [LogitMargin()])
     assert table.points["label"].to_pylist() == [0, 1, 0, 1, 0]
     assert list(table.record.data.class_names or ()) == ["ant", "bee"]
-    alone = brittle.score(classifier, PICTURES, [LogitMargin()])
-    assert alone.scores["value"].equals(table.scores["value"])
+    unlabelled = brittle.score(classifier, PICTURES, [LogitMargin()])
+    assert unlabelled.scores["value"].equals(table.scores["value"])
 
 
-def test_images_that_cannot_be_used() -> None:
+def test_unusable_images_are_refused() -> None:
     refused("dataset", "item 1 .* colour mode CMYK", dataset_points, [PICTURES[0], Image.new("CMYK", (9, 9))])
     refused("dataset", "item 0 .* 12 x 9 pixels", dataset_points, PICTURES, center_crop=(20, 20))
     refused("shape", "item 1 has shape", dataset_points, [PICTURES[0], Image.new("RGB", (3, 3))])
-    shut = Image.new("RGB", (9, 9))
-    shut.close()
-    refused("dataset", "item 0 .* ValueError", dataset_points, [shut])
+    closed_image = Image.new("RGB", (9, 9))
+    closed_image.close()
+    refused("dataset", "item 0 .* ValueError", dataset_points, [closed_image])

@@ -1,4 +1,5 @@
-"""Images of several sizes are brought to one: what is resized, cut and converted, by numbers computed apart."""
+"""Images of several sizes are brought to one size; resizing, cutting and conversion are checked against separate
+code."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from brittle.data import Points, open_points
 from brittle.estimate import Status
 from brittle.scores import LogitMargin
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # sentences are tested here
 
 RNG = np.random.default_rng(0)
 
@@ -38,33 +39,35 @@ def flat(path: Path, files: list[bytes], **options: Any) -> Points:
     return open_points(path / "flat", **options)
 
 
-def triangles(size: int, wanted: int) -> np.ndarray:
-    """Weights `[wanted, size]` of a triangle around the middle of each new pixel, two pixels wide at least."""
-    scale = size / wanted
+def triangles(size: int, new_size: int) -> np.ndarray:
+    """Weights `[new_size, size]` of a triangle around the middle of each new pixel, two pixels wide at least."""
+    scale = size / new_size
     reach = max(scale, 1.0)
-    middles = (np.arange(wanted) + 0.5) * scale
+    middles = (np.arange(new_size) + 0.5) * scale
     weights = np.maximum(0, 1 - np.abs(np.arange(size) + 0.5 - middles[:, None]) / reach)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("wanted", [(4, 6), (16, 3)])
-def test_resizing_is_bilinear_with_antialiasing(wanted: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("new_size", [(4, 6), (16, 3)])
+def test_resizing_is_bilinear_with_antialiasing(new_size: tuple[int, int], tmp_path: Path) -> None:
     pictures = [picture(8, 12), picture(5, 7), picture(20, 3)]
-    found = inputs(flat(tmp_path, [png(one) for one in pictures], resize=wanted)).numpy()
-    assert found.shape == (3, 1, *wanted)
-    for one, levels in zip(found, pictures, strict=True):
-        rows, columns = triangles(levels.shape[0], wanted[0]), triangles(levels.shape[1], wanted[1])
-        assert np.abs(255 * one[0] - rows @ levels @ columns.T).max() <= 1.01  # rounded to a level after each axis
+    images = inputs(flat(tmp_path, [png(levels) for levels in pictures], resize=new_size)).numpy()
+    assert images.shape == (3, 1, *new_size)
+    for image, levels in zip(images, pictures, strict=True):
+        rows, columns = triangles(levels.shape[0], new_size[0]), triangles(levels.shape[1], new_size[1])
+        assert np.abs(255 * image[0] - rows @ levels @ columns.T).max() <= 1.01  # rounded to a level after each axis
 
 
 @pytest.mark.parametrize(
-    ("size", "crop", "top", "left"),
+    ("size", "crop", "row", "column"),
     [((5, 8), (2, 4), 2, 2), ((3, 7), (2, 4), 0, 2)],
 )  # fmt: skip
-def test_the_middle_is_kept(size: tuple[int, int], crop: tuple[int, int], top: int, left: int, tmp_path: Path) -> None:
+def test_the_middle_is_kept(
+    size: tuple[int, int], crop: tuple[int, int], row: int, column: int, tmp_path: Path
+) -> None:
     levels = picture(*size)
-    found = 255 * inputs(flat(tmp_path, [png(levels), png(picture(30, 40))], center_crop=crop)).numpy()
-    assert np.array_equal(found[0, 0].round(), levels[top : top + crop[0], left : left + crop[1]])
+    images = 255 * inputs(flat(tmp_path, [png(levels), png(picture(30, 40))], center_crop=crop)).numpy()
+    assert np.array_equal(images[0, 0].round(), levels[row : row + crop[0], column : column + crop[1]])
 
 
 @pytest.mark.parametrize(("size", "expected"), [((10, 20), (5, 10)), ((20, 10), (10, 5)), ((7, 10), (5, 7))])
@@ -74,15 +77,15 @@ def test_the_shorter_side_keeps_the_shape(size: tuple[int, int], expected: tuple
 
 def test_grey_and_colour_become_one(tmp_path: Path) -> None:
     grey, colour = picture(6, 8), picture(6, 8, 3)
-    found = 255 * inputs(flat(tmp_path, [png(grey), png(colour)], mode="RGB")).numpy()
-    assert np.array_equal(found.round(), np.stack([np.stack([grey] * 3), colour.transpose(2, 0, 1)]))
-    found = 255 * inputs(flat(tmp_path, [png(colour), png(grey)], mode="L")).numpy()
+    images = 255 * inputs(flat(tmp_path, [png(grey), png(colour)], mode="RGB")).numpy()
+    assert np.array_equal(images.round(), np.stack([np.stack([grey] * 3), colour.transpose(2, 0, 1)]))
+    images = 255 * inputs(flat(tmp_path, [png(colour), png(grey)], mode="L")).numpy()
     luma = colour @ np.array([0.299, 0.587, 0.114])  # ITU-R 601-2
-    assert np.abs(found[0, 0] - luma).max() <= 1
-    assert np.array_equal(found[1, 0].round(), grey)
+    assert np.abs(images[0, 0] - luma).max() <= 1
+    assert np.array_equal(images[1, 0].round(), grey)
 
 
-def test_mixed_sizes_name_the_options_and_small_ones_cost_their_row(tmp_path: Path) -> None:
+def test_mixed_sizes_name_options_and_small_images_cost_a_row(tmp_path: Path) -> None:
     files = [png(picture(6, 8)), png(picture(6, 9))]
     match = r"1.png has 9 x 6 pixels, .*0.png 8 x 6; bring .* or use --resize H W or --center-crop H W"
     refused("shape", match, only, flat(tmp_path, files))
@@ -94,7 +97,7 @@ def test_mixed_sizes_name_the_options_and_small_ones_cost_their_row(tmp_path: Pa
     refused("corrupt", match, flat, tmp_path, files, resize=(5, 5), center_crop=(6, 5))
 
 
-def test_an_image_that_would_become_too_large_costs_its_row_alone(tmp_path: Path) -> None:
+def test_an_image_resized_too_large_costs_its_row_alone(tmp_path: Path) -> None:
     files = [png(picture(4, 4)), png(picture(1, 4000))]
     batch = only(flat(tmp_path, files, resize=[8000], center_crop=(4, 4)))
     assert batch.status == (Status.OK, Status.IMAGE_TOO_LARGE)
@@ -111,7 +114,7 @@ def test_an_image_that_would_become_too_large_costs_its_row_alone(tmp_path: Path
         ({"mode": "CMYK"}, "parameter", "must be one of RGB, L; found 'CMYK'"),
     ],
 )
-def test_numbers_of_pixels_that_no_image_has(options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+def test_impossible_sizes_are_refused(options: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
     refused(code, match, flat, tmp_path, [png(picture(4, 4))], **options)
 
 
@@ -124,12 +127,12 @@ def test_numbers_of_pixels_that_no_image_has(options: dict[str, Any], code: str,
         (b"P6\n2 -2\n255\n" + bytes(12), Status.DECODE_ERROR),
     ],
 )
-def test_others_of_the_family_cost_their_row_alone(content: bytes, status: Status, tmp_path: Path) -> None:
+def test_odd_netpbm_files_cost_their_row_alone(content: bytes, status: Status, tmp_path: Path) -> None:
     batch = only(flat(tmp_path, [png(picture(2, 2)), content]))
     assert batch.status == (Status.OK, status)
 
 
-def test_a_run_knows_how_its_images_were_fitted(tmp_path: Path) -> None:
+def test_a_run_records_how_its_images_were_fitted(tmp_path: Path) -> None:
     files = [png(picture(6 + row, 8)) for row in range(4)]
     torch.manual_seed(0)
     classifier = brittle.Classifier(nn.Sequential(nn.Flatten(), nn.Linear(48, 3)), bounds=(0, 1))

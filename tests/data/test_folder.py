@@ -31,11 +31,11 @@ def test_folder_ids_are_relative_and_names_are_paths(tmp_path: Path) -> None:
     direct = only(open_points(tmp_path / "images" / "test"))
     assert by_split.ids == direct.ids
     assert by_split.ids[:3] == ("ant/000.png", "ant/001.png", "bee/002.png")
-    assert by_split.names == tuple(str(tmp_path / "images" / "test" / one) for one in by_split.ids)
+    assert by_split.names == tuple(str(tmp_path / "images" / "test" / id_) for id_ in by_split.ids)
 
 
-def test_other_files_are_counted_not_read(tmp_path: Path) -> None:
-    write_folder(tmp_path, [encode(one) for one in LEVELS], LABELS)
+def test_files_that_are_no_images_are_counted_not_read(tmp_path: Path) -> None:
+    write_folder(tmp_path, [encode(levels) for levels in LEVELS], LABELS)
     for name in ("notes.txt", ".hidden.png", "Thumbs.db"):
         (tmp_path / "ant" / name).write_bytes(b"x")
     (tmp_path / "bee" / "deeper").mkdir()
@@ -45,7 +45,7 @@ def test_other_files_are_counted_not_read(tmp_path: Path) -> None:
     assert "bee/deeper/x.PNG" in only(points).ids
 
 
-def test_a_folder_without_images(tmp_path: Path) -> None:
+def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ant").mkdir()
     (tmp_path / "ant" / "notes.txt").write_text("x", encoding="utf-8")
     refused("empty_dataset", "1 other files", open_points, tmp_path)
@@ -53,7 +53,7 @@ def test_a_folder_without_images(tmp_path: Path) -> None:
 
 def test_splits_are_not_taken_for_classes(tmp_path: Path) -> None:
     for split in ("train", "test"):
-        write_folder(tmp_path / split, [encode(one) for one in LEVELS], LABELS)
+        write_folder(tmp_path / split, [encode(levels) for levels in LEVELS], LABELS)
     refused("split", "test, train", open_points, tmp_path)
     refused("split", "test, train", open_points, tmp_path, split="val")
 
@@ -61,17 +61,17 @@ def test_splits_are_not_taken_for_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [b'"><img src=x onerror=alert(1)>.png', b"caf\xe9.png", b"two\nlines.png", "é.png".encode()]
 )
-def test_names_of_any_kind(name: bytes, tmp_path: Path) -> None:
+def test_file_names_of_any_bytes_are_read(name: bytes, tmp_path: Path) -> None:
     (tmp_path / "ant").mkdir()
     (tmp_path / "ant" / os.fsdecode(name)).write_bytes(encode(LEVELS[0]))
     batch = only(open_points(tmp_path))
     assert batch.names is not None
     assert batch.ids == ("ant/" + name.decode(errors="backslashreplace"),)
-    assert all(one.encode("utf-8") for one in (*batch.ids, *batch.names))
+    assert all(text.encode("utf-8") for text in (*batch.ids, *batch.names))
 
 
-def test_a_file_that_went_away(tmp_path: Path) -> None:
-    points = encoded_folder(tmp_path, [encode(one) for one in LEVELS])
+def test_a_vanished_file_is_named(tmp_path: Path) -> None:
+    points = encoded_folder(tmp_path, [encode(levels) for levels in LEVELS])
     (tmp_path / "bee" / "002.png").unlink()
     refused("dataset", "bee/002.png cannot be opened", lambda: list(points.batches(2)))
 
@@ -89,20 +89,20 @@ def test_a_file_that_went_away(tmp_path: Path) -> None:
         (struct.pack(">4B3I", 0, 0, 8, 3, 2, 0, 5), "2 x 0 x 5 bytes"),
     ],
 )
-def test_a_damaged_idx_file(packed: bool, content: bytes, match: str, tmp_path: Path) -> None:
+def test_a_damaged_idx_file_is_named(packed: bool, content: bytes, match: str, tmp_path: Path) -> None:
     name = "t10k-images-idx3-ubyte" + (".gz" if packed else "")
     (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
     refused("corrupt", match, open_points, tmp_path)
 
 
 @pytest.mark.parametrize("kind", range(4))
-def test_a_damaged_gzip(kind: int, tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_is_named(kind: int, tmp_path: Path) -> None:
     content = gzip.compress(idx_bytes(np.random.default_rng(0).integers(0, 256, (9, 30, 30), dtype=np.uint8)))
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(damaged(content)[kind])
     refused("corrupt", "t10k-images-idx3-ubyte.gz", open_points, tmp_path)
 
 
-def test_idx_splits(tmp_path: Path) -> None:
+def test_idx_splits_are_told_apart(tmp_path: Path) -> None:
     for prefix, count in (("sprite", 2), ("letters-train", 3)):
         (tmp_path / f"{prefix}-images-idx3-ubyte").write_bytes(idx_bytes(LEVELS[:count, 0]))
     refused("split", "letters-train, sprite", open_points, tmp_path)
@@ -113,7 +113,7 @@ def test_idx_splits(tmp_path: Path) -> None:
     assert open_points(tmp_path).labels is None
 
 
-def test_idx_labels_that_are_not_as_many(tmp_path: Path) -> None:
+def test_idx_labels_of_another_count_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(idx_bytes(np.arange(3)))
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx_bytes(LEVELS[:, 0]))
     refused("shape", r"\(3,\) for 7 points", open_points, tmp_path)

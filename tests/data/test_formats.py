@@ -1,4 +1,4 @@
-"""What is read as what, and what is none of the formats."""
+"""Recognition of data formats, and files of none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_format_of_a_missing_extension_names_it(tmp_path: Path, monkeypatch: p
     refused("usage", "of the extension vanished", open_points, tmp_path / "x.csv", format="gone")
 
 
-def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_missing_path_is_refused(tmp_path: Path) -> None:
     refused("no_such_path", "data.npz does not exist", open_points, tmp_path / "data.npz")
 
 
@@ -47,18 +47,18 @@ def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["state.json", "dataset_dict.json"])
-def test_what_save_to_disk_wrote_is_to_be_written_as_parquet(name: str, tmp_path: Path) -> None:
+def test_save_to_disk_folders_are_refused_with_advice(name: str, tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     (tmp_path / name).write_text("{}")
     refused("unknown_format", "to_parquet", open_points, tmp_path)
 
 
 BYTES = 40_000_000
-"""What each file unpacks to, from some 40 kB."""
+"""Size of each file when unpacked, from some 40 kB."""
 
 
 def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES) -> Callable[[Path], Path]:
-    """Return a writer of an archive with an array of zeros, beside small inputs where it is not the inputs."""
+    """Return a writer of an archive with an array of zeros, and small inputs if the array holds something else."""
 
     def write(folder: Path) -> Path:
         sink = io.BytesIO()
@@ -74,7 +74,7 @@ def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES
 
 
 def idx(images: tuple[int, ...], labels: tuple[int, ...] | None = None, packed: int = 0) -> Callable[[Path], Path]:
-    """Return a writer of IDX files that declare these sizes, of which the one with the place `packed` holds zeros."""
+    """Return a writer of IDX files that declare these sizes; the file with number `packed` holds zeros."""
 
     def write(folder: Path) -> Path:
         for place, shape in enumerate((images, labels)):
@@ -111,7 +111,7 @@ def idx(images: tuple[int, ...], labels: tuple[int, ...] | None = None, packed: 
     ids=range(16),
 )
 def test_a_header_is_checked_before_room_is_made(write: Callable[[Path], Path], code: str, tmp_path: Path) -> None:
-    """A file of kilobytes that unpacks to 40 MB of nothing that is read is refused within 4 MB."""
+    """A file of kilobytes that unpacks to 40 MB of unused bytes is refused within 4 MB."""
     path = write(tmp_path)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Files of ids: what stands in them comes back, however they were saved; what is none is refused in a sentence."""
+"""Files of ids: ids return unchanged from every way to save them, and other files are refused in a sentence."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from brittle.data.ids import read_ids
 from brittle.extensions.detector.flags import FLAGS, write_flags
 
 IDS = ("0", "17", "ant/003.png", "a b", " c ", "=1+1", "-3", "'d'", 'say "e"', "f,g", r"h\x20", "ü", "\u2028", "point")
-"""Ids as arrays, folders and tables have them, and some that a reader might take for something else."""
+"""Ids as arrays, folders and tables have them, and some that a reader might misread."""
 
 SAVED = {
     "lines": "\n".join(IDS),
-    "ended lines": "".join(f"{one}\n" for one in IDS),
-    "of Windows": "".join(f"{one}\r\n" for one in IDS),
+    "ended lines": "".join(f"{id_}\n" for id_ in IDS),
+    "of Windows": "".join(f"{id_}\r\n" for id_ in IDS),
     "with a mark": "\ufeff" + "\n".join(IDS),
     "with empty lines": "\n\n" + "\n\n \t\r\n".join(IDS) + "\n\r\n",
 }
 
 
-@pytest.mark.parametrize("how", SAVED)
-def test_lines_come_back(how: str, tmp_path: Path) -> None:
-    (tmp_path / "ids.txt").write_bytes(SAVED[how].encode())
+@pytest.mark.parametrize("form", SAVED)
+def test_lines_come_back(form: str, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_bytes(SAVED[form].encode())
     assert read_ids(tmp_path / "ids.txt") == IDS
 
 
 def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
-    """The file that `brittle detector apply` writes, whose cells are escaped against spreadsheets."""
+    """The file that `brittle detector apply` writes escapes cells against spreadsheets."""
     ids = (*IDS, "two\nlines", "\x1b[31m")
-    others = {"row": 0, "brittle": True, "status": "ok"}
-    flags = pd.DataFrame({"point": ids} | others, columns=FLAGS.names)
+    cells = {"row": 0, "brittle": True, "status": "ok"}
+    flags = pd.DataFrame({"point": ids} | cells, columns=FLAGS.names)
     write_flags(flags, tmp_path / "flags.csv")
     assert read_ids(tmp_path / "flags.csv") == ids
     flags[["point"]].to_csv(tmp_path / "one.csv", index=False)
@@ -56,14 +56,16 @@ def test_the_ids_of_a_table_come_back(tmp_path: Path) -> None:
         (b"12345678901", "at most 10 bytes"),
     ],
 )
-def test_what_is_no_file_of_ids(content: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_id_files_are_refused(
+    content: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "at most" in sentence:
         monkeypatch.setattr(ids, "MOST_BYTES", 10)
     (tmp_path / "ids.txt").write_bytes(content)
     refused("ids", f"ids.txt .*{sentence}", read_ids, tmp_path / "ids.txt")
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_paths_other_than_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     refused("no_such_path", "nothing.txt does not exist", read_ids, tmp_path / "nothing.txt")
     for path in (tmp_path, tmp_path / "pipe"):

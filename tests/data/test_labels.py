@@ -1,4 +1,4 @@
-"""Names of the model's classes: read from a file, and labels of data that name their own are mapped by name."""
+"""Class names of a model are read from a file, and labels of data with class names are mapped by name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_labels_are_mapped_by_name(tmp_path: Path) -> None:
     assert only(points).labels == points.labels
     assert (points.class_names, only(points).ids, len(points)) == (OUTPUTS, only(plain).ids, len(plain))
     assert np.array_equal(inputs(points), inputs(plain))
-    some = choose_points(points, only(points).ids[2:4])
-    assert some.labels == only(some).labels == (points.labels or ())[2:4]
+    chosen_points = choose_points(points, only(points).ids[2:4])
+    assert chosen_points.labels == only(chosen_points).labels == (points.labels or ())[2:4]
     same = open_points(tmp_path / "images", class_names=CLASSES)
     assert same.labels == LABELS
 
@@ -35,12 +35,12 @@ def test_labels_are_mapped_by_name(tmp_path: Path) -> None:
         ((), "expected names of classes"),
     ],
 )
-def test_names_that_lack_one_of_the_data(names: tuple[str, ...], match: str, tmp_path: Path) -> None:
+def test_names_that_lack_a_class_of_the_data_are_refused(names: tuple[str, ...], match: str, tmp_path: Path) -> None:
     points = from_folder(tmp_path, LEVELS, LABELS)
     refused("parameter", match, name_classes, points, names)
 
 
-def test_a_file_of_names(tmp_path: Path) -> None:
+def test_a_file_of_class_names_is_read(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("\ufeffcow\r\n green dog \nänt\n", encoding="utf-8")
     assert read_class_names(tmp_path / "names.txt") == ("cow", "green dog", "änt")
 
@@ -55,16 +55,14 @@ def test_a_file_of_names(tmp_path: Path) -> None:
     ],
     ids=range(4),
 )
-def test_a_file_of_another_form(content: bytes, match: str, tmp_path: Path) -> None:
+def test_an_invalid_file_of_class_names_is_refused(content: bytes, match: str, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes(content)
     refused("parameter", match, read_class_names, tmp_path / "names.txt")
     refused("parameter", "cannot be read", read_class_names, tmp_path / "none.txt")
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
-def test_names_spelled_otherwise_are_refused_unless_they_stand_at_the_same_places(
-    order: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_names_in_another_spelling_must_keep_their_order(order: tuple[int, ...], tmp_path: Path) -> None:
     points = from_folder(tmp_path, LEVELS, LABELS)
     spelled = [CLASSES[at].title() for at in order]
     for names in (spelled, [*spelled, "Dog"]):
@@ -72,13 +70,13 @@ def test_names_spelled_otherwise_are_refused_unless_they_stand_at_the_same_place
             assert in_classes(points, names) is points
         else:
             refused("parameter", "but for spelling", in_classes, points, names)
-    named = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
-    assert in_classes(named, spelled) is named, "that says it"
-    assert in_classes(points, ["x", "y", "z"]) is points, "other words"
+    named_points = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
+    assert in_classes(named_points, spelled) is named_points, "its names match"
+    assert in_classes(points, ["x", "y", "z"]) is points, "unrelated names"
 
 
 def test_texts_are_labels_in_every_file(tmp_path: Path) -> None:
-    """As in a table: sorted, or in the order of the names that stand beside them."""
+    """Classes are sorted as in a table, or in the order of the names in the same file."""
     texts, x = np.array(["bee", "ant", "bee ", "cow"]), np.zeros((4, 2), np.float32)
     rows = "".join(f"0,0,{text}\n" for text in texts)
     (tmp_path / "table.csv").write_text(f"a,b,label\n{rows}")
@@ -90,10 +88,10 @@ def test_texts_are_labels_in_every_file(tmp_path: Path) -> None:
         assert (points.labels, points.class_names) == (expected.labels, expected.class_names)
         assert points.class_names == ("ant", "bee", "cow")
     np.savez(tmp_path / "named.npz", x=x, y=texts, class_names=["cow", "bee", "ant", "dog"])
-    named = open_points(tmp_path / "named.npz")
-    assert (named.labels, named.class_names) == ((1, 2, 1, 0), ("cow", "bee", "ant", "dog"))
-    np.savez(tmp_path / "others.npz", x=x, y=texts, class_names=["cow", "bee"])
-    refused("labels", "ant", open_points, tmp_path / "others.npz")
+    named_points = open_points(tmp_path / "named.npz")
+    assert (named_points.labels, named_points.class_names) == ((1, 2, 1, 0), ("cow", "bee", "ant", "dog"))
+    np.savez(tmp_path / "incomplete.npz", x=x, y=texts, class_names=["cow", "bee"])
+    refused("labels", "ant", open_points, tmp_path / "incomplete.npz")
     np.savez(tmp_path / "digits.npz", x=x, y=np.array(["3", "0", "2", "1"]))
     digits = open_points(tmp_path / "digits.npz")
     assert (digits.labels, digits.class_names) == ((3, 0, 2, 1), None)

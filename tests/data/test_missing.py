@@ -1,5 +1,4 @@
-"""Missing values reach an estimator that takes them as they are, stay missing in all that is done, and cost themselves
-alone where it does not."""
+"""Missing values reach an estimator that accepts them, stay missing throughout, and cost their rows alone elsewhere."""
 
 from __future__ import annotations
 
@@ -27,18 +26,18 @@ from sklearn.pipeline import make_pipeline
 
 pytestmark = pytest.mark.filterwarnings("ignore::brittle.BrittleWarning")
 
-DRAWN = np.random.default_rng(0)
-WHOLE = DRAWN.normal(size=(60, 4)) * [1, 10, 1, 100]
-Y = (WHOLE[:, 0] + WHOLE[:, 2] > 0).astype(int)
-X: Any = np.where(DRAWN.random(WHOLE.shape) < 0.2, np.nan, WHOLE)
-X[0] = [np.nan, *WHOLE[0, 1:]]
+RNG = np.random.default_rng(0)
+COMPLETE = RNG.normal(size=(60, 4)) * [1, 10, 1, 100]
+Y = (COMPLETE[:, 0] + COMPLETE[:, 2] > 0).astype(int)
+X: Any = np.where(RNG.random(COMPLETE.shape) < 0.2, np.nan, COMPLETE)
+X[0] = [np.nan, *COMPLETE[0, 1:]]
 
 
 class Watching(HistGradientBoostingClassifier):
-    """A classifier that remembers what it is given."""
+    """A classifier that records its input arrays."""
 
     def decision_function(self, X: Any) -> Any:
-        vars(self).setdefault("seen", []).append(np.asarray(X))
+        vars(self).setdefault("arrays", []).append(np.asarray(X))
         return super().decision_function(X)
 
 
@@ -51,7 +50,7 @@ def imputing() -> Any:
 
 
 @pytest.mark.parametrize("make", [trees, imputing])
-def test_an_estimator_that_takes_missing_values_is_scored_as_it_predicts(make: Callable[[], Any]) -> None:
+def test_scores_with_missing_values_match_the_predictions(make: Callable[[], Any]) -> None:
     model = make()
     table = brittle.score(model, (X, Y), ["monte_carlo", "softmax"], noise="per-feature", sigma=0.1).frame()
     assert table["softmax.status"].eq("ok").all()
@@ -59,39 +58,39 @@ def test_an_estimator_that_takes_missing_values_is_scored_as_it_predicts(make: C
     np.testing.assert_allclose(table["softmax.p_robust"].astype(float), model.predict_proba(X).max(axis=1), rtol=1e-6)
 
 
-@pytest.mark.parametrize("noise", [Gaussian(0.2), PerFeature.of(X, 0.2), Swap.of(X, 0.5)], ids=lambda one: one.name)
-def test_a_missing_value_is_missing_in_every_pass_and_no_other_is(noise: Noise) -> None:
+@pytest.mark.parametrize("noise", [Gaussian(0.2), PerFeature.of(X, 0.2), Swap.of(X, 0.5)], ids=lambda noise: noise.name)
+def test_only_missing_values_are_missing_in_every_pass(noise: Noise) -> None:
     model = trees()
     MonteCarlo(noise=noise, draws=100, limit=None)(brittle.Classifier(model, bounds=None), torch.from_numpy(X[:1]))
-    seen = np.concatenate(vars(model)["seen"])
-    assert len(seen) > 60
-    assert np.isnan(seen[:, 0]).all()
-    assert np.isfinite(seen[:, 1:]).all()
-    assert len(np.unique(seen[:, 1])) > 1
+    inputs = np.concatenate(vars(model)["arrays"])
+    assert len(inputs) > 60
+    assert np.isnan(inputs[:, 0]).all()
+    assert np.isfinite(inputs[:, 1:]).all()
+    assert len(np.unique(inputs[:, 1])) > 1
 
 
-def test_a_search_holds_a_missing_value_and_what_it_finds_holds() -> None:
+def test_a_search_keeps_missing_values_and_its_points_hold() -> None:
     model = trees()
     classifier = brittle.Classifier(model, bounds=None)
-    found = brittle.nearest(classifier, array_points(X[:6], bounds="none"), effort="fast", bounded=False)
-    points = found.points.numpy()
-    there = (found.predicted >= 0).numpy()
-    assert there.sum() > 2
+    nearest = brittle.nearest(classifier, array_points(X[:6], bounds="none"), effort="fast", bounded=False)
+    points = nearest.points.numpy()
+    has_point = (nearest.predicted >= 0).numpy()
+    assert has_point.sum() > 2
     np.testing.assert_array_equal(np.isnan(points), np.isnan(X[:6]))
-    assert model.predict(points[there]).tolist() == found.predicted[there].tolist()
+    assert model.predict(points[has_point]).tolist() == nearest.predicted[has_point].tolist()
     lengths = np.sqrt(np.nansum((points - X[:6]) ** 2, axis=1))
-    np.testing.assert_allclose(found.distance.numpy()[there], lengths[there], rtol=1e-5)
+    np.testing.assert_allclose(nearest.distance.numpy()[has_point], lengths[has_point], rtol=1e-5)
 
 
-def test_beside_trees_that_are_searched_exactly_a_row_has_the_distance_that_it_has_alone() -> None:
-    """Rows without a missing value keep the exact distance, whatever stands beside them."""
+def test_exact_distances_of_rows_do_not_depend_on_other_rows() -> None:
+    """Complete rows keep the exact distance, whatever the other rows hold."""
     model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=3).fit(X, Y)
     classifier = brittle.Classifier(model, bounds=None)
     complete = np.flatnonzero(np.isfinite(X).all(axis=1))[:3]
     rows = [*complete, 0]
     together, alone = (
-        brittle.nearest(classifier, torch.from_numpy(X[some]), effort="fast", bounded=False)
-        for some in (rows, complete)
+        brittle.nearest(classifier, torch.from_numpy(X[subset]), effort="fast", bounded=False)
+        for subset in (rows, complete)
     )
     assert together.proved is not None
     assert (together.proved > 0).tolist() == [True, True, True, False]
@@ -99,13 +98,13 @@ def test_beside_trees_that_are_searched_exactly_a_row_has_the_distance_that_it_h
     assert model.predict(together.points.numpy()).tolist() == together.predicted.tolist()
 
 
-def test_an_estimator_that_refuses_missing_values_loses_those_rows_alone() -> None:
-    model = LogisticRegression().fit(WHOLE, Y)
+def test_refused_missing_values_cost_their_rows_alone() -> None:
+    model = LogisticRegression().fit(COMPLETE, Y)
     table = brittle.score(model, X, ["monte_carlo"], sigma=0.1, most_failures=None).frame()
-    refused = np.isnan(X).any(axis=1)
-    assert table["status"].eq("nonfinite_input").tolist() == refused.tolist()
-    others = brittle.score(model, X[~refused], ["softmax"], sigma=None).frame()
-    assert table["predicted"][~refused].tolist() == others["predicted"].tolist()
+    has_missing = np.isnan(X).any(axis=1)
+    assert table["status"].eq("nonfinite_input").tolist() == has_missing.tolist()
+    complete_table = brittle.score(model, X[~has_missing], ["softmax"], sigma=None).frame()
+    assert table["predicted"][~has_missing].tolist() == complete_table["predicted"].tolist()
 
 
 def test_a_network_refuses_missing_values_of_a_frame_row_by_row(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_cells_without_a_value_are_missing_numbers(tmp_path: Path) -> None:
     assert inputs.isnan().tolist() == [[False, True], [False, True], [True, False]]
 
 
-def test_noise_is_learned_from_the_values_that_are_there() -> None:
+def test_noise_is_learned_from_present_values() -> None:
     noise = PerFeature.of(X, 1.0)
     torch.testing.assert_close(noise.scale, torch.from_numpy(np.nanstd(X, axis=0)))
     rows = Swap.of(X, 0.5).rows
@@ -132,7 +131,7 @@ def test_noise_is_learned_from_the_values_that_are_there() -> None:
         assert {*rows[:, place].tolist()} == {*X[:, place][np.isfinite(X[:, place])].astype(np.float32).tolist()}
 
 
-def test_a_score_that_is_called_is_the_same_run() -> None:
+def test_a_called_score_is_the_same_run() -> None:
     classifier, score = brittle.Classifier(trees(), bounds=None), MonteCarlo(sigma=0.2, draws=20, limit=None)
     robust = brittle.score(classifier, X, [score]).frame()["p_robust"]
     assert [1 - flip for flip in score(classifier, torch.from_numpy(X)).value.tolist()] == robust.tolist()

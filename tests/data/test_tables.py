@@ -1,4 +1,4 @@
-"""Tables of features, in text files and in Parquet: the points of their arrays, and what is no table."""
+"""Tables of features, in text files and in Parquet: the points of their arrays, and refused files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 
 from brittle.data import Points, choose_points, open_points
 
-pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
+pytestmark = pytest.mark.usefixtures("nothing_drawn")  # sentences are tested here
 
 IRIS: Any = load_iris(as_frame=True)
 FEATURES, SPECIES = IRIS.data.iloc[::10], IRIS.target_names[IRIS.target.iloc[::10]]
@@ -49,8 +49,8 @@ def shards_points(path: Path, frame: pd.DataFrame, **options: Any) -> Points:
 
 Reader = Callable[..., Points]
 READERS = (csv_points, semicolon_points, parquet_points, shards_points)
-each = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-both = pytest.mark.parametrize("reader", [csv_points, parquet_points], ids=lambda reader: reader.__name__)
+each_reader = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+csv_and_parquet = pytest.mark.parametrize("reader", [csv_points, parquet_points], ids=lambda reader: reader.__name__)
 
 
 def text(path: Path, content: str, **options: Any) -> Points:
@@ -58,33 +58,33 @@ def text(path: Path, content: str, **options: Any) -> Points:
     return open_points(path / "table.csv", **options)
 
 
-@each
+@each_reader
 def test_a_table_is_its_arrays(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, FEATURES.assign(Class=Y))
     assert torch.equal(inputs(points), torch.from_numpy(X))
     assert points.labels == Y
     assert points.class_names is None
-    known = points.provenance
-    assert (known["format"], known["label_column"], known["feature_names"]) == ("table", "Class", NAMES)
-    assert known["points"] == len(points) == len(X)
+    provenance = points.provenance
+    assert (provenance["format"], provenance["label_column"], provenance["feature_names"]) == ("table", "Class", NAMES)
+    assert provenance["points"] == len(points) == len(X)
     assert only(points).ids == tuple(map(str, range(len(X))))
-    assert json.loads(json.dumps(known)) == known
+    assert json.loads(json.dumps(provenance)) == provenance
 
 
-@each
+@each_reader
 def test_text_labels_are_classes_in_sorted_order(reader: Reader, tmp_path: Path) -> None:
     points = reader(tmp_path, FEATURES.assign(species=SPECIES[::-1]), label_column="species")
     assert points.class_names == ("setosa", "versicolor", "virginica")
     assert points.labels == Y[::-1]
 
 
-@each
+@each_reader
 def test_ids_are_the_column_id(reader: Reader, tmp_path: Path) -> None:
-    own = [f"flower {row}" for row in range(len(X))]
-    points = reader(tmp_path, FEATURES.assign(Id=own, target=Y))
-    assert only(points).ids == tuple(own)
+    ids = [f"flower {row}" for row in range(len(X))]
+    points = reader(tmp_path, FEATURES.assign(Id=ids, target=Y))
+    assert only(points).ids == tuple(ids)
     assert points.provenance["columns"] == ["target", "Id"]
-    assert torch.equal(inputs(choose_points(points, own[3:5])), torch.from_numpy(X[3:5]))
+    assert torch.equal(inputs(choose_points(points, ids[3:5])), torch.from_numpy(X[3:5]))
     (tmp_path / "again").mkdir()
     refused("ids", "rows 0 and 1", reader, tmp_path / "again", FEATURES.assign(id="same"))
     (tmp_path / "bare").mkdir()
@@ -93,14 +93,14 @@ def test_ids_are_the_column_id(reader: Reader, tmp_path: Path) -> None:
     assert torch.equal(inputs(bare), torch.from_numpy(X))
 
 
-@both
-def test_a_label_column_that_is_not_there(reader: Reader, tmp_path: Path) -> None:
+@csv_and_parquet
+def test_a_missing_label_column_is_refused(reader: Reader, tmp_path: Path) -> None:
     frame = FEATURES.assign(target=Y)
     refused("parameter", "no column '-1'; it has sepal", reader, tmp_path, frame, label_column="-1")
 
 
-@both
-def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> None:
+@csv_and_parquet
+def test_one_of_several_label_columns_has_to_be_named(reader: Reader, tmp_path: Path) -> None:
     frame = FEATURES.assign(label=Y, y=0.5)
     refused("parameter", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)
     points = reader(tmp_path, frame, label_column="label")
@@ -118,7 +118,7 @@ def test_several_columns_may_hold_the_labels(reader: Reader, tmp_path: Path) -> 
 )
 def test_a_first_row_that_may_be_values_is_refused(content: str, tmp_path: Path) -> None:
     refused("parameter", "must name the columns, and holds numbers", text, tmp_path, content)
-    assert len(text(tmp_path, "0.1,0.2,y\n0.3,0.4,n\n", label_column="y")) == 1, "it was named"
+    assert len(text(tmp_path, "0.1,0.2,y\n0.3,0.4,n\n", label_column="y")) == 1, "a named label column"
     assert len(text(tmp_path, "na,k,y\n1,2,0\n")) == 1, "a word for a missing value is no number"
 
 
@@ -163,7 +163,7 @@ def test_tables_of_another_form_get_one_sentence(content: str, code: str, match:
         ({"a": pa.array([], pa.float64())}, "empty_dataset", "holds no rows"),
     ],
 )
-def test_parquet_of_another_form(columns: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
+def test_unusable_parquet_tables_are_refused(columns: dict[str, Any], code: str, match: str, tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "table.parquet")
     refused(code, match, open_points, tmp_path / "table.parquet")
 

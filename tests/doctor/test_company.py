@@ -1,4 +1,4 @@
-"""Rows that lean on each other are refused by name, before a run or in the middle of it; rounding is not."""
+"""Rows that depend on each other are refused by name, before a run or during it; rounding is not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.data import array_points
-from brittle.doctor.passes import given_otherwise
+from brittle.doctor.passes import regroup_inputs
 from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 
@@ -22,8 +22,8 @@ def first_rows(count: int) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda x, z: torch.where(torch.arange(len(z))[:, None] < count, z, 0 * z)
 
 
-def where(condition: Callable[[Tensor], bool]) -> Callable[[Tensor, Tensor], Tensor]:
-    """The logits in reverse where something is so of the batch."""
+def reverse_if(condition: Callable[[Tensor], bool]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a change that reverses the logits of batches with this property."""
     return lambda x, z: z.flip(1) if condition(x) else z
 
 
@@ -31,26 +31,24 @@ LEANING: dict[str, Callable[[], nn.Module]] = {  # `helpers/odd_company.py` has 
     "an LSTM over the batch": lambda: Recurrent(nn.LSTM),
     "logits relative to the last row": lambda: Wrapped(lambda x, z: z - 0.1 * z[-1:]),
     "logits relative to the mean": lambda: Wrapped(lambda x, z: z - 0.01 * z.mean(0)),
-    "a branch where the mean is high": lambda: Wrapped(where(lambda x: bool(x.mean() > 0.6))),
-    "a branch where the mean is low": lambda: Wrapped(where(lambda x: bool(x.mean() < 0.36))),
+    "a branch where the mean is high": lambda: Wrapped(reverse_if(lambda x: bool(x.mean() > 0.6))),
+    "a branch where the mean is low": lambda: Wrapped(reverse_if(lambda x: bool(x.mean() < 0.36))),
     "right for the first 40 rows": lambda: Wrapped(first_rows(40)),
-    "another function of one row": lambda: Wrapped(where(lambda x: len(x) == 1)),
+    "another function of one row": lambda: Wrapped(reverse_if(lambda x: len(x) == 1)),
 }
 
 
 @pytest.mark.parametrize("name", list(LEANING))
-def test_rows_that_lean_on_each_other_are_refused(name: str) -> None:
+def test_rows_that_depend_on_each_other_are_refused(name: str) -> None:
     assert codes(subject_of(LEANING[name]()))["rows apart"] == "batch_dependent"
 
 
 @pytest.mark.parametrize(
     ("rows", "change"),
-    [(512, first_rows(500)), (65, where(lambda x: len(x) > 64))],
+    [(512, first_rows(500)), (65, reverse_if(lambda x: len(x) > 64))],
     ids=["the first 500 rows", "more than 64 rows"],
 )
-def test_batches_as_large_as_those_of_the_run_are_looked_at(
-    rows: int, change: Callable[[Tensor, Tensor], Tensor]
-) -> None:
+def test_batches_of_the_size_of_the_run_are_checked(rows: int, change: Callable[[Tensor, Tensor], Tensor]) -> None:
     subject = subject_of(Wrapped(change), rows)
     subject.points = None  # as in a long run
     assert codes(subject)["rows apart"] == "batch_dependent"
@@ -59,32 +57,32 @@ def test_batches_as_large_as_those_of_the_run_are_looked_at(
 
 @pytest.mark.parametrize(("points", "repeated"), [(None, COUNT), (inputs(COUNT), 16)], ids=["alone", "a short run"])
 def test_every_row_and_every_noisy_copy_is_compared(points: Tensor | None, repeated: int) -> None:
-    """A row alone is the slow and obvious way; what is compared is the batch of all of them, each in its place."""
+    """Each row alone is the slow, obvious computation; the check compares the batch of all rows, each in its place."""
     subject = subject_of(small_network())
     subject.points = None if points is None else array_points(points, None)
     with torch.no_grad(), subject.classifier.evaluating():
-        companies = list(given_otherwise(subject))
-        alone = [torch.cat([subject.classifier(row[None]) for row in each[1]]) for each in companies]
+        companies = list(regroup_inputs(subject))
+        alone = [torch.cat([subject.classifier(row[None]) for row in company[1]]) for company in companies]
     assert {how.startswith("with noise") for how, *_ in companies} == {True, False}
-    for (_, rows, first, logits), one in zip(companies, alone, strict=True):
+    for (_, rows, first_logits, logits), alone_logits in zip(companies, alone, strict=True):
         assert rows.shape == (repeated, 1, 6, 6)
-        assert torch.allclose(first, one, rtol=0, atol=1e-5)
-        assert torch.allclose(logits, one, rtol=0, atol=1e-5)
+        assert torch.allclose(first_logits, alone_logits, rtol=0, atol=1e-5)
+        assert torch.allclose(logits, alone_logits, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "count"), [(1, 3), (7, 64), (64, 1)])
 def test_no_batch_is_larger_than_the_run_allows(rows: int, count: int) -> None:
-    seen: list[int] = []
+    batch_sizes: list[int] = []
 
-    def counted(x: Tensor) -> Tensor:
-        seen.append(len(x))
+    def count_rows(x: Tensor) -> Tensor:
+        batch_sizes.append(len(x))
         return network(x)
 
     network = small_network()
-    subject = subject_of(counted, rows, count)
+    subject = subject_of(count_rows, rows, count)
     subject.points = None  # as in a long run
     assert codes(subject) == {}
-    assert max(seen) == rows
+    assert max(batch_sizes) == rows
 
 
 def test_a_recurrent_network_over_time_is_no_defect() -> None:
@@ -98,8 +96,8 @@ def test_a_recurrent_network_over_time_is_no_defect() -> None:
         (lambda z: 0.1 * z + 0.9 * z.detach(), Taylor(0.1), "masked_gradient"),
     ],
 )
-def test_points_behind_the_first_are_looked_at_in_short_runs(change: Any, score: Score, code: str) -> None:
-    """Data that are sorted: what is wrong for all points but the first sixteen is seen before the run."""
+def test_short_runs_check_points_after_the_first(change: Any, score: Score, code: str) -> None:
+    """In sorted data, a defect of all points but the first sixteen shows before the run."""
     x = inputs(60)
     x[:, 0, 0, 0] = (torch.arange(60) >= 16).float()
     late = Wrapped(lambda x, z: torch.where(x[:, 0, 0, :1] > 0.5, change(z), z))
@@ -109,11 +107,11 @@ def test_points_behind_the_first_are_looked_at_in_short_runs(change: Any, score:
 
 
 def dark_rows_mix(x: Tensor, logits: Tensor) -> Tensor:
-    """Rows are mixed in batches that are dark, which the first of the data are not."""
+    """Mix the rows of dark batches; the first of the data are bright."""
     return logits if float(x.mean()) > 0.2 else logits - logits.mean(0)
 
 
-def test_what_the_first_rows_do_not_show_stops_the_run() -> None:
+def test_defects_of_later_rows_stop_the_run() -> None:
     x = inputs(600)
     x[300:] *= 0.2
     with pytest.raises(ModelError, match=r"row [345]\d\d of shard \d ") as caught:
@@ -121,9 +119,9 @@ def test_what_the_first_rows_do_not_show_stops_the_run() -> None:
     assert caught.value.code == "batch_dependent"
 
 
-def test_noisy_passes_are_looked_at_too() -> None:
-    """Rows are mixed where noise takes a value far out of the bounds, as it does in the second shard alone."""
-    change = where(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
+def test_noisy_passes_are_checked_too() -> None:
+    """The network mixes rows where noise moves a value far out of the bounds, in the second shard alone."""
+    change = reverse_if(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
     x = inputs(260)
     x[:256, 0, 0, 0], x[256:, 0, 0, 0] = 0.0, 1.0
     scores: list[Score] = [MonteCarlo(0.3, draws=60, limit=None)]
@@ -133,8 +131,8 @@ def test_noisy_passes_are_looked_at_too() -> None:
 
 
 def test_a_pass_has_copies_of_all_points() -> None:
-    """So the few rows that are looked at again stand for every point, where few points alone mix rows under noise."""
-    change = where(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
+    """The few rows of the later checks represent every point, even if only few points mix rows under noise."""
+    change = reverse_if(lambda x: len(x) > 1 and bool((x[:, 0, 0, 0] > 1.6).any()))
     x = inputs(1500)
     x[:, 0, 0, 0] = 0.0
     x[700:760, 0, 0, 0] = 1.0
@@ -144,8 +142,8 @@ def test_a_pass_has_copies_of_all_points() -> None:
 
 
 def test_the_passes_of_the_checks_are_counted_apart() -> None:
-    """In every shard 8 reference rows, and one row of each batch."""
+    """Every shard adds 8 reference rows, and one row of each batch."""
     classifier = brittle.Classifier(small_network())
-    found = brittle.score(classifier, inputs(256), [Softmax()], batch_size=64).record
-    assert found.account.passes == 256
-    assert found.account.check_passes == 8 * (256 // found.shard_points) + 256 // 32
+    record = brittle.score(classifier, inputs(256), [Softmax()], batch_size=64).record
+    assert record.account.passes == 256
+    assert record.account.check_passes == 8 * (256 // record.shard_points) + 256 // 32

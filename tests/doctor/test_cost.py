@@ -1,4 +1,4 @@
-"""What a run would cost."""
+"""Forecasts of the cost of a run."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ PASSES = [
 
 
 def test_certificates_are_forecast_from_a_few_points() -> None:
-    """The time of all is that of the first, for each of them."""
+    """The forecast multiplies the time of the first points."""
     subject = examined(small_network(), [InputMargin(certify=True)])
     with subject.classifier.evaluating():
-        (said,) = check_cost(subject)
-    assert re.search(r"certificates .+ 4 points", said)
+        (sentence,) = check_cost(subject)
+    assert re.search(r"certificates .+ 4 points", sentence)
 
 
 @pytest.mark.parametrize(("scores", "expected"), PASSES, ids=lambda value: str(value))
 def test_the_passes_of_the_estimate_are_those_of_a_run(scores: list[Score], expected: tuple[int, int]) -> None:
-    found = examined(small_network(), scores).passes_per_point
-    assert (found.forward, found.backward) == expected
+    forecast = examined(small_network(), scores).passes_per_point
+    assert (forecast.forward, forecast.backward) == expected
     record = brittle.score(brittle.Classifier(small_network()), (inputs(16), None), scores).record
-    assert record.account.passes / 16 == pytest.approx(found.forward + found.backward, rel=0.1)
+    assert record.account.passes / 16 == pytest.approx(forecast.forward + forecast.backward, rel=0.1)
 
 
-def test_a_search_without_gradients_is_forecast_by_what_it_may_spend() -> None:
+def test_a_gradient_free_search_is_forecast_by_its_budget() -> None:
     network, x = small_network(), inputs(4)
     scores: list[Score] = [InputMargin(effort="fast")]
 
@@ -49,7 +49,7 @@ def test_a_search_without_gradients_is_forecast_by_what_it_may_spend() -> None:
 
     classifier = brittle.Classifier(forward, arrays="numpy")
     subject = examined(classifier.model, scores)
-    found = subject.passes_per_point
-    spent = brittle.score(classifier, (x, None), scores, skip_doctor=True).record.account.passes / 4
-    assert found.backward == 0
-    assert spent <= found.forward <= 5 * spent, "all of its five directions, of which some cross no boundary"
+    forecast = subject.passes_per_point
+    passes = brittle.score(classifier, (x, None), scores, skip_doctor=True).record.account.passes / 4
+    assert forecast.backward == 0
+    assert passes <= forecast.forward <= 5 * passes, "all of its five directions, of which some cross no boundary"

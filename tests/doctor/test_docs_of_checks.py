@@ -1,4 +1,4 @@
-"""Every code that the package can raise or note is explained, once, where `brittle doctor` says it is."""
+"""Every code of an error or a note has one explanation, on the page that `brittle doctor` names."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_every_code_is_explained_once_under_its_own_anchor() -> None:
 
 def test_the_checks_are_listed() -> None:
     for check in CHECKS:
-        says = (check.run.__doc__ or "").strip().splitlines()[0]
-        assert f"| {check.name} | {says} |" in page(), check.name
+        sentence = (check.run.__doc__ or "").strip().splitlines()[0]
+        assert f"| {check.name} | {sentence} |" in page(), check.name

@@ -1,4 +1,4 @@
-"""A number of rows that is written into a network is named, however many points there are."""
+"""A number of rows that is fixed in a network is named, for any number of points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brittle.scores import MonteCarlo
 
 
 class FirstState(nn.Module):
-    """A recurrent network whose first state has so many rows."""
+    """A recurrent network whose first state has a fixed number of rows."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
@@ -29,18 +29,18 @@ class FirstState(nn.Module):
 
 
 @pytest.mark.parametrize(("rows", "points"), [(1, 1), (1, 64), (40, 64), (64, 64), (128, 1)])
-def test_the_number_of_rows_is_named(rows: int, points: int) -> None:
-    def viewed(x: Tensor) -> Tensor:
+def test_the_fixed_number_of_rows_is_named(rows: int, points: int) -> None:
+    def view(x: Tensor) -> Tensor:
         return 3 * x.view(rows, -1)[:, :4] - 1
 
-    for model in (viewed, FirstState(rows)):
+    for model in (view, FirstState(rows)):
         assert set(codes(subject_of(model, rows=64, count=points)).values()) == {"fixed_batch"}
         with pytest.raises(BrittleError, match=f"takes batches of {rows} rows and no others") as caught:
             brittle.score(brittle.Classifier(model), inputs(points), [MonteCarlo(0.1, draws=4, limit=None)])
         assert caught.value.code == "fixed_batch"
 
 
-def test_a_model_that_takes_several_sizes_is_not_said_to_take_one() -> None:
-    found = codes(subject_of(lambda x: x.flatten(1).view(-1, 8, 36)[:, :, :4].reshape(-1, 4)))
-    assert "fixed_batch" not in found.values()
-    assert found["rows apart"] == "batch_dependent"
+def test_a_model_of_several_batch_sizes_has_no_fixed_batch() -> None:
+    defects = codes(subject_of(lambda x: x.flatten(1).view(-1, 8, 36)[:, :, :4].reshape(-1, 4)))
+    assert "fixed_batch" not in defects.values()
+    assert defects["rows apart"] == "batch_dependent"

@@ -1,4 +1,4 @@
-"""What is said of labels that are moved, all alike, or of classes that stand elsewhere."""
+"""Notes on labels that are shifted, all alike, or of permuted classes."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from brittle.doctor.data import BY_CHANCE, FALSE_ALARM, surely_more
 Confusion = Counter[tuple[int, int]]
 
 
-def sentence(confusion: Confusion, classes: int = 10, **source: str | None) -> str:
+def sentence(confusion: Confusion, classes: int = 10, **source: str | int | None) -> str:
     correct = sum(count for (label, predicted), count in confusion.items() if label == predicted)
-    found = list(about_accuracy(correct, confusion.total(), classes, confusion, source))
-    return found[0].sentence if found else ""
+    findings = list(about_accuracy(correct, confusion.total(), classes, confusion, source))
+    return findings[0].sentence if findings else ""
 
 
 @pytest.mark.parametrize("by", [-1, 1])
-def test_labels_that_are_moved_by_one_are_told(by: int) -> None:
-    moved = Counter({(own, own + by): 5 for own in range(1, 9)})
+def test_labels_shifted_by_one_are_reported(by: int) -> None:
+    moved = Counter({(label, label + by): 5 for label in range(1, 9)})
     verb = "subtracted from" if by < 0 else "added to"
     assert f"100.0% are right when 1 is {verb} every label" in sentence(moved)
 
 
-def test_they_are_not_told_without_reason() -> None:
-    apart = Counter({(own, (own + 5) % 10): 5 for own in range(10)})
+def test_label_shifts_need_evidence() -> None:
+    apart = Counter({(label, (label + 5) % 10): 5 for label in range(10)})
     two = Counter({(0, 1): 20, (1, 2): 20})
-    few = Counter({(own, own - 1): 2 for own in range(1, 7)})
-    assert sentence(few) == ""
+    sparse = Counter({(label, label - 1): 2 for label in range(1, 7)})
+    assert sentence(sparse) == ""
     for confusion in (apart, two):
         assert "are right when classes are renamed" in sentence(confusion)
         assert "every label" not in sentence(confusion)
-    assert sentence(Counter({(own, own): 5 for own in range(10)})) == ""
+    assert sentence(Counter({(label, label): 5 for label in range(10)})) == ""
 
 
-def test_two_classes_that_changed_places_are_told_where_all_others_are_right() -> None:
-    swapped = Counter({(own, {3: 5, 5: 3}.get(own, own)): 26 for own in range(10)})
+def test_two_swapped_classes_are_reported() -> None:
+    swapped = Counter({(label, {3: 5, 5: 3}.get(label, label)): 26 for label in range(10)})
     assert "100.0% are right when classes are renamed (label 3 as 5, 5 as 3)" in sentence(swapped)
     assert "chance" not in sentence(swapped)
-    mixed = Counter({(own, other): 13 for own in range(10) for other in ({3: (3, 5), 5: (3, 5)}.get(own, (own, own)))})
+    mixed = Counter({(i, j): 13 for i in range(10) for j in ({3: (3, 5), 5: (3, 5)}.get(i, (i, i)))})
     assert sentence(mixed) == ""
 
 
-def test_outputs_in_the_order_of_text_are_told() -> None:
+def test_outputs_in_the_order_of_text_are_reported() -> None:
     as_text = sorted(range(12), key=str)
     confusion = Counter({(label, output): 2 for output, label in enumerate(as_text)})
     assert "100.0% are right when the outputs of the model are read in the order of text" in sentence(confusion, 12)
@@ -56,46 +56,52 @@ def test_outputs_in_the_order_of_text_are_told() -> None:
 
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
 @pytest.mark.parametrize("labelled", [8, 64, 256])
-def test_a_random_renaming_is_found_surely_and_random_predictions_are_no_renaming(labelled: int, classes: int) -> None:
-    """Of so many renamings some fit by chance; that one is told has a probability of at most 1 in 10,000 each time."""
+def test_renamings_are_reported_and_random_predictions_are_not(labelled: int, classes: int) -> None:
+    """Some of many renamings fit by chance; a note on one has a probability of at most 1 in 10,000 each time."""
     draw = np.random.default_rng(labelled + classes)
     for _ in range(20):
         label, predicted = draw.integers(classes, size=(2, labelled)).tolist()
         assert "renamed" not in sentence(Counter(zip(label, predicted, strict=True)), classes)
     names = (3 * np.arange(classes) + 1) % classes
-    found = sentence(Counter((own, int(names[own])) for own in draw.integers(classes, size=256).tolist()), classes)
-    assert ("are right when" in found) == (classes < 100), "256 labels say little of a hundred classes"
+    text = sentence(Counter((index, int(names[index])) for index in draw.integers(classes, size=256).tolist()), classes)
+    assert ("are right when" in text) == (classes < 100), "256 labels say little of a hundred classes"
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("labelled", [8, 64, 1000])
 @pytest.mark.parametrize(("classes", "healthy"), [(2, 0.65), (3, 0.5), (10, 0.3), (100, 0.12), (1000, 0.12)])
-def test_near_chance_is_said_of_networks_at_chance_and_not_of_weak_ones(
-    labelled: int, classes: int, healthy: float
-) -> None:
+def test_networks_at_chance_are_reported_and_weak_ones_are_not(labelled: int, classes: int, healthy: float) -> None:
     def alarms(correct: int) -> bool:
         return bool(list(about_accuracy(correct, labelled, classes, {}, {})))
 
-    most = bisect(range(labelled + 1), False, key=lambda correct: not alarms(correct))
+    threshold = bisect(range(labelled + 1), False, key=lambda correct: not alarms(correct))
     step = max(1, labelled // 50)
-    assert all(map(alarms, range(0, most, step)))
-    assert not any(map(alarms, range(most, labelled + 1, step)))
-    assert stats.binom.cdf(most - 1, labelled, healthy) <= BY_CHANCE
+    assert all(map(alarms, range(0, threshold, step)))
+    assert not any(map(alarms, range(threshold, labelled + 1, step)))
+    assert stats.binom.cdf(threshold - 1, labelled, healthy) <= BY_CHANCE
     if labelled >= 1000 and classes <= 100:
-        assert stats.binom.cdf(most - 1, labelled, 1 / classes) >= 0.95
+        assert stats.binom.cdf(threshold - 1, labelled, 1 / classes) >= 0.95
     if classes == 10 and labelled >= 300:
         assert alarms(int(0.14 * labelled)), "14% of ten classes"
 
 
 @pytest.mark.parametrize("log_tries", [0.0, 2.5])
-def test_what_is_surely_more_is_that_of_scipy(log_tries: float) -> None:
+def test_surely_more_agrees_with_scipy(log_tries: float) -> None:
     for count in range(41):
         p = stats.binomtest(count, 40, 0.3, "greater").pvalue * np.exp(log_tries)
         assert surely_more(count, 40, 0.3, log_tries) == (p <= FALSE_ALARM)
 
 
-def test_forgotten_weights_are_the_first_thing_to_look_at() -> None:
-    wrong = Counter({(own, 9): 9 for own in range(9)})
+def test_forgotten_weights_are_suggested_first() -> None:
+    wrong = Counter({(label, 9): 9 for label in range(9)})
     assert "in net.py:make, or add --weights" in sentence(wrong, format="python", spec="net.py:make", weights=None)
     assert "--weights" not in sentence(wrong, format="object", spec="Linear")
     assert "--weights" not in sentence(wrong, format="python", spec="net.py:make", weights="w.safetensors")
+
+
+def test_a_model_without_weights_has_none_to_load_and_no_bounds_to_declare() -> None:
+    wrong = Counter({(label, 9): 9 for label in range(9)})
+    text = sentence(wrong, format="python", spec="rule.py:judge", weights=None, parameters=0)
+    assert "--weights" not in text
+    assert "bounds" not in text
+    assert "order of the classes" in text

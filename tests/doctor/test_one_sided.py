@@ -51,19 +51,19 @@ def network(body: str, outputs: int = LABELS) -> nn.Module:
         return nn.Sequential(nn.Linear(SIZE, 32), hidden(), nn.Linear(32, outputs))
 
 
-def found(model: Any, x: Tensor, targets: Tensor | None = None, **declared: Any) -> list[str]:
-    """What the check of class scores says: `refused`, `noted`, or nothing."""
+def outcome(model: Any, x: Tensor, targets: Tensor | None = None, **declared: Any) -> list[str]:
+    """Return the outcome of the check of class scores: `refused`, `noted`, or nothing."""
     data = array_points(x, targets, targets=targets is not None)
     batch = next(iter(data.batches(COUNT)))
     classifier = brittle.Classifier(model, **declared)
     subject = doctor.Subject(classifier, batch, data.labels, [Moments(0.2, draws=4)], 0, COUNT, data)
-    check = next(each for each in CHECKS if each.name == "class scores")
+    check = next(candidate for candidate in CHECKS if candidate.name == "class scores")
     try:
         with subject.classifier.evaluating():
-            noted = [each.code for each in check.run(subject) if isinstance(each, doctor.Finding)]
+            codes = [finding.code for finding in check.run(subject) if isinstance(finding, doctor.Finding)]
     except ModelError as error:
         return ["refused" if error.code == "outputs" else error.code]
-    return ["noted" if code == "outputs" else code for code in noted]
+    return ["noted" if code == "outputs" else code for code in codes]
 
 
 ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -86,25 +86,25 @@ ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
     [("linear", ONE_LOGIT), ("tanh", LABEL_SETS), ("relu", {"decision": "multilabel:1"})],
 )
 @pytest.mark.parametrize("head", ONE_SIDED)
-def test_what_cannot_change_sign_is_refused(head: str, declared: dict[str, Any], body: str) -> None:
-    """At whatever the last layer adds, so also where labels are rare or hold nearly always."""
-    for added in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
-        own = network(body, 1 if declared == ONE_LOGIT else LABELS)
-        model = Changed(own, lambda z, added=added: ONE_SIDED[head](z + added))
-        assert found(model, points(), **declared) == ["refused"], added
+def test_outputs_of_one_sign_are_refused(head: str, declared: dict[str, Any], body: str) -> None:
+    """The shift of the last layer does not matter, so rare labels and nearly constant ones are refused, too."""
+    for shift in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
+        base = network(body, 1 if declared == ONE_LOGIT else LABELS)
+        model = Changed(base, lambda z, added=shift: ONE_SIDED[head](z + added))
+        assert outcome(model, points(), **declared) == ["refused"], shift
 
 
 @pytest.mark.parametrize("count", [1, 5, 64])
-def test_few_points_are_enough(count: int) -> None:
+def test_few_points_show_outputs_of_one_sign(count: int) -> None:
     for change in (torch.sigmoid, LOGSIGMOID):
-        assert found(Changed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
+        assert outcome(Changed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("shift", [0.0, -100.0])
 @pytest.mark.parametrize("kind", list(zoo.KINDS))
 def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
-    """Of 14 kinds, with small and large weights, in three precisions; rare labels too, and such as nearly always hold.
+    """Networks of 14 kinds, with small and large weights, in three precisions; labels may be rare or nearly constant.
 
     A constant beside the network moves its numbers, so no weight that is looked at knows of it.
     """
@@ -112,36 +112,36 @@ def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         for gain, outputs, declared in ((1.0, 1, ONE_LOGIT), (3.0, zoo.CLASSES, LABEL_SETS)):
             model = Changed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
-            given = x if dtype == torch.float64 else x.float()
-            assert found(model, given, **declared) in ([], ["noted"])
+            inputs = x if dtype == torch.float64 else x.float()
+            assert outcome(model, inputs, **declared) in ([], ["noted"])
 
 
-def test_a_decision_that_is_the_same_everywhere_is_noted_unless_all_labels_agree() -> None:
+def test_a_constant_decision_is_noted_unless_all_labels_agree() -> None:
     rare = Changed(network("tanh"), lambda z: z - 9)
-    assert found(rare, points(), decision="multilabel") == ["noted"]
-    assert found(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []
-    assert found(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == ["noted"]
+    assert outcome(rare, points(), decision="multilabel") == ["noted"]
+    assert outcome(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []
+    assert outcome(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == ["noted"]
 
 
-def test_a_label_is_looked_at_by_itself() -> None:
-    """Two sigmoids beside logits are named; a label that is rare, or masked, beside others is no finding."""
+def test_each_label_is_checked_separately() -> None:
+    """Two sigmoids beside logits are named; a rare or masked label beside others is no finding."""
     mixed = Changed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
     with pytest.raises(ModelError, match="label 0, 1 ") as caught:
         brittle.score(
             brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4, limit=None)]
         )
     assert caught.value.code == "outputs"
-    assert found(mixed, points(), decision="multilabel:0") == ["refused"]
-    assert found(mixed, points(), decision="multilabel:3") == []
+    assert outcome(mixed, points(), decision="multilabel:0") == ["refused"]
+    assert outcome(mixed, points(), decision="multilabel:3") == []
     for value in (lambda z: z[:, :1] - 9, lambda z: torch.full_like(z[:, :1], -1e4)):
         beside = Changed(network("linear"), lambda z, value=value: torch.cat((value(z), z[:, 1:]), dim=1))
-        assert found(beside, points(), decision="multilabel") == []
+        assert outcome(beside, points(), decision="multilabel") == []
 
 
-def test_outputs_that_cannot_be_told_are_noted() -> None:
-    """A threshold of trees: far away as near, one side of 0, and nothing to be seen inside."""
+def test_ambiguous_outputs_are_noted() -> None:
+    """A threshold of trees: far inputs give what near ones give, one side of 0, and the model is opaque."""
 
     def steps(x: Any) -> Any:
         return 2.0 + (x > 0.5) @ torch.linspace(0.1, 1, SIZE * LABELS).reshape(SIZE, LABELS).numpy()
 
-    assert found(steps, points(), decision="multilabel", arrays="numpy") == ["noted"]
+    assert outcome(steps, points(), decision="multilabel", arrays="numpy") == ["noted"]

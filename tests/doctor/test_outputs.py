@@ -1,4 +1,4 @@
-"""What the outputs are is checked against every declaration."""
+"""The outputs are checked against every declaration."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def subject_of(
     return examined(network, [Softmax(), Taylor(0.2)], inputs(count), labels, outputs=outputs)
 
 
-def masked(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:
-    """The logits with two classes more, which are masked: their logits are replaced, or a number is added to them."""
+def add_mask(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:
+    """Return a change that adds two masked classes: their logits are replaced, or a number is added to them."""
     if filled:
         return lambda z: torch.cat((z, torch.full_like(z[:, :2], value)), dim=1)
     return lambda z: torch.cat((z, z[:, :2].flip(1) + value), dim=1)
@@ -38,23 +38,23 @@ def masked(value: float, *, filled: bool) -> Callable[[Tensor], Tensor]:
 
 @pytest.mark.parametrize("filled", [True, False], ids=["replaced", "added to"])
 @pytest.mark.parametrize("value", MASKS)
-def test_a_mask_is_no_defect(value: float, filled: bool) -> None:
-    """What it may hide is in `helpers/odd_networks.py`."""
-    assert codes(subject_of(masked(value, filled=filled))) == {}
+def test_masked_classes_are_no_defect(value: float, filled: bool) -> None:
+    """`helpers/odd_networks.py` has masks that hide something."""
+    assert codes(subject_of(add_mask(value, filled=filled))) == {}
 
 
-def test_saturated_gradients_are_seen_beside_a_mask() -> None:
-    """Rounded logits have no gradient; the last digits of the mask are none, either."""
-    found = codes(subject_of(lambda z: masked(-1e9, filled=True)(z.round())))
-    assert found["gradients"] == "masked_gradient"
+def test_saturated_gradients_are_found_beside_a_mask() -> None:
+    """Rounded logits have no gradient; the last digits of the mask have none, either."""
+    defects = codes(subject_of(lambda z: add_mask(-1e9, filled=True)(z.round())))
+    assert defects["gradients"] == "masked_gradient"
 
 
 @pytest.mark.parametrize("error", [KeyError, ZeroDivisionError])
-def test_whatever_a_model_raises_is_told(error: type[Exception]) -> None:
-    def fails(z: Tensor) -> Tensor:
+def test_any_error_of_a_model_is_reported(error: type[Exception]) -> None:
+    def fail(z: Tensor) -> Tensor:
         raise error("out of order")
 
-    assert codes(subject_of(fails))["forward"] == "model_failed"
+    assert codes(subject_of(fail))["forward"] == "model_failed"
 
 
 def test_a_mask_of_minus_infinity_is_named() -> None:
@@ -66,7 +66,7 @@ def test_a_mask_of_minus_infinity_is_named() -> None:
     assert caught.value.code == "nonfinite_logits"
 
 
-def one(z: Tensor) -> Tensor:
+def one_logit(z: Tensor) -> Tensor:
     return z[:, :1] - z[:, 1:2]
 
 
@@ -75,20 +75,20 @@ DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
     "probabilities as logits": ("logits", lambda z: z.softmax(1), "outputs"),
     "[1 - p, p] as logits": (
         "logits",
-        lambda z: torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1),
+        lambda z: torch.cat((1 - one_logit(z).sigmoid(), one_logit(z).sigmoid()), 1),
         "outputs",
     ),
     "sigmoids as logits": ("logits", lambda z: z.sigmoid(), "outputs"),
     "log-probabilities as logits": ("logits", lambda z: z.log_softmax(1), None),
-    "one logit as logits": ("logits", one, "output_shape"),
+    "one logit as logits": ("logits", one_logit, "output_shape"),
     "probabilities as probs": ("probs", lambda z: z.softmax(1), None),
     "logits as probs": ("probs", lambda z: z, "outputs"),
     "log-probabilities as probs": ("probs", lambda z: z.log_softmax(1), "outputs"),
     "sigmoids as probs": ("probs", lambda z: z.sigmoid(), "outputs"),
-    "one probability as probs": ("probs", lambda z: one(z).sigmoid(), "output_shape"),
-    "one logit as binary-logit": ("binary-logit", one, None),
-    "one probability as binary-logit": ("binary-logit", lambda z: one(z).sigmoid(), "outputs"),
-    "its logarithm as binary-logit": ("binary-logit", lambda z: one(z).sigmoid().log(), "outputs"),
+    "one probability as probs": ("probs", lambda z: one_logit(z).sigmoid(), "output_shape"),
+    "one logit as binary-logit": ("binary-logit", one_logit, None),
+    "one probability as binary-logit": ("binary-logit", lambda z: one_logit(z).sigmoid(), "outputs"),
+    "its logarithm as binary-logit": ("binary-logit", lambda z: one_logit(z).sigmoid().log(), "outputs"),
     "logits as binary-logit": ("binary-logit", lambda z: z, "output_shape"),
     "probabilities as binary-logit": ("binary-logit", lambda z: z.softmax(1), "output_shape"),
 }
@@ -97,12 +97,12 @@ DECLARED: dict[str, tuple[str, Callable[[Tensor], Tensor], str | None]] = {
 @pytest.mark.parametrize("name", list(DECLARED))
 def test_every_declaration_is_checked(name: str) -> None:
     outputs, change, code = DECLARED[name]
-    found = set(codes(subject_of(change, outputs, torch.arange(COUNT) % 2)).values())
-    assert found == ({code} if code else set())
+    defects = set(codes(subject_of(change, outputs, torch.arange(COUNT) % 2)).values())
+    assert defects == ({code} if code else set())
 
 
-def two(z: Tensor) -> Tensor:
-    return torch.cat((1 - one(z).sigmoid(), one(z).sigmoid()), 1)
+def two_shares(z: Tensor) -> Tensor:
+    return torch.cat((1 - one_logit(z).sigmoid(), one_logit(z).sigmoid()), 1)
 
 
 def classes(z: Tensor) -> Tensor:
@@ -111,18 +111,18 @@ def classes(z: Tensor) -> Tensor:
 
 ADVISED: dict[str, tuple[str, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "probabilities": ("logits", lambda z: z.softmax(1), lambda z: z.softmax(1)),
-    "[1 - p, p]": ("logits", two, two),
+    "[1 - p, p]": ("logits", two_shares, two_shares),
     "classes": ("logits", classes, classes),
-    "one class": ("logits", lambda z: (one(z) > 0).to(z)[:, 0], lambda z: classes(two(z))),
-    "one probability": ("logits", lambda z: one(z).sigmoid(), two),
-    "one probability for one logit": ("binary-logit", lambda z: one(z).sigmoid(), two),
-    "one class for one logit": ("binary-logit", lambda z: (one(z) > 0).to(z), lambda z: classes(two(z))),
+    "one class": ("logits", lambda z: (one_logit(z) > 0).to(z)[:, 0], lambda z: classes(two_shares(z))),
+    "one probability": ("logits", lambda z: one_logit(z).sigmoid(), two_shares),
+    "one probability for one logit": ("binary-logit", lambda z: one_logit(z).sigmoid(), two_shares),
+    "one class for one logit": ("binary-logit", lambda z: (one_logit(z) > 0).to(z), lambda z: classes(two_shares(z))),
 }
 
 
 @pytest.mark.parametrize("name", list(ADVISED))
-def test_what_a_refusal_advises_is_accepted(name: str) -> None:
-    """A model that returns what its refusal asks for, under the outputs that it names last."""
+def test_the_advice_of_a_refusal_is_accepted(name: str) -> None:
+    """A model that follows the advice is accepted, under the outputs that the refusal names last."""
     outputs, before, after = ADVISED[name]
     with pytest.raises(ModelError, match="--outputs") as caught:
         brittle.score(brittle.Classifier(Wrapped(lambda x, z: before(z)), outputs=outputs), inputs(COUNT), [Softmax()])
@@ -131,8 +131,8 @@ def test_what_a_refusal_advises_is_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_probability_is_seen_with_few_points(count: int) -> None:
-    assert codes(subject_of(lambda z: one(z).sigmoid(), "binary-logit", count=count))["class scores"] == "outputs"
+def test_few_points_show_a_probability(count: int) -> None:
+    assert codes(subject_of(lambda z: one_logit(z).sigmoid(), "binary-logit", count=count))["class scores"] == "outputs"
 
 
 def test_a_number_added_to_all_logits_makes_no_probabilities() -> None:
@@ -145,24 +145,24 @@ NARROW = (torch.float16, torch.bfloat16)
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 def test_scores_in_16_bits_are_no_probabilities(dtype: torch.dtype, offset: float) -> None:
-    """Sums of positive scores that 16 bits cannot tell apart say nothing."""
-    refused = codes(subject_of(lambda z: (3 * z + offset).to(dtype)))
-    assert set(refused.values()) <= {"low_precision"}
+    """Sums of positive scores that are equal in 16 bits prove nothing."""
+    defects = codes(subject_of(lambda z: (3 * z + offset).to(dtype)))
+    assert set(defects.values()) <= {"low_precision"}
 
 
 @pytest.mark.parametrize("dtype", NARROW)
 def test_defects_show_in_16_bits(dtype: torch.dtype) -> None:
     """A batch that is repeated gives the same logits, however coarse they are."""
 
-    def dropped(z: Tensor) -> Tensor:
+    def drop(z: Tensor) -> Tensor:
         return (torch.nn.functional.dropout(z, 0.3, training=True) + 100).to(dtype)
 
     assert codes(subject_of(lambda z: (3 * z).softmax(1).to(dtype)))["class scores"] == "outputs"
-    assert codes(subject_of(dropped))["repeatable"] == "nondeterministic_model"
+    assert codes(subject_of(drop))["repeatable"] == "nondeterministic_model"
 
 
 class Step(torch.nn.Module):
-    """Two levels, with the step where the sum of the inputs is `at`; below it every input gets the same."""
+    """Two levels, with a step where the sum of the inputs is `at`; inputs below it get equal logits."""
 
     def __init__(self, at: float) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ def test_a_step_that_no_row_crosses_is_no_constant(bounds: Any, at: float, code:
 
 @pytest.mark.parametrize("rows", [1, 5])
 def test_one_point_without_bounds_is_no_constant(rows: int) -> None:
-    """Nothing moves it, and other inputs get other scores."""
+    """No noise moves the point, and other inputs get other scores."""
     classifier = brittle.Classifier(torch.nn.Linear(3, 4), bounds=None)
     table = brittle.score(classifier, torch.ones(rows, 3), [Softmax()])
     assert table.frame()["status"].eq("ok").all()
@@ -210,7 +210,7 @@ def test_the_largest_probabilities_are_no_logits() -> None:
 
 
 def test_a_tree_whose_rows_lie_in_one_leaf_is_no_constant() -> None:
-    """No noisy copy leaves it either; inputs far away do."""
+    """Noisy copies stay in the leaf; inputs far away leave it."""
     tree = DecisionTreeClassifier(max_depth=1).fit([[0.0], [100.0]], [0, 1])
     x = torch.linspace(0, 40, COUNT)[:, None]
     table = brittle.score(brittle.Classifier(tree, bounds="none"), x, [MonteCarlo(0.1, draws=20, limit=None)])

@@ -30,11 +30,11 @@ pytestmark = pytest.mark.usefixtures("short_search")
 
 COUNT = 64
 GRADIENTS: list[Score] = [Softmax(), Moments(0.2, draws=4), Taylor(0.2)]
-"""Scores of which one differentiates."""
+"""Scores, one of which differentiates."""
 
 
 class Moving:
-    """Points that change after a number of readings, as data with a random transform or a file that is overwritten."""
+    """Points that change after some readings, like data with a random transform or an overwritten file."""
 
     def __init__(self, readings: int, change: float = 0.5) -> None:
         self.sound = array_points(inputs(COUNT), torch.arange(COUNT) % 4)
@@ -58,7 +58,7 @@ class Moving:
 
 
 class Part(nn.Module):
-    """The small network with something done to its input, its features or its weights on the way."""
+    """The small network with a change to its input, its features or its weights."""
 
     def __init__(self, change: Callable[[nn.Module, Tensor], Tensor]) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def part(change: Callable[[Any, Tensor], Tensor]) -> Callable[[], nn.Module]:
     return lambda: Part(change).eval()
 
 
-def changed(change: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
+def map_logits(change: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
     return lambda: Wrapped(lambda x, logits: change(logits))
 
 
@@ -90,7 +90,7 @@ def without_grad(self: Any, x: Tensor) -> Tensor:
     return self.network[3:](features)
 
 
-def overwrites(self: Any, x: Tensor) -> Tensor:
+def overwrite(self: Any, x: Tensor) -> Tensor:
     return self.network(x.sub_(0.5))
 
 
@@ -108,7 +108,7 @@ def sign_layer(self: Any, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Defect:
-    """One defect, and what must be said of it."""
+    """A defect, with the code and the sentence that name it."""
 
     name: str
     code: str
@@ -122,18 +122,18 @@ class Defect:
 
 
 REFUSED = [
-    Defect("NaN logits", "nonfinite_logits", "NaN logits in all of the 64 rows", changed(lambda z: z * torch.nan)),
-    Defect("constant logits", "constant_output", "does not look at its input", changed(lambda z: 0 * z + 1)),
+    Defect("NaN logits", "nonfinite_logits", "NaN logits in all of the 64 rows", map_logits(lambda z: z * torch.nan)),
+    Defect("constant logits", "constant_output", "does not look at its input", map_logits(lambda z: 0 * z + 1)),
     Defect("NaN weight", "nonfinite_logits", "NaN logits in all of the 64 rows", with_nan),
-    Defect("a tuple", "output_shape", "a tuple", changed(lambda z: (z, z))),  # type: ignore[arg-type, return-value]
-    Defect("a feature map", "output_shape", r"\[64, 4, 1, 1\]", changed(lambda z: z[:, :, None, None])),
-    Defect("squeeze", "output_shape", "squeeze", changed(lambda z: z.squeeze())),
+    Defect("a tuple", "output_shape", "a tuple", map_logits(lambda z: (z, z))),  # type: ignore[arg-type, return-value]
+    Defect("a feature map", "output_shape", r"\[64, 4, 1, 1\]", map_logits(lambda z: z[:, :, None, None])),
+    Defect("squeeze", "output_shape", "squeeze", map_logits(lambda z: z.squeeze())),
     Defect("no_grad", "masked_gradient", r"its gradient it would change by 0 .disagreement 1.000", part(without_grad)),
-    Defect("rounded logits", "masked_gradient", "round", changed(lambda z: z.round())),
+    Defect("rounded logits", "masked_gradient", "round", map_logits(lambda z: z.round())),
     Defect("sign activations", "masked_gradient", "sign", part(sign_layer)),
     Defect(
         "saturated softmax", "masked_gradient", "all margins are 0 in .* of 64 rows",
-        changed(lambda z: (1000 * z).softmax(1)), declared={"outputs": "probs"},
+        map_logits(lambda z: (1000 * z).softmax(1)), declared={"outputs": "probs"},
     ),
     Defect("numpy inside", "not_differentiable", "not where gradients are recorded", part(in_numpy)),
     Defect("one row of a mixing model", "batch_dependent", "row 0", part(statistics), lambda: inputs(1),
@@ -157,7 +157,7 @@ NOTED = [
         scores=[Moments(5.0, draws=4)],
     ),
     Defect(
-        "no gradient for a search", "masked_gradient", "goes on without gradients", changed(lambda z: z.round()),
+        "no gradient for a search", "masked_gradient", "goes on without gradients", map_logits(lambda z: z.round()),
         scores=[InputMargin(effort="fast")],
     ),
 ]  # fmt: skip
@@ -171,7 +171,7 @@ FINE = [
     Defect("one row", "", "", x=lambda: inputs(1), y=lambda: torch.tensor([0])),
     Defect("labels of shape (N, 1)", "", "", y=lambda: (torch.arange(COUNT) % 4)[:, None]),
     Defect("training mode", "", "", lambda: small_network().train()),
-    Defect("an output object", "", "", changed(lambda z: {"logits": z})),  # type: ignore[arg-type, return-value]
+    Defect("an output object", "", "", map_logits(lambda z: {"logits": z})),  # type: ignore[arg-type, return-value]
     Defect(
         "two classes at 70%", "", "", lambda: small_network(classes=2), lambda: inputs(1200),
         lambda: (small_network(classes=2)(inputs(1200)).argmax(1) + (torch.arange(1200) % 10 < 3)) % 2, [Softmax()],
@@ -201,10 +201,10 @@ def test_a_defect_is_named_and_nothing_is_scored(defect: Defect) -> None:
 
 
 @pytest.mark.parametrize("defect", NOTED, ids=lambda defect: defect.name)
-def test_what_does_not_stop_a_run_is_noted(defect: Defect) -> None:
-    found = {entry.code: entry.sentence for entry in score(defect).record.warnings}
-    assert set(found) == {defect.code}
-    assert re.search(defect.sentence, found[defect.code])
+def test_minor_defects_are_noted(defect: Defect) -> None:
+    sentences = {entry.code: entry.sentence for entry in score(defect).record.warnings}
+    assert set(sentences) == {defect.code}
+    assert re.search(defect.sentence, sentences[defect.code])
 
 
 def points_for(dtype: torch.dtype) -> Tensor:
@@ -222,7 +222,7 @@ def examine(network: Any, x: Tensor, scores: list[Score] = GRADIENTS) -> doctor.
 
 
 PRECISIONS = ((torch.float32, 1.0), (torch.float32, 3.0), (torch.float64, 3.0), (torch.bfloat16, 1.0))
-"""With the gain of the weights."""
+"""Precisions with the gain of the weights."""
 
 
 @pytest.mark.every_other
@@ -230,16 +230,16 @@ PRECISIONS = ((torch.float32, 1.0), (torch.float32, 3.0), (torch.float64, 3.0), 
 @pytest.mark.parametrize("kind", list(zoo.KINDS))
 def test_a_healthy_network_raises_no_alarm(kind: str, dtype: torch.dtype, gain: float) -> None:
     network = zoo.network(kind, dtype, gain=gain)
-    found = examine(network, points_for(dtype), [*GRADIENTS, InputMargin(), Laplacian()]).findings
-    assert {one.code for one in found} == ({"low_precision"} if dtype.itemsize == 2 else set())
+    findings = examine(network, points_for(dtype), [*GRADIENTS, InputMargin(), Laplacian()]).findings
+    assert {finding.code for finding in findings} == ({"low_precision"} if dtype.itemsize == 2 else set())
 
 
 @pytest.mark.parametrize(("draws", "forward", "backward"), [(40, 739, 80), (2000, 1667, 128)], ids=["short", "long"])
-def test_what_the_checks_cost(draws: int, forward: int, backward: int) -> None:
+def test_checks_take_a_fixed_number_of_passes(draws: int, forward: int, backward: int) -> None:
     scores = [*GRADIENTS, MonteCarlo(0.2, draws=draws, limit=None)]
-    spent = examine(zoo.network("resnet"), points_for(torch.float32), scores).classifier
+    classifier = examine(zoo.network("resnet"), points_for(torch.float32), scores).classifier
     readings = 11 * COUNT  # where labels leave something to gain
-    assert (spent.forward_passes, spent.backward_passes) == (forward + readings, backward)
+    assert (classifier.forward_passes, classifier.backward_passes) == (forward + readings, backward)
 
 
 @pytest.mark.parametrize("data", ["black", "binary"])
@@ -252,8 +252,8 @@ def test_pixels_at_the_bounds_are_no_defect(kind: str, data: str) -> None:
     assert examine(lambda x: network(x.clamp(0.0, 1.0)), x).findings == []
 
 
-def test_an_accuracy_that_is_missed_is_said_with_what_explains_it() -> None:
-    """Values inverted: the reading that gets the labels right is named in place of all that may be wrong."""
+def test_a_missed_accuracy_is_reported_with_its_explanation() -> None:
+    """The refusal names inverted values, the reading that explains the labels, instead of all possible mistakes."""
     x, network = inputs(300), small_network()
     y = network(x).argmax(1)
     with pytest.raises(BrittleError, match=r"expected 0\.9.* inverted") as caught:
@@ -266,11 +266,11 @@ def test_an_accuracy_that_is_missed_is_said_with_what_explains_it() -> None:
 
 def test_an_overwritten_input_changes_no_score() -> None:
     clean = part(lambda self, x: self.network(x - 0.5))
-    one, other = (
+    overwriting_values, clean_values = (
         brittle.score(brittle.Classifier(model()), (inputs(COUNT), None), GRADIENTS).scores["value"].to_pylist()
-        for model in (part(overwrites), clean)
+        for model in (part(overwrite), clean)
     )
-    assert one == other
+    assert overwriting_values == clean_values
 
 
 def test_skipping_the_checks_is_recorded() -> None:
@@ -283,8 +283,8 @@ def test_skipping_the_checks_is_recorded() -> None:
     assert sound.record.doctor == "passed"
 
 
-def test_every_check_is_made_whatever_the_others_find() -> None:
-    """Two defects that have nothing to do with each other are both told; what needs a forward pass is skipped."""
+def test_every_check_runs_whatever_the_others_find() -> None:
+    """Two unrelated defects are both reported; checks that need a forward pass are skipped."""
     points = array_points(inputs(COUNT) * 3, torch.arange(COUNT) % 4 + 1, bounds=(0, 1))
     batch = next(iter(points.batches(COUNT)))
     classifier = brittle.Classifier(small_network())
@@ -299,8 +299,8 @@ def test_every_check_is_made_whatever_the_others_find() -> None:
     assert states["gradients"] == states["noise"] == "skipped"
 
 
-def test_a_file_that_is_overwritten_during_the_run_is_seen(tmp_path: Path) -> None:
-    """Only a point that the first look did not show is another one: the digest of the file tells."""
+def test_a_file_overwritten_during_the_run_is_noticed(tmp_path: Path) -> None:
+    """The changed point is outside the first look; the digest of the file shows the change."""
     x = inputs(300)
     np.savez(tmp_path / "data.npz", x=x.numpy())
 

@@ -1,4 +1,4 @@
-"""Trained networks that are given as they are meant to be raise no alarm.
+"""Trained networks in correct set-ups raise no alarm.
 
 What is said of mistakes is in `test_preprocessing.py` and `test_labels.py`, and how many of them are noticed with
 trained networks `research/benchmarks/doctor_trained.py` counts.
@@ -19,7 +19,7 @@ from brittle.data import array_points
 from brittle.scores import LogitMargin
 
 Split = tuple[Tensor, Tensor, Tensor, Tensor]
-"""Points and labels to train on, and to look at."""
+"""Points and labels for training, and for the checks."""
 
 ALL = tuple(range(10))
 
@@ -45,25 +45,25 @@ def convolutions(classes: int) -> nn.Module:
 
 
 def split(x: Tensor, y: Tensor) -> Split:
-    first, last = torch.randperm(len(x), generator=torch.Generator().manual_seed(0)).tensor_split(2)
-    return x[first], y[first], x[last], y[last]
+    train_rows, test_rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(0)).tensor_split(2)
+    return x[train_rows], y[train_rows], x[test_rows], y[test_rows]
 
 
 def digits(*classes: int, flat: bool = False) -> Split:
-    """The digits of scikit-learn from 0 to 1, as images or not."""
-    found: Any = datasets.load_digits()
-    x, y = torch.tensor(found.images, dtype=torch.float32)[:, None] / 16, torch.tensor(found.target)
-    kept = torch.isin(y, torch.tensor(classes))
-    x = x[kept].flatten(1) if flat else x[kept]
-    return split(x, torch.searchsorted(torch.tensor(classes), y[kept]))
+    """Return the digits of scikit-learn from 0 to 1, as images or flat."""
+    data: Any = datasets.load_digits()
+    x, y = torch.tensor(data.images, dtype=torch.float32)[:, None] / 16, torch.tensor(data.target)
+    rows = torch.isin(y, torch.tensor(classes))
+    x = x[rows].flatten(1) if flat else x[rows]
+    return split(x, torch.searchsorted(torch.tensor(classes), y[rows]))
 
 
 def table(load: Callable[[], Any]) -> Split:
-    found = load()
-    return split(torch.tensor(found.data, dtype=torch.float32), torch.tensor(found.target))
+    data = load()
+    return split(torch.tensor(data.data, dtype=torch.float32), torch.tensor(data.target))
 
 
-KNOWN: dict[str, tuple[Callable[[], nn.Module], Callable[[], Split], int, bool]] = {
+SET_UPS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Split], int, bool]] = {
     "digits, convolutions": (lambda: convolutions(10), lambda: digits(*ALL), 300, False),
     "digits, flat": (lambda: dense(64, 10), lambda: digits(*ALL, flat=True), 300, False),
     "digits, weak and flat": (lambda: nn.Linear(64, 10), lambda: digits(*ALL, flat=True), 40, False),
@@ -77,18 +77,18 @@ KNOWN: dict[str, tuple[Callable[[], nn.Module], Callable[[], Split], int, bool]]
 
 
 @pytest.mark.every_other
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", SET_UPS)
 def test_a_healthy_set_up_raises_no_alarm(name: str) -> None:
-    """A warning is an error here; few points, and 30% of the labels drawn, are no alarm either.
+    """Warnings are errors here; few points, and 30% random labels, raise no alarm either.
 
     Labels moved by one and values inverted are noticed.
     """
-    make, load, steps, declared = KNOWN[name]
+    make, load, steps, declared = SET_UPS[name]
     torch.manual_seed(0)
     x, y, test_x, test_y = load()
     images, classes, scale = x.dim() == 4, int(y.max()) + 1, dict[str, Any]()
     if declared:
-        mean, std = (each.mean() if images else each for each in (x.mean(0), x.std(0).clamp(min=1e-6)))
+        mean, std = (statistic.mean() if images else statistic for statistic in (x.mean(0), x.std(0).clamp(min=1e-6)))
         scale, x = {"mean": mean.tolist(), "std": std.tolist()}, (x - mean) / std
     bounds: Any = "none" if declared and not images else (0.0, 1.0)
     classifier = brittle.Classifier(train(make(), x, y, steps), bounds=bounds, **scale)
@@ -98,8 +98,8 @@ def test_a_healthy_set_up_raises_no_alarm(name: str) -> None:
         return brittle.score(classifier, points, [LogitMargin()]).record.warnings
 
     draw = torch.Generator().manual_seed(2)
-    others = torch.randint(0, classes, test_y.shape, generator=draw)
-    noisy = torch.where(torch.rand(len(test_y), generator=draw) < 0.3, others, test_y)
+    random_labels = torch.randint(0, classes, test_y.shape, generator=draw)
+    noisy = torch.where(torch.rand(len(test_y), generator=draw) < 0.3, random_labels, test_y)
     assert warnings(test_x, noisy) == ()
     for count in (len(x), 8, 16, 64):
         assert warnings(test_x[:count], test_y[:count]) == ()

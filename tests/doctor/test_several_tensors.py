@@ -1,4 +1,4 @@
-"""The checks on points of several tensors: a sound model passes all, and each defect is named by the check for it."""
+"""Checks on points of several tensors: a sound model passes all, and each defect is named by its check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCORES: list[Score] = [Taylor(sigma=0.2), Shrinkage(sigma=0.2, limit=None), Feat
 
 
 class Changed(nn.Module):
-    """A reader with something done to its inputs or its logits; `kept` is for what it remembers."""
+    """A reader with a change of its inputs or its logits; `kept` is its memory."""
 
     def __init__(self, change: Callable[[Any, Tensor, Tensor, Tensor], Tensor]) -> None:
         super().__init__()
@@ -57,18 +57,18 @@ DEFECTS: dict[str, tuple[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]]] 
 
 def points(masked: bool = True) -> Points:
     x, mask, shift = texts(points=POINTS)
-    beside = {"attention_mask": mask, "shift": shift}
-    return brittle.data.array_points(x, extra_inputs=beside, mask="attention_mask" if masked else None, bounds=(-3, 3))
+    extra = {"attention_mask": mask, "shift": shift}
+    return brittle.data.array_points(x, extra_inputs=extra, mask="attention_mask" if masked else None, bounds=(-3, 3))
 
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_a_sound_model_passes_every_check(masked: bool) -> None:
-    data, model = points(masked), Changed(lambda m, *given: m.read(*given))
+    data, model = points(masked), Changed(lambda m, *arguments: m.read(*arguments))
     classifier = brittle.Classifier(model, bounds=(-3, 3), perturb="inputs_embeds", head="reader.out")
     subject = Subject(classifier, next(iter(data.batches(POINTS))), None, SCORES, 0, 32, data)
     with classifier.evaluating():
         outcomes = run_all(subject)
-    assert [(one.name, one.state) for one in outcomes] == [(check.name, "ok") for check in CHECKS]
+    assert [(outcome.name, outcome.state) for outcome in outcomes] == [(check.name, "ok") for check in CHECKS]
 
 
 @pytest.mark.parametrize("name", DEFECTS)

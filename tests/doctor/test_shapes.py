@@ -1,4 +1,4 @@
-"""The shape that a model takes is found, where it does not take that of the data."""
+"""The shape that a model accepts is found, if the data have another one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Last(nn.Module):
 
 
 class Series(nn.Module):
-    """A network of the rows of grey images without an axis of channels."""
+    """A recurrent network over the rows of grey images without an axis of channels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_shape_is_named(name: str) -> None:
+def test_the_expected_shape_is_named(name: str) -> None:
     model, shape, layout, advice = CASES[name]
     points = brittle.data.array_points(torch.rand(shape), layout=layout)
     with pytest.raises(ModelError) as caught:
@@ -60,7 +60,7 @@ def test_the_shape_is_named(name: str) -> None:
     assert advice in str(caught.value)
 
 
-def test_nothing_is_invented_where_no_shape_fits() -> None:
+def test_no_shape_is_suggested_if_none_fits() -> None:
     with pytest.raises(ModelError, match="give inputs of the shape that it takes"):
         brittle.score(brittle.Classifier(nn.Linear(7, 2).eval()), torch.rand(4, 5), [Softmax()])
 
@@ -81,9 +81,7 @@ def test_mean_and_std_that_fit_no_layout_are_named() -> None:
 
 @pytest.mark.parametrize("largest", [1, 300], ids=["within the bounds", "outside"])
 @pytest.mark.parametrize(("decision", "count"), [("multilabel", 2), ("within:0.5", 1), ("class", 1)])
-def test_columns_of_labels_that_were_read_as_features_are_counted(
-    tmp_path: Path, decision: str, count: int, largest: int
-) -> None:
+def test_label_columns_read_as_features_are_counted(tmp_path: Path, decision: str, count: int, largest: int) -> None:
     x = np.random.default_rng(0).uniform(0.1, 0.9, (12, 4 + count))
     x[:, 4:] = largest * (x[:, 4:] > 0.5)
     names = [f"f{at}" for at in range(4 + count)]

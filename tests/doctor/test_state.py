@@ -1,4 +1,4 @@
-"""A network that remembers is told from one that does not: before a run, at the end of its shards, in its workers."""
+"""Networks with a memory are detected before a run, at the end of its shards, and in its workers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def by_shape(self: Any, x: Tensor) -> Tensor:
     return self.memory[x.shape]
 
 
-def after(calls: int) -> Callable[[Any, Tensor], Tensor]:
-    """Another function after so many calls."""
+def change_after(calls: int) -> Callable[[Any, Tensor], Tensor]:
+    """Return a change that becomes another function after some calls."""
 
     def change(self: Any, x: Tensor) -> Tensor:
         self.memory["calls"] = self.memory.get("calls", 0) + 1
@@ -55,45 +55,45 @@ def after(calls: int) -> Callable[[Any, Tensor], Tensor]:
 
 
 def first_batch(self: Any, x: Tensor) -> Tensor:
-    """Normalised by the first batch."""
+    """Normalise inputs by the first batch."""
     mean, std = self.memory.setdefault("statistics", (x.mean(), x.std()))
     return self.network((x - mean) / std)
 
 
 def moving(self: Any, x: Tensor) -> Tensor:
-    """Centred by a slow moving average that begins with the first batch."""
+    """Centre inputs by a slow moving average that begins with the first batch."""
     before = self.memory.get("mean", x.mean().detach())
     self.memory["mean"] = 0.9995 * before + 0.0005 * x.mean().detach()
     return self.network(x - self.memory["mean"])
 
 
 def closure(change: Callable[[Any, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The same as a function, whose memory nobody sees."""
+    """Return the same network as a function, whose memory is invisible."""
     inside = Remembers(change)
     return lambda x: inside(x)
 
 
 REFUSED = {
     "a memo by shape": ("batch_dependent", by_shape, True),
-    "another function after 15 calls": ("model_changed", after(15), True),
+    "another function after 15 calls": ("model_changed", change_after(15), True),
     "a slow moving average": ("nondeterministic_model", moving, True),
     "statistics of the first batch": ("model_changed", first_batch, False),
 }
-"""Code, what is done, and whether it is seen in a function too, of which there is no copy."""
+"""Code, change, and whether the checks see it in a function too, which cannot be copied."""
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_memory_is_seen_before_the_run(name: str) -> None:
+def test_memory_is_noticed_before_the_run(name: str) -> None:
     code, change, in_functions = REFUSED[name]
     assert code in codes(subject_of(Remembers(change))).values()
     if in_functions:
         assert code in codes(subject_of(closure(change))).values()
 
 
-@pytest.mark.parametrize(("calls", "wrapped"), [(130, Remembers), (110, closure)], ids=["a module", "a function"])
-def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable[..., Any], tmp_path: Path) -> None:
-    """No table, no finished record; the shards before the change are there, and no other."""
-    classifier = brittle.Classifier(wrapped(after(calls)))
+@pytest.mark.parametrize(("calls", "wrap"), [(130, Remembers), (110, closure)], ids=["a module", "a function"])
+def test_a_network_that_changes_in_mid_run_stops_it(calls: int, wrap: Callable[..., Any], tmp_path: Path) -> None:
+    """The run leaves no table and no finished record, but exactly the shards before the change."""
+    classifier = brittle.Classifier(wrap(change_after(calls)))
     with pytest.raises(ModelError, match=r"row \d gets other logits at the end of shard \d+ than") as caught:
         brittle.score(classifier, inputs(600), SCORES, out=tmp_path / "run", batch_size=64)
     assert caught.value.code == "model_changed"
@@ -106,8 +106,8 @@ def test_a_network_that_changes_in_mid_run_ends_it(calls: int, wrapped: Callable
 # Between processes.
 
 
-def told(change: Callable[[Any, Tensor], Tensor], *, driver: bool) -> dict[str, Any]:
-    """What a process says of the first points: the one that holds the run after its checks, a worker at its start.
+def report(change: Callable[[Any, Tensor], Tensor], *, driver: bool) -> dict[str, Any]:
+    """Return the report of a process on the first points: of the driver after its checks, or of a worker at its start.
 
     There are no more points than these, so the first batch of both would be the same.
     """
@@ -122,34 +122,34 @@ def told(change: Callable[[Any, Tensor], Tensor], *, driver: bool) -> dict[str, 
 
 
 def test_statistics_of_the_first_batch_differ_between_processes() -> None:
-    """The process that holds the run cannot see what a closure keeps; that a worker gets other logits can be seen."""
+    """The driver cannot see the memory of a closure; it can see that a worker gets other logits."""
     plain = lambda self, x: self.network(x)  # noqa: E731
-    check_alike(told(plain, driver=True), told(plain, driver=False), "in a worker of this machine")
+    check_alike(report(plain, driver=True), report(plain, driver=False), "in a worker of this machine")
     with pytest.raises(ModelError, match=r"row \d gets other logits in a worker of this machine than in") as caught:
-        check_alike(told(first_batch, driver=True), told(first_batch, driver=False), "in a worker of this machine")
+        check_alike(report(first_batch, driver=True), report(first_batch, driver=False), "in a worker of this machine")
     assert caught.value.code == "model_changed"
 
 
-def test_a_worker_that_has_other_rows_is_refused() -> None:
-    own = told(lambda self, x: self.network(x), driver=False)
+def test_a_worker_with_other_rows_is_refused() -> None:
+    facts = report(lambda self, x: self.network(x), driver=False)
     with pytest.raises(ModelError, match=r"rows \[5\]") as caught:
-        check_alike(own, {"rows": [5], "logits": [[0.0]], "explained": [[1.0]]}, "in a worker")
+        check_alike(facts, {"rows": [5], "logits": [[0.0]], "explained": [[1.0]]}, "in a worker")
     assert caught.value.code == "worker_differs"
 
 
-def test_what_cannot_be_copied_is_said() -> None:
-    """A lock has no copy; the other checks are made."""
+def test_models_that_cannot_be_copied_are_reported() -> None:
+    """A lock cannot be copied; the other checks still run."""
     model = small_network()
     model.lock = threading.Lock()  # type: ignore[assignment]
     subject = subject_of(model)
-    said = {each.name: each.sentence for each in doctor.run_all(subject)}
-    assert said["history"].startswith("the model cannot be copied: TypeError: cannot pickle '_thread.lock'")
+    sentences = {outcome.name: outcome.sentence for outcome in doctor.run_all(subject)}
+    assert sentences["history"].startswith("the model cannot be copied: TypeError: cannot pickle '_thread.lock'")
     assert codes(subject_of(model)) == {}
 
 
 @pytest.mark.parametrize("rows", [1, 64])
-def test_a_network_that_asks_whether_gradients_are_recorded_stops_the_run(rows: int) -> None:
-    """Its clean passes, which gradients are taken from, and its noisy ones would be those of two networks."""
+def test_a_forward_pass_that_depends_on_grad_mode_is_refused(rows: int) -> None:
+    """Clean passes, which record gradients, and noisy ones would come from two networks."""
     model = Remembers(lambda m, x: m.network(x) + torch.eye(4)[0] * (5.0 if x.requires_grad else 0.0))
     scores = [Taylor(0.2), MonteCarlo(0.2, draws=4, limit=None)]
     with pytest.raises(ModelError, match="where gradients are recorded"):

@@ -1,4 +1,4 @@
-"""Dead points are no masked gradients, and masked gradients are found wherever they hide: two tables, counted.
+"""Dead points are no masked gradients, and masked gradients are found in every form: two tables, counted.
 
 The networks have random weights, fixed by a seed, so nothing here can fail by chance.
 """
@@ -18,7 +18,7 @@ from brittle import doctor
 from brittle.scores import Taylor
 
 DIMMED = 0.3
-"""What the numbers of a dead point are multiplied by: no unit is on there, and many are with noise."""
+"""Factor of the inputs of a dead point: no unit is active there, and many are with noise."""
 
 BIAS = (2.0, 1.0, 0.0, -1.0)
 """Class scores of a dead point."""
@@ -47,7 +47,7 @@ class Dim(nn.Module):
 
 
 class Changed(nn.Module):
-    """That network with something done to its input and to its features."""
+    """A dim network with a change to its input or to its features."""
 
     def __init__(self, change: Callable[[Tensor], Tensor], at_input: bool = False) -> None:
         super().__init__()
@@ -62,17 +62,17 @@ class Changed(nn.Module):
 
 
 def dark_only(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """A change of the darker half of the rows."""
+    """Return a change of the darker half of the rows."""
 
-    def both(x: Tensor) -> Tensor:
+    def change_dark(x: Tensor) -> Tensor:
         dark = x.flatten(1).mean(dim=1) < 0.5
         return torch.where(dark.view(-1, *[1] * (x.dim() - 1)), change(x), x)
 
-    return both
+    return change_dark
 
 
 def dim(count: int) -> Tensor:
-    """Points of which the first are dead."""
+    """Return points, the first `count` of them dead."""
     x = inputs(COUNT)
     x[:count] *= DIMMED
     return x
@@ -84,7 +84,7 @@ HEALTHY: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "half dead": (Dim, 32),
     "hard sigmoids": (lambda: Dim(lambda z: nn.functional.hardsigmoid(z - 3)), 4),
 }
-"""Networks in which nothing is masked, and how many of the 64 points are dimmed."""
+"""Networks without masked gradients, and how many of the 64 points are dimmed."""
 
 MASKED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "dead at most points": (Dim, 40),
@@ -94,11 +94,11 @@ MASKED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "no_grad in dark rows": (lambda: Changed(dark_only(without_grad), at_input=True), 0),
     "a fifth of two networks": (lambda: Wrapped(lambda x, z: 0.8 * z + 0.2 * small_network(1)(x).detach()), 0),
 }
-"""Networks whose gradients are not those of what they compute, and how many of the 64 points are dimmed."""
+"""Networks whose gradients differ from those of their function, and how many of the 64 points are dimmed."""
 
 
 def constant_around(model: nn.Module, x: Tensor) -> int:
-    """Around how many of the points the output stays the same to the last digit, in steps along random signs."""
+    """Count the points around which the output stays the same to the last digit, in steps along random signs."""
     generator = torch.Generator().manual_seed(5)
     steps = [1e-3 * (torch.randint(0, 2, x.shape, generator=generator) * 2 - 1) for _ in range(8)]
     with torch.no_grad():
@@ -106,28 +106,28 @@ def constant_around(model: nn.Module, x: Tensor) -> int:
     return int(same.all(dim=0).sum())
 
 
-def found(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
-    """What the check of the gradients says."""
+def check_gradients(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
+    """Return the outcome of the check of the gradients."""
     model = make()
     x = dim(dead).to(next(model.parameters()).dtype)
     subject = examined(model, [Taylor(0.2)], x)
     with subject.classifier.evaluating():
-        (found,) = doctor.run_all(subject, [each for each in doctor.CHECKS if each.name == "gradients"])
-    return found
+        (outcome,) = doctor.run_all(subject, [check for check in doctor.CHECKS if check.name == "gradients"])
+    return outcome
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-def test_dead_points_are_counted_and_no_gradient_is_called_masked(name: str) -> None:
+def test_dead_points_are_counted_and_not_called_masked(name: str) -> None:
     make, dimmed = HEALTHY[name]
     dead = constant_around(make().float(), dim(dimmed))
     assert dead >= dimmed
-    said = found(make, dimmed)
-    assert (said.state, said.code) == (("note", "dead_points") if dead > 3 else ("ok", None)), said.sentence
-    assert f"0 in {dead} of 64 rows" in said.sentence
+    outcome = check_gradients(make, dimmed)
+    assert (outcome.state, outcome.code) == (("note", "dead_points") if dead > 3 else ("ok", None)), outcome.sentence
+    assert f"0 in {dead} of 64 rows" in outcome.sentence
 
 
 @pytest.mark.parametrize("name", MASKED)
 def test_masked_gradients_are_found_beside_dead_points_too(name: str) -> None:
     make, dead = MASKED[name]
-    said = found(make, dead)
-    assert (said.state, said.code) == ("failed", "masked_gradient"), said.sentence
+    outcome = check_gradients(make, dead)
+    assert (outcome.state, outcome.code) == ("failed", "masked_gradient"), outcome.sentence

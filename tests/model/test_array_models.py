@@ -1,4 +1,4 @@
-"""Scikit-learn classifiers and functions of NumPy arrays: the logits are theirs, and there are no gradients."""
+"""Scikit-learn classifiers and functions of NumPy arrays keep their logits and have no gradients."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _data(classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_the_prediction_is_that_of_the_estimator(kind: str, classes: int) -> None:
+def test_predictions_are_those_of_the_estimator(kind: str, classes: int) -> None:
     x, y = _data(classes)
     estimator = ESTIMATORS[kind]().fit(x.reshape(60, -1), NAMES[y])
     classifier = brittle.Classifier(estimator)
@@ -59,17 +59,17 @@ def test_the_prediction_is_that_of_the_estimator(kind: str, classes: int) -> Non
     assert (NAMES[logits.argmax(1).numpy()] == estimator.predict(x.reshape(60, -1).astype(np.float64))).all()
 
 
-def test_an_estimator_fitted_on_a_frame_gets_its_names(recwarn: pytest.WarningsRecorder) -> None:
+def test_an_estimator_fitted_on_a_frame_gets_column_names(recwarn: pytest.WarningsRecorder) -> None:
     x, y = _data(2)
     frame = pd.DataFrame(x.reshape(60, -1), columns=list("abcdef"))
     forest = RandomForestClassifier(5, random_state=0).fit(frame, NAMES[y])
     logits = brittle.Classifier(forest)(torch.from_numpy(x))
-    assert [str(one.message) for one in recwarn if "feature names" in str(one.message)] == []
+    assert [str(warning.message) for warning in recwarn if "feature names" in str(warning.message)] == []
     assert (NAMES[logits.argmax(dim=1).numpy()] == forest.predict(frame)).all()
 
 
 @pytest.mark.parametrize("outputs", ["logits", "probs"])
-def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: str) -> None:
+def test_probabilities_become_finite_logarithms(outputs: str) -> None:
     x, y = _data(4)
     forest = RandomForestClassifier(5, random_state=0).fit(x.reshape(60, -1), y)
     logits = brittle.Classifier(forest, outputs=outputs)(torch.from_numpy(x)).numpy()
@@ -80,8 +80,8 @@ def test_probabilities_become_their_logarithms_and_zero_a_finite_one(outputs: st
 
 
 @pytest.mark.parametrize("model", [RandomForestClassifier(20, random_state=0), GaussianNB()], ids=repr)
-def test_probabilities_that_are_zero_are_examined_as_such(model: Any) -> None:
-    """What 0 is raised to makes sums of a little more than 1."""
+def test_zero_probabilities_pass_the_checks(model: Any) -> None:
+    """Probabilities of 0 become a small number, so that sums exceed 1 a little."""
     x = np.random.default_rng(0).random((80, 3))
     model.fit(x, (8 * x[:, 0]).astype(int))
     table = brittle.score(brittle.Classifier(model, outputs="probs"), torch.from_numpy(x), "softmax")
@@ -91,9 +91,9 @@ def test_probabilities_that_are_zero_are_examined_as_such(model: Any) -> None:
 def test_scores_with_gradients_are_refused() -> None:
     x, y = _data(4)
     classifier, score = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y)), Taylor(sigma=0.1)
-    said = "use scores without gradients"
-    refused("not_differentiable", said, score, classifier, torch.from_numpy(x))
-    refused("not_differentiable", said, brittle.score, classifier, (x, y), [score])
+    sentence = "use scores without gradients"
+    refused("not_differentiable", sentence, score, classifier, torch.from_numpy(x))
+    refused("not_differentiable", sentence, brittle.score, classifier, (x, y), [score])
 
 
 @pytest.mark.parametrize(
@@ -106,27 +106,27 @@ def test_scores_with_gradients_are_refused() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_fitted_classifier_is_refused(model: Any) -> None:
+def test_models_other_than_fitted_classifiers_are_refused(model: Any) -> None:
     refused("estimator", type(model).__name__, brittle.Classifier, model)
 
 
 @pytest.mark.parametrize("classes", [3, 4])
 def test_one_against_one_scores_are_refused(classes: int) -> None:
-    """Of three classes there are as many pairs as classes."""
+    """Three classes have as many pairs as classes."""
     x, y = _data(classes)
     model = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")).fit(x.reshape(60, -1), y)
     refused("output_shape", "decision_function_shape='ovr'", brittle.Classifier(model), torch.from_numpy(x))
 
 
 class Cautious(LogisticRegression):
-    """Says the second class only where it is sure, as scikit-learn's classifiers with a threshold do."""
+    """A classifier with a threshold: predicts the second class only where its score is high."""
 
     def predict(self, X: Any) -> Any:
         return self.classes_[(self.decision_function(X) > 1.0).astype(int)]
 
 
-def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refused() -> None:
-    """The probability may still be asked for by name."""
+def test_predictions_apart_from_the_largest_score_are_refused() -> None:
+    """The user may still choose the probability by name."""
     x, y = _data(2)
     model = Cautious().fit(x.reshape(60, -1), y)
     refused("estimator", "decision_function", brittle.Classifier(model), torch.tensor(x))
@@ -141,29 +141,29 @@ def test_a_classifier_that_predicts_another_class_than_its_largest_score_is_refu
         (["dog", "cat", "bee", "ant"], ("ant", "bee", "cat", "dog")),
     ],
 )
-def test_labels_are_those_that_the_estimator_was_fitted_on(classes: list[Any], names: tuple[str, ...]) -> None:
+def test_labels_are_those_of_the_fit(classes: list[Any], names: tuple[str, ...]) -> None:
     x, y = _data(4)
     labels = np.array(classes)[y]
     estimator = GaussianNB().fit(x.reshape(60, -1), labels)
     classifier = brittle.Classifier(estimator)
-    given = labels.astype(int) if labels.dtype.kind == "f" else labels
-    for own in (given, given.tolist()):
-        table = brittle.score(classifier, (x, own), [MaxProbability()])
+    plain_labels = labels.astype(int) if labels.dtype.kind == "f" else labels
+    for data_labels in (plain_labels, plain_labels.tolist()):
+        table = brittle.score(classifier, (x, data_labels), [MaxProbability()])
         points = table.points.to_pandas()
         predicted = estimator.predict(x.reshape(60, -1).astype(np.float64))
-        assert [names[label] for label in points.label] == [str(one) for one in given]
+        assert [names[label] for label in points.label] == [str(label) for label in plain_labels]
         assert (points.correct.to_numpy() == (predicted == labels)).all()
         assert table.record.data.class_names == names
 
 
-def test_labels_that_it_was_not_fitted_on_are_told() -> None:
+def test_labels_unknown_to_the_estimator_are_refused() -> None:
     x, y = _data(4)
     numbers = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), y + 1))
-    said = "15 of 60 labels.*1, 2, 3, 4"
-    refused("labels", said, brittle.score, numbers, (x, y), [MaxProbability()])
+    pattern = "15 of 60 labels.*1, 2, 3, 4"
+    refused("labels", pattern, brittle.score, numbers, (x, y), [MaxProbability()])
     words = brittle.Classifier(GaussianNB().fit(x.reshape(60, -1), NAMES[y]))
-    said = "eel.*ant, bee"
-    refused("labels", said, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
+    pattern = "eel.*ant, bee"
+    refused("labels", pattern, brittle.score, words, (x, np.array(["eel"] * 60)), [MaxProbability()])
 
 
 def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
     table = brittle.score(classifier, open_points(tmp_path / "d.npz"), [MaxProbability()])
     assert table.points.to_pandas().label.tolist() == y.tolist()
     assert table.record.data.class_names == tuple(NAMES)
-    other = open_points(tmp_path / "d.npz", class_names=[*NAMES[order]])
-    assert brittle.score(classifier, other, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
+    renamed_points = open_points(tmp_path / "d.npz", class_names=[*NAMES[order]])
+    assert brittle.score(classifier, renamed_points, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
     np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
     mixed = open_points(tmp_path / "d.npz")
     refused("parameter", "wasp", brittle.score, classifier, mixed, [MaxProbability()])
@@ -199,8 +199,8 @@ def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:
     ("threshold", "method", "refuses"),
     [(0.3, "auto", True), (0.5, "decision_function", True), (0.5, "auto", False), (0.0, "decision_function", False)],
 )
-def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: Any, method: Any, refuses: bool) -> None:
-    """Wherever the rows lie; the largest probability may still be asked for by name."""
+def test_an_unusual_threshold_is_refused(threshold: Any, method: Any, refuses: bool) -> None:
+    """The rows do not matter; the user may still choose the largest probability by name."""
     x, y = _data(2)
     rows = x.reshape(60, -1)
     model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold, response_method=method).fit(rows, y)
@@ -208,12 +208,12 @@ def test_a_threshold_of_its_own_is_refused_and_the_usual_one_is_not(threshold: A
     if refuses:
         refused("estimator", str(threshold), brittle.Classifier, model)
     else:
-        found = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
-        assert (model.classes_[found] == model.predict(rows)).all()
+        predictions = brittle.Classifier(model)(torch.from_numpy(x)).argmax(1).numpy()
+        assert (model.classes_[predictions] == model.predict(rows)).all()
 
 
-def test_a_regressor_is_scored_by_how_far_its_number_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a linear one the number moves by a normal deviation `sigma |w|`, which is known."""
+def test_a_regressor_is_scored_by_changes_of_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of a linear model moves by a normal deviation `sigma |w|`."""
     x = np.random.default_rng(0).normal(size=(12, 2))
     price = x @ [3.0, 4.0]
     table = brittle.score(LinearRegression().fit(x, price), (x, price), "shrinkage", decision="within:0.5", sigma=0.1)
@@ -230,7 +230,7 @@ def test_a_regressor_is_scored_by_how_far_its_number_may_move(tmp_path: Path, mo
     assert brittle.read_table("run").frame()["correct"].all()
 
 
-def test_a_regressor_without_a_tolerance_and_a_decision_beside_a_classifier_are_refused() -> None:
+def test_regressors_need_a_tolerance_and_one_decision() -> None:
     x = np.random.default_rng(0).normal(size=(12, 2))
     model = LinearRegression().fit(x, x[:, 0])
     refused("estimator", "within:T", brittle.score, model, x, sigma=0.1)

@@ -17,7 +17,7 @@ BAD = [(), (1.0,), (0.0, 1.0, 2.0), (1.0, 0.0), (1.0, 1.0), (math.nan, 1.0), (0.
 
 
 @pytest.mark.parametrize("bounds", BAD, ids=str)
-def test_what_is_no_range_is_refused(bounds: tuple[float, ...]) -> None:
+def test_invalid_ranges_are_refused(bounds: tuple[float, ...]) -> None:
     with pytest.raises(ParameterError):
         check_bounds(bounds)
 
@@ -37,12 +37,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounds_come_back_from_a_record(kind: str) -> None:
     bounds = Bounds.of(KINDS[kind])
-    again = Bounds.from_record(json.loads(json.dumps(bounds.recorded, allow_nan=False)))
-    assert again == bounds
-    assert (hash(again), str(again)) == (hash(bounds), str(bounds))
+    restored = Bounds.from_record(json.loads(json.dumps(bounds.recorded, allow_nan=False)))
+    assert restored == bounds
+    assert (hash(restored), str(restored)) == (hash(bounds), str(bounds))
 
 
-def test_clipping_is_that_of_each_feature() -> None:
+def test_each_feature_is_clipped_to_its_bounds() -> None:
     inputs = torch.randn(50, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 10
     bounds = Bounds.of((LOWER, UPPER))
     expected = np.minimum(np.maximum(inputs.numpy(), LOWER), UPPER)
@@ -53,7 +53,7 @@ def test_clipping_is_that_of_each_feature() -> None:
     assert bounds.contains(torch.from_numpy(expected)).all()
 
 
-def test_arrays_that_are_all_alike_are_one_pair() -> None:
+def test_constant_arrays_equal_one_pair() -> None:
     assert Bounds.of((np.full(3, -1.0), np.full(3, 2.0))) == Bounds.of((-1, 2))
     assert Bounds.of((-1, 2)) == (-1, 2)
     assert Bounds.of((np.full(3, -math.inf), np.full(3, math.inf))) == "none"
@@ -62,7 +62,7 @@ def test_arrays_that_are_all_alike_are_one_pair() -> None:
 
 
 @pytest.mark.parametrize("bounds", list(KINDS.values())[1:], ids=list(KINDS)[1:])
-def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: Any) -> None:
+def test_without_bounds_inputs_are_drawn_where_the_points_are(bounds: Any) -> None:
     points = torch.rand(5, 3, 4, 4) if np.ndim(bounds) == 4 else torch.tensor([[0.1, 1.0, 0.0, 7.0], [0.9, 2, 4, 7]])
     closed = Bounds.of(bounds).closed(points)
     drawn = closed.sample((200, *points.shape[1:]), points)
@@ -74,7 +74,7 @@ def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: An
 
 
 @pytest.mark.parametrize(
-    ("bounds", "found"),
+    ("bounds", "match"),
     [
         (([0.0, 1.0], [1.0, 0.5]), "place 1"),
         (([0.0, math.nan], [1.0, 2.0]), "place 1"),
@@ -87,8 +87,8 @@ def test_inputs_are_drawn_where_the_points_are_if_there_are_no_bounds(bounds: An
     ],
     ids=str,
 )
-def test_bounds_that_are_none_are_refused(bounds: object, found: str) -> None:
-    with pytest.raises(ParameterError, match=found):
+def test_invalid_bounds_are_refused(bounds: object, match: str) -> None:
+    with pytest.raises(ParameterError, match=match):
         Bounds.of(bounds)
 
 

@@ -1,4 +1,4 @@
-"""What is scored: outputs of many forms, modes that are put back, inputs that stay what they were."""
+"""Classifiers: outputs of many forms, restored modes, and unchanged inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Output:
     logits: torch.Tensor
 
 
-def wrapped(change) -> brittle.Classifier:
+def wrap(change) -> brittle.Classifier:
     return brittle.Classifier(Wrapped(lambda x, logits: change(logits)))
 
 
@@ -35,7 +35,7 @@ class MappingWithAttributes(OrderedDict):
 
 
 @pytest.mark.parametrize(
-    ("change", "taken"),
+    ("change", "place"),
     [
         (lambda z: z, None),
         (lambda z: {"logits": z, "hidden": z}, 'output["logits"]'),
@@ -44,15 +44,15 @@ class MappingWithAttributes(OrderedDict):
     ],
     ids=["tensor", "mapping", "object", "both"],
 )
-def test_logits_are_found(change, taken: str | None) -> None:
-    classifier = wrapped(change)
+def test_logits_are_found(change, place: str | None) -> None:
+    classifier = wrap(change)
     assert classifier.taken is None
     assert torch.equal(classifier(inputs(3)), small_network()(inputs(3)))
-    assert classifier.taken == taken
+    assert classifier.taken == place
 
 
 @pytest.mark.parametrize(
-    ("change", "outputs", "found"),
+    ("change", "outputs", "match"),
     [
         (lambda z: (z, z[:, :1]), "logits", "tuple"),
         (lambda z: {"scores": z}, "logits", "'scores'"),
@@ -62,12 +62,12 @@ def test_logits_are_found(change, taken: str | None) -> None:
         (lambda z: z, "binary-logit", "found 4"),
     ],
 )
-def test_outputs_that_are_no_class_scores(change, outputs: str, found: str) -> None:
+def test_outputs_other_than_class_scores_are_refused(change, outputs: str, match: str) -> None:
     classifier = brittle.Classifier(Wrapped(lambda x, logits: change(logits)), outputs=outputs)
-    refused("output_shape", found, classifier, inputs(3))
+    refused("output_shape", match, classifier, inputs(3))
 
 
-def test_probabilities_and_one_logit() -> None:
+def test_probabilities_and_one_logit_become_logits() -> None:
     plain = small_network()(inputs(3))
     probabilities = brittle.Classifier(Wrapped(lambda x, z: z.softmax(1)), outputs="probs")(inputs(3))
     assert torch.allclose(probabilities, plain.log_softmax(1), atol=1e-5)
@@ -87,12 +87,12 @@ def test_the_callers_data_are_not_changed() -> None:
 
 
 def test_mean_and_std_are_applied_per_channel() -> None:
-    seen = []
+    batches = []
     classifier = brittle.Classifier(
-        lambda x: seen.append(x) or x.flatten(1)[:, :2], bounds=(0, 255), mean=(1.0, 2.0), std=(2.0, 4.0)
+        lambda x: batches.append(x) or x.flatten(1)[:, :2], bounds=(0, 255), mean=(1.0, 2.0), std=(2.0, 4.0)
     )
     classifier(torch.full((1, 2, 3, 3), 10.0))
-    assert seen[0][0, :, 0, 0].tolist() == [4.5, 2.0]
+    assert batches[0][0, :, 0, 0].tolist() == [4.5, 2.0]
     with pytest.raises(ParameterError, match="2 numbers for mean"):
         classifier(torch.zeros(1, 3, 3, 3))
 
@@ -107,12 +107,12 @@ def test_mean_and_std_are_applied_per_channel() -> None:
         ({"outputs": "scores"}, "logits, probs, binary-logit; found 'scores'"),
     ],
 )
-def test_declarations_that_cannot_be(arguments: dict, sentence: str) -> None:
+def test_impossible_declarations_are_refused(arguments: dict, sentence: str) -> None:
     with pytest.raises(ParameterError, match=sentence):
         brittle.Classifier(small_network(), **arguments)
 
 
-def test_a_module_that_refuses_evaluation_mode() -> None:
+def test_a_module_that_ignores_evaluation_mode_is_refused() -> None:
     class Stubborn(nn.Module):
         def train(self, mode: bool = True) -> Stubborn:
             return self
@@ -121,7 +121,7 @@ def test_a_module_that_refuses_evaluation_mode() -> None:
     refused("train_mode", ": 0", classifier.evaluating().__enter__)
 
 
-def test_weights_on_two_devices() -> None:
+def test_weights_on_two_devices_are_refused() -> None:
     refused("device", "cpu, meta", brittle.Classifier, nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta")))
 
 
@@ -142,8 +142,8 @@ def test_an_exported_program_is_scored() -> None:
     assert torch.allclose(linear.gram, brittle.linearize(brittle.Classifier(network), inputs(3)).gram, rtol=1e-5)
 
 
-def test_classes_have_the_names_that_are_given() -> None:
-    """Labels may be given by them, and the table tells them."""
+def test_classes_have_their_declared_names() -> None:
+    """Labels may be class names, and the table has these names."""
     names = ["ant", "bee", "cat", "dog"]
     classifier, x = brittle.Classifier(small_network(), bounds=None, class_names=names), inputs(5)
     by_name, by_place = (
@@ -154,9 +154,9 @@ def test_classes_have_the_names_that_are_given() -> None:
     assert set(by_name.frame()["predicted"]) <= set(names)
     doubled = brittle.Classifier(small_network(), bounds=None, class_names=["ant", "ant", "cat", "dog"])
     refused("labels", "'ant'|ant", brittle.score, doubled, (x, ["ant"] * 5), "softmax")
-    for wrong in ("ant", [1, 2], []):
+    for bad_names in ("ant", [1, 2], []):
         with pytest.raises(ParameterError, match="class_names"):
-            brittle.Classifier(small_network(), class_names=wrong)  # pyright: ignore[reportArgumentType]
+            brittle.Classifier(small_network(), class_names=bad_names)  # pyright: ignore[reportArgumentType]
 
 
 class LibraryError(Exception):

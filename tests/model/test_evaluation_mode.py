@@ -1,4 +1,4 @@
-"""What holds while a network is measured: its mode, one thread, no mode of the caller, nothing compiled or printed."""
+"""Conditions of a measurement: its mode, one thread, no mode of the caller, nothing compiled or printed."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ VOTES = MonteCarlo(0.2, draws=20, limit=None)
 
 
 def modes(network: nn.Module) -> list[bool]:
-    return [module.training for module in network.modules()] + [one.requires_grad for one in network.parameters()]
+    return [module.training for module in network.modules()] + [weight.requires_grad for weight in network.parameters()]
 
 
-def test_a_mode_is_held_and_put_back_with_blocks_within_one_another() -> None:
+def test_nested_blocks_hold_and_restore_the_mode() -> None:
     network = with_dropout()
     before = modes(network)
-    whole = brittle.Classifier(nn.Sequential(network, nn.Softmax(1)))
+    wrapper = brittle.Classifier(nn.Sequential(network, nn.Softmax(1)))
     classifier = brittle.Classifier(network)
-    with whole.evaluating():
+    with wrapper.evaluating():
         for _ in range(2):
             with classifier.evaluating(), brittle.Classifier(network[0]).evaluating():
                 assert not any(modes(network))
@@ -49,29 +49,29 @@ def test_a_mode_is_held_and_put_back_with_blocks_within_one_another() -> None:
     assert modes(network) == before
 
 
-def test_another_thread_waits_and_both_count_their_own_passes(workers: list[Worker]) -> None:
+def test_another_thread_waits_and_passes_are_counted_apart(workers: list[Worker]) -> None:
     network, x = with_dropout(), inputs(4)
     classifier = brittle.Classifier(network)
     done = threading.Event()
 
-    def spent() -> int:
-        found = brittle.score(brittle.Classifier(network), (x, None), [Laplacian("probes", probes=8), VOTES])
+    def count_passes() -> int:
+        table = brittle.score(brittle.Classifier(network), (x, None), [Laplacian("probes", probes=8), VOTES])
         done.set()
-        return found.record.account.passes
+        return table.record.account.passes
 
-    alone = spent()
+    expected = count_passes()
     done.clear()
     with classifier.evaluating():
-        waiting = [worker.submit(spent) for worker in workers[:2]]
+        waiting = [worker.submit(count_passes) for worker in workers[:2]]
         assert not done.wait(SOON)
         classifier(x)
         assert classifier.passes == len(x)
-    assert [one.result(LIMIT) for one in waiting] == [alone] * 2
+    assert [future.result(LIMIT) for future in waiting] == [expected] * 2
     assert network.training
 
 
-def test_training_while_it_is_measured_stops_it() -> None:
-    """By the model itself within a pass, or by other code."""
+def test_training_during_a_measurement_stops_it() -> None:
+    """The model trains itself within a pass, or other code trains it."""
 
     class Trains(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -89,7 +89,7 @@ def test_training_while_it_is_measured_stops_it() -> None:
     assert network.training
 
 
-def test_a_mode_that_is_switched_there_and_back_stops_the_pass() -> None:
+def test_a_switched_mode_stops_the_pass() -> None:
     dropping = with_dropout()
     classifier = brittle.Classifier(dropping)
     with classifier.evaluating():
@@ -99,7 +99,7 @@ def test_a_mode_that_is_switched_there_and_back_stops_the_pass() -> None:
         dropping.eval()
 
 
-def test_an_exported_part_leaves_the_others_to_be_switched() -> None:
+def test_modules_beside_an_exported_part_are_switched() -> None:
     exported = torch.export.export(small_network(), (inputs(2),)).module()
     network = nn.Sequential(exported, nn.Dropout(0.5))
     with brittle.Classifier(network).evaluating():
@@ -107,8 +107,8 @@ def test_an_exported_part_leaves_the_others_to_be_switched() -> None:
     assert network[1].training
 
 
-def test_networks_without_a_mode_or_with_other_weights_are_scored(tmp_path: Path) -> None:
-    """TorchScript that was frozen has no mode and no weights, MKLDNN weights that have no bytes."""
+def test_networks_without_mode_or_with_opaque_weights_are_scored(tmp_path: Path) -> None:
+    """Frozen TorchScript has neither mode nor weights; MKLDNN weights have no bytes."""
     x, digests = inputs(3, dtype=torch.float32), set()
     for seed in (0, 1):
         torch.manual_seed(seed)
@@ -145,29 +145,29 @@ def network() -> nn.Module:
     return small_network()
 
 
-def learned() -> str:
+def fit_digest() -> str:
     features = inputs(40, (5,), dtype=torch.float32).numpy()
     return PseudoMargin.fit(features, features.sum(axis=1), seed=0, layers=1, width=4, epochs=3).digest
 
 
 @cache
-def outside() -> tuple[list[dict], str]:
-    """Every score of the catalogue, at points that are made where this is called, and a pseudo-margin."""
+def scores_and_digest() -> tuple[list[dict], str]:
+    """Return every score of the catalogue, at points made within the call, and the digest of a pseudo-margin."""
     data = (inputs(3, dtype=torch.float32), None)
-    return brittle.score(brittle.Classifier(network()), data, EXAMPLES).scores.to_pylist(), learned()
+    return brittle.score(brittle.Classifier(network()), data, EXAMPLES).scores.to_pylist(), fit_digest()
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, several_modes])
 def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractContextManager[object]]) -> None:
-    expected = outside()
+    expected = scores_and_digest()
     x, classifier = inputs(3), brittle.Classifier(network())
     linear = brittle.linearize(classifier, x)
     with mode():
-        assert outside.__wrapped__() == expected
+        assert scores_and_digest.__wrapped__() == expected
         assert torch.equal(brittle.linearize(classifier, x.clone()).gram, linear.gram)
 
 
-def test_inputs_that_were_made_in_inference_mode() -> None:
+def test_inputs_of_inference_mode_are_scored() -> None:
     with torch.inference_mode():
         x = inputs(2)
     classifier, certified = (
@@ -176,30 +176,30 @@ def test_inputs_that_were_made_in_inference_mode() -> None:
     )
     assert torch.equal(look(classifier, x, "ab", 0, differentiate=True).logits, classifier(x))
     for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), certified):
-        found, expected = (estimate(classifier, one, score) for one in (x, inputs(2)))
-        assert torch.equal(found.value, expected.value)
+        actual, expected = (estimate(classifier, points, score) for points in (x, inputs(2)))
+        assert torch.equal(actual.value, expected.value)
 
 
-def test_weights_that_were_made_in_inference_mode() -> None:
-    """They take no part in a derivative; without one they are scored, and are put back."""
+def test_weights_of_inference_mode_are_scored_without_gradients() -> None:
+    """Such weights have no derivative; scores without one are computed, and the weights are restored."""
     with torch.inference_mode():
-        made = small_network()
-    found = estimate(brittle.Classifier(made), inputs(2), VOTES)
-    assert torch.equal(found.value, estimate(brittle.Classifier(network()), inputs(2), VOTES).value)
-    assert all(one.requires_grad for one in made.parameters())
+        model = small_network()
+    votes = estimate(brittle.Classifier(model), inputs(2), VOTES)
+    assert torch.equal(votes.value, estimate(brittle.Classifier(network()), inputs(2), VOTES).value)
+    assert all(parameter.requires_grad for parameter in model.parameters())
     with pytest.raises(ModelError, match=r"torch.inference_mode\(\)") as caught:
-        estimate(brittle.Classifier(made), inputs(2), Taylor(0.2))
+        estimate(brittle.Classifier(model), inputs(2), Taylor(0.2))
     assert caught.value.code == "model_failed"
 
 
-def test_a_default_dtype_that_a_forward_may_see_makes_another_run(tmp_path: Path) -> None:
+def test_another_default_dtype_makes_another_run(tmp_path: Path) -> None:
     run = partial(brittle.score, brittle.Classifier(network()), (inputs(2), None), [VOTES])
     run(out=tmp_path / "run")
     with default_dtype(torch.float64), pytest.raises(ResumeError, match=r"machine\.default_dtype"):
         run(out=tmp_path / "run", resume=True)
 
 
-def test_lazy_layers_that_have_seen_no_input() -> None:
+def test_lazy_layers_without_an_input_are_refused() -> None:
     lazy = nn.Sequential(nn.Flatten(), nn.LazyLinear(4), nn.LazyBatchNorm1d())
     with pytest.raises(ModelError, match=r"1.weight, 1.bias") as caught:
         brittle.Classifier(lazy)
@@ -209,42 +209,42 @@ def test_lazy_layers_that_have_seen_no_input() -> None:
 
 
 class Backend:
-    """Compiles nothing, and counts how often it was asked to."""
+    """A compiler that changes nothing and counts its calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self, graph: Any, example: Any) -> Callable[..., Any]:
-        self.asked += 1
+        self.calls += 1
         return graph.forward
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_what_was_compiled_is_measured_as_the_network_itself(whole: bool) -> None:
+@pytest.mark.parametrize("compile_all", [True, False])
+def test_compiled_networks_are_measured_uncompiled(compile_all: bool) -> None:
     backend, x, model = Backend(), inputs(3), small_network()
-    if whole:
+    if compile_all:
         model = torch.compile(model, backend=backend)
     else:
         model[0] = torch.compile(model[0], backend=backend)  # type: ignore[index]
     for score in (Moments(sigma=0.1), InputMargin("l2", effort="fast", certify=True, proof="fast")):
-        found, alone = (estimate(brittle.Classifier(one), x, score) for one in (model, small_network()))
-        assert torch.equal(found.value, alone.value)
-        assert torch.allclose(found.low, alone.low, rtol=1e-6)
-        assert found.status.tolist() == alone.status.tolist()
-    assert backend.asked == 0
+        compiled, plain = (estimate(brittle.Classifier(module), x, score) for module in (model, small_network()))
+        assert torch.equal(compiled.value, plain.value)
+        assert torch.allclose(compiled.low, plain.low, rtol=1e-6)
+        assert compiled.status.tolist() == plain.status.tolist()
+    assert backend.calls == 0
     model(x)
-    assert backend.asked > 0
+    assert backend.calls > 0
 
 
 @quiet()
-def fails() -> None:
+def fail() -> None:
     print("the graph", file=sys.stderr)
     raise ValueError("torn")
 
 
-def test_what_is_printed_is_lost_where_it_fails_and_else_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_drops_only_the_output_of_failing_code(capsys: pytest.CaptureFixture[str]) -> None:
     with quiet():
         print("sound", file=sys.stderr)
         with pytest.raises(ValueError, match="torn"):
-            fails()
+            fail()
     assert capsys.readouterr().err == "sound\n"

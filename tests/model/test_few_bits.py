@@ -1,4 +1,4 @@
-"""Networks in 8 bits and in bfloat16: what counts copies works, what needs gradients works or is refused by name."""
+"""Networks in 8 bits and in bfloat16: counting copies works; gradients work or are refused by name."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SIGMA = 0.3
 
 
 @pytest.mark.filterwarnings("ignore:.*autograd kernel was not registered")
-def test_eight_bits_are_counted_row_by_row() -> None:
-    """The scale of a dynamic activation is that of its batch, so a row has other logits among others.
+def test_networks_of_eight_bits_are_counted_row_by_row() -> None:
+    """The scale of a dynamic activation is that of its batch, so other rows change the logits of a row.
 
     Counts of 400 copies each, of brittle and of a plain loop: 6 differences of which each lies beyond 5 of its
     deviations with probability 6e-7.
@@ -31,12 +31,12 @@ def test_eight_bits_are_counted_row_by_row() -> None:
     with pytest.raises(ModelError) as caught:
         brittle.score(network, x, [MonteCarlo(SIGMA, limit=None)])
     assert caught.value.code == "batch_dependent"
-    found = brittle.score(network, x, [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1).frame()
-    for row, own in enumerate(x):
-        predicted = int(network(own[None]).argmax())
-        kept = sum(int(network((own + SIGMA * one)[None]).argmax()) == predicted for one in copies[row])
-        assert found["predicted"][row] == predicted
-        assert abs(found["p_robust"][row] - kept / 400) <= 5 * (3 * 0.25 / 400) ** 0.5
+    frame = brittle.score(network, x, [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1).frame()
+    for row, point in enumerate(x):
+        predicted = int(network(point[None]).argmax())
+        agreements = sum(int(network((point + SIGMA * noise)[None]).argmax()) == predicted for noise in copies[row])
+        assert frame["predicted"][row] == predicted
+        assert abs(frame["p_robust"][row] - agreements / 400) <= 5 * (3 * 0.25 / 400) ** 0.5
     with pytest.raises(ModelError) as caught:
         brittle.score(network, x, [Taylor(SIGMA)], batch_size=1)
     assert caught.value.code == "masked_gradient"

@@ -1,4 +1,4 @@
-"""Estimators that differ in one learned place have two digests or none; copies that predict the same have one."""
+"""Estimators that differ in one learned place have two digests or none; copies with the same predictions have one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Y = (X[:, 0] > 0.5).astype(int)
 
 
 class Scale:
-    """Holds a number, which a method of it reads."""
+    """A number and a method that reads it."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
@@ -68,12 +68,12 @@ class Measured(np.ndarray):
     """An array with an attribute, which pickle forgets."""
 
 
-def _with(part: Any, factor: float) -> Any:
+def _set_factor(part: Any, factor: float) -> Any:
     part.factor = factor
     return part
 
 
-def _closed(factor: float) -> Callable[[Any], Any]:
+def _make_closure(factor: float) -> Callable[[Any], Any]:
     return lambda x: x * factor
 
 
@@ -85,9 +85,9 @@ def _default(factor: float) -> Callable[[Any], Any]:
 
 
 def _circle(factor: float) -> list[Any]:
-    found: list[Any] = [factor]
-    found.append(found)
-    return found
+    circle: list[Any] = [factor]
+    circle.append(circle)
+    return circle
 
 
 PARTS: dict[str, Callable[[int], Any]] = {
@@ -95,7 +95,7 @@ PARTS: dict[str, Callable[[int], Any]] = {
     "cached method": lambda n: functools.partial(Scale(n).cached),
     "method of an estimator": lambda n: StandardScaler().fit(X + n).transform,
     "method of an array": lambda n: (X + n).__getitem__,
-    "closure": _closed,
+    "closure": _make_closure,
     "default argument": _default,
     "partial": lambda n: functools.partial(np.add, n),
     "pattern": lambda n: re.compile(f"a{n}"),
@@ -105,10 +105,10 @@ PARTS: dict[str, Callable[[int], Any]] = {
     "order of an ordered dictionary": lambda n: OrderedDict(a=0, b=0) if n == 1 else OrderedDict(b=0, a=0),
     "default_factory": lambda n: defaultdict(int if n == 1 else float),
     "dictionary of a user": lambda n: UserDict(a=n),
-    "attribute of a dictionary": lambda n: _with(Words(a=0), n),
-    "attribute of a list": lambda n: _with(Names(["a"]), n),
-    "attribute of a number": lambda n: _with(Number(0.5), n),
-    "attribute of an array": lambda n: _with(X.view(Measured), n),
+    "attribute of a dictionary": lambda n: _set_factor(Words(a=0), n),
+    "attribute of a list": lambda n: _set_factor(Names(["a"]), n),
+    "attribute of a number": lambda n: _set_factor(Number(0.5), n),
+    "attribute of an array": lambda n: _set_factor(X.view(Measured), n),
     "mask": lambda n: np.ma.array([1, 2, 3], mask=[n == 1, n == 2, False]),
     "objects": lambda n: np.array(["a", n], object),
     "type of an array": lambda n: np.zeros(2, np.int64 if n == 1 else np.float64),
@@ -132,30 +132,30 @@ PARTS: dict[str, Callable[[int], Any]] = {
 NEVER = {"closure", "default argument", "lock"}
 
 
-def _holding(part: Any) -> LogisticRegression:
+def _estimator_with(part: Any) -> LogisticRegression:
     estimator = LogisticRegression().fit(X, Y)
     estimator.part_ = [part]
     return estimator
 
 
 @pytest.mark.parametrize("kind", PARTS)
-def test_what_differs_in_one_place_has_another_digest(kind: str) -> None:
-    one, other = (_holding(PARTS[kind](number)) for number in (1, 2))
-    first, second = estimator_digest(one), estimator_digest(other)
-    assert (first is None) == (second is None) == (kind in NEVER)
-    assert first is None or first != second
-    assert estimator_digest(_holding(PARTS[kind](1))) == first
+def test_estimators_that_differ_in_one_place_have_two_digests(kind: str) -> None:
+    estimator, changed = (_estimator_with(PARTS[kind](number)) for number in (1, 2))
+    digest, changed_digest = estimator_digest(estimator), estimator_digest(changed)
+    assert (digest is None) == (changed_digest is None) == (kind in NEVER)
+    assert digest is None or digest != changed_digest
+    assert estimator_digest(_estimator_with(PARTS[kind](1))) == digest
 
 
 @pytest.mark.parametrize("kind", sorted({*PARTS} - NEVER - {"attribute of an array"}))
 def test_a_pickle_has_the_same_digest(kind: str) -> None:
-    estimator = _holding(PARTS[kind](1))
-    saved = io.BytesIO()
-    joblib.dump(estimator, saved)
-    saved.seek(0)
-    for again in (pickle.loads(pickle.dumps(estimator)), joblib.load(saved)):
-        again.predict(X)
-        assert estimator_digest(again) == estimator_digest(estimator)
+    estimator = _estimator_with(PARTS[kind](1))
+    file = io.BytesIO()
+    joblib.dump(estimator, file)
+    file.seek(0)
+    for copy in (pickle.loads(pickle.dumps(estimator)), joblib.load(file)):
+        copy.predict(X)
+        assert estimator_digest(copy) == estimator_digest(estimator)
 
 
 def _texts() -> Any:
@@ -180,15 +180,15 @@ def test_copies_that_predict_the_same_have_one_digest(kind: str) -> None:
     estimator, x = COPIES[kind]()
     digest = estimator_digest(estimator)
     assert digest is not None
-    again = pickle.loads(pickle.dumps(estimator))
-    for one in (estimator, again):
-        one.predict(x)
+    copy = pickle.loads(pickle.dumps(estimator))
+    for model in (estimator, copy):
+        model.predict(x)
         np.random.random(3)  # noqa: NPY002
-        assert estimator_digest(one) == digest
+        assert estimator_digest(model) == digest
 
 
 class Odd:
-    """Cannot be pickled."""
+    """An object that cannot be pickled."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -200,9 +200,9 @@ class Odd:
 @pytest.mark.parametrize(
     "part", [Odd(ValueError()), Odd(NotImplementedError()), threading.Lock()], ids=["value", "method", "lock"]
 )
-def test_what_cannot_be_pickled_is_scored_and_has_no_detector(part: Any) -> None:
+def test_unpicklable_models_are_scored_and_have_no_detector(part: Any) -> None:
     scores = [MonteCarlo(0.1, draws=100, limit=None), LogitMargin()]
-    table = brittle.score(brittle.Classifier(_holding(part)), torch.from_numpy(X), scores, skip_doctor=True)
+    table = brittle.score(brittle.Classifier(_estimator_with(part)), torch.from_numpy(X), scores, skip_doctor=True)
     assert table.record.model.state_sha256 is None
     with pytest.raises(ModelError) as caught:
         Detector.fit(table, limit=0.7, tpr=0.8)

@@ -1,4 +1,4 @@
-"""The last linear layer: found, named, missing, and what the scores make of it."""
+"""The last linear layer: located, named, missing, and used by scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brittle.measure.forward import look
 from brittle.scores import FeatureMargin
 
 
-def exported(network: nn.Module) -> nn.Module:
+def export(network: nn.Module) -> nn.Module:
     batch = torch.export.Dim("batch")
     return torch.export.export(network, (inputs(3),), dynamic_shapes=({0: batch},)).module()
 
@@ -23,10 +23,10 @@ def exported(network: nn.Module) -> nn.Module:
 @pytest.fixture(params=["module", "exported"])
 def network(request: pytest.FixtureRequest) -> nn.Module:
     network = small_network()
-    return exported(network) if request.param == "exported" else network
+    return export(network) if request.param == "exported" else network
 
 
-def test_logits_are_the_heads(network: nn.Module) -> None:
+def test_the_head_gives_the_logits(network: nn.Module) -> None:
     classifier = brittle.Classifier(network)
     logits, features = classifier.observe(inputs(5))
     assert torch.equal(logits, classifier(inputs(5)))
@@ -35,7 +35,7 @@ def test_logits_are_the_heads(network: nn.Module) -> None:
     assert classifier.head.name == "5"
 
 
-def test_one_forward_pass(network: nn.Module) -> None:
+def test_features_take_one_forward_pass(network: nn.Module) -> None:
     classifier = brittle.Classifier(network)
     clean = look(classifier, inputs(5), list("abcde"), seed=0, observe=True)
     Features()(classifier, clean)
@@ -44,8 +44,8 @@ def test_one_forward_pass(network: nn.Module) -> None:
 
 def test_a_layer_can_be_named_and_must_give_the_logits(network: nn.Module) -> None:
     assert brittle.Classifier(network, head="5").head.name == "5"
-    for name, said in (("fc", r"'fc'.*3, 5"), ("3", "'3'")):
-        refused("no_head", said, brittle.Classifier(network, head=name).observe, inputs(2))
+    for name, match in (("fc", r"'fc'.*3, 5"), ("3", "'3'")):
+        refused("no_head", match, brittle.Classifier(network, head=name).observe, inputs(2))
     changed = Wrapped(lambda x, logits: logits.tanh())
     refused("no_head", r"network\.5", brittle.Classifier(changed).observe, inputs(2))
 

@@ -1,4 +1,4 @@
-"""Scores of a probability read that of the model: `predict_proba` of an estimator, and not a softmax of its scores."""
+"""Scores of a probability read that of the model: `predict_proba` of an estimator, not a softmax of its scores."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ QUICK = (
     "pipeline of a forest",
     "XGBClassifier",
 )
-"""Kinds that differ in what they have, and in how large and how exact their probabilities are."""
+"""Estimators that differ in their methods, and in the size and precision of their probabilities."""
 
 CLASSES = {"GradientBoostingClassifier, loss='exponential'": (2,)}
 
 WITHOUT = ("LinearSVC", "RidgeClassifier", "Perceptron", "SVC")
 
 
-def _fitted(name: str, classes: int) -> tuple[Any, np.ndarray]:
+def _fit(name: str, classes: int) -> tuple[Any, np.ndarray]:
     x, y = data(classes)
     return catalogue()[name]().fit(x, y), x[:POINTS]
 
@@ -56,25 +56,25 @@ def _fitted(name: str, classes: int) -> tuple[Any, np.ndarray]:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", QUICK)
 def test_scores_are_those_of_predict_proba(name: str, classes: int) -> None:
-    """At the points and at noisy copies of them; the class is that of `predict`."""
-    found = verdict(catalogue()[name], min(classes, max(CLASSES.get(name, (classes,)))))
-    assert found.holds, found
-    assert found.agrees, found
-    assert found.difference is not None, found
+    """Scores agree at the points and at noisy copies; the class is that of `predict`."""
+    comparison = verdict(catalogue()[name], min(classes, max(CLASSES.get(name, (classes,)))))
+    assert comparison.holds, comparison
+    assert comparison.agrees, comparison
+    assert comparison.difference is not None, comparison
 
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", NOT_THE_SOFTMAX)
-def test_the_softmax_of_what_decides_would_be_another_number(name: str) -> None:
-    estimator, x = _fitted(name, max(CLASSES.get(name, (2, 3))))
+def test_the_softmax_of_scores_is_another_number(name: str) -> None:
+    estimator, x = _fit(name, max(CLASSES.get(name, (2, 3))))
     shares = brittle.Classifier(estimator)(torch.from_numpy(x)).softmax(dim=1).numpy()
     assert abs(shares - estimator.predict_proba(x)).max() > 0.1
 
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_without_predict_proba_there_is_no_probability(name: str) -> None:
-    """Each score of one is refused by its name, and the usual scores are others."""
-    estimator, x = _fitted(name, 3)
+    """Each score of a probability is refused by its name, and the default scores are others."""
+    estimator, x = _fit(name, 3)
     classifier = brittle.Classifier(estimator)
     for kind in (kind for kind in CATALOGUE.values() if kind.serves == "probability"):
         score = kind(0.1) if issubclass(kind, NoiseScore) else kind()
@@ -98,22 +98,22 @@ def test_the_command_leaves_the_probability_out(tmp_path: Path, monkeypatch: pyt
     assert [column.score for column in brittle.read_table("run").columns] == ["shrinkage", "logit_margin"]
 
 
-def test_a_label_of_its_classes_has_no_probability() -> None:
-    """The decision is a class; one label of several is another question, with other odds."""
-    estimator, x = _fitted("LogisticRegression", 3)
+def test_a_class_is_no_label_of_several() -> None:
+    """One label of several is another question than a class, with other odds."""
+    estimator, x = _fit("LogisticRegression", 3)
     classifier = brittle.Classifier(estimator, decision="multilabel:1")
-    refused("parameter", "softmax", brittle.score, classifier, (x, None), "softmax")
+    refused("estimator", "leave out", brittle.score, classifier, (x, None), "softmax")
 
 
-def test_another_class_by_its_probability_is_noted() -> None:
-    """Probabilities of support vectors are fitted apart; only where a score reads these."""
-    estimator, x = _fitted("SVC, probability=True", 2)
+def test_another_class_by_probability_is_noted() -> None:
+    """Probabilities of support vectors are fitted separately; the note appears only with scores that read them."""
+    estimator, x = _fit("SVC, probability=True", 2)
     points = x.repeat(20, axis=0) + np.random.default_rng(0).normal(size=(20 * POINTS, 3), scale=0.2)
-    other = (estimator.decision_function(points) > 0) != (estimator.predict_proba(points)[:, 1] > 0.5)
-    points = np.concatenate((points[other][:3], points[~other][:17]))
+    differs = (estimator.decision_function(points) > 0) != (estimator.predict_proba(points)[:, 1] > 0.5)
+    points = np.concatenate((points[differs][:3], points[~differs][:17]))
     classifier = brittle.Classifier(estimator, bounds="none")
     notes = brittle.score(classifier, (points, None), [MaxProbability()]).record.warnings
-    assert [one.code for one in notes] == ["outputs"]
+    assert [note.code for note in notes] == ["outputs"]
     assert "3 of 20" in notes[0].sentence
     assert brittle.score(classifier, (points, None), "logit_margin").record.warnings == ()
     margin = brittle.score(classifier, (points, None), "probability_margin").columns[0].rows["value"]
@@ -121,13 +121,13 @@ def test_another_class_by_its_probability_is_noted() -> None:
 
 
 def test_probabilities_that_do_not_sum_to_1_are_noted() -> None:
-    estimator, x = _fitted("LGBMClassifier, objective='multiclassova'", 3)
+    estimator, x = _fit("LGBMClassifier, objective='multiclassova'", 3)
     (note,) = brittle.score(brittle.Classifier(estimator), (x, None), [Softmax()]).record.warnings
     assert (note.code, "shares" in note.sentence) == ("outputs", True)
 
 
 class Unsure:
-    """Gives no probability of half of its rows."""
+    """A classifier that returns no probability for half of its rows."""
 
     classes_ = np.array([0, 1])
 
@@ -152,8 +152,8 @@ def test_a_probability_that_is_not_finite_is_a_status() -> None:
         assert column.rows["value"].isna().tolist() == [False, True, False]
 
 
-def test_scores_beside_it_change_nothing_and_state_their_own_passes() -> None:
-    estimator, x = _fitted("GaussianNB", 3)
+def test_other_scores_change_nothing_and_passes_stay_apart() -> None:
+    estimator, x = _fit("GaussianNB", 3)
     scores: list[Score] = [
         ProbabilityChange(0.1, draws=8),
         MonteCarlo(0.1, draws=40, limit=None),
@@ -161,9 +161,9 @@ def test_scores_beside_it_change_nothing_and_state_their_own_passes() -> None:
         Shrinkage(0.1, draws=20, limit=None),
     ]
 
-    def columns(*asked: Score) -> dict[str, Any]:
-        table = brittle.score(brittle.Classifier(estimator), (x, None), asked, skip_doctor=True)
-        return {one.label: one.rows[["value", "low", "high", "status", "passes"]] for one in table.columns}
+    def columns(*run_scores: Score) -> dict[str, Any]:
+        table = brittle.score(brittle.Classifier(estimator), (x, None), run_scores, skip_doctor=True)
+        return {column.label: column.rows[["value", "low", "high", "status", "passes"]] for column in table.columns}
 
     together = columns(*scores)
     for score in scores:

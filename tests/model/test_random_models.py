@@ -1,4 +1,4 @@
-"""Models that draw at random: known probabilities, a plain loop, what is refused, and what a run says of it."""
+"""Models that draw at random: exact probabilities, a plain loop, refusals, and the notes of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:nondeterministic_model")
 
 
 class Dropping(nn.Module):
-    """A linear model of two classes behind dropout that stays on; `how` it draws."""
+    """A linear model of two classes behind active dropout; `how` says when it draws."""
 
     def __init__(self, how: str = "rows") -> None:
         super().__init__()
@@ -46,61 +46,62 @@ class Dropping(nn.Module):
         return self.last(nn.functional.dropout(x, DROPPED))
 
 
-def known_shares(sigma: float) -> list[float]:
-    """That a copy is of class 1: over all 64 ways to drop numbers, a normal probability each."""
+def exact_shares(sigma: float) -> list[float]:
+    """Return the probability of class 1 for a copy: a normal probability for each of the 64 dropout masks."""
     last = Dropping().last
     weight = (last.weight[1] - last.weight[0]).detach()
     bias = float((last.bias[1] - last.bias[0]).detach())
     shares = [0.0] * len(X)
-    for kept in product((0, 1), repeat=6):
-        own = weight * torch.tensor(kept) / (1 - DROPPED)
-        chance = DROPPED ** (6 - sum(kept)) * (1 - DROPPED) ** sum(kept)
-        spread = max(sigma * float(own.norm()), 1e-12)
+    for mask in product((0, 1), repeat=6):
+        weights = weight * torch.tensor(mask) / (1 - DROPPED)
+        chance = DROPPED ** (6 - sum(mask)) * (1 - DROPPED) ** sum(mask)
+        spread = max(sigma * float(weights.norm()), 1e-12)
         for row, x in enumerate(X):
-            shares[row] += chance * float(norm.cdf((float(own @ x) + bias) / spread))
+            shares[row] += chance * float(norm.cdf((float(weights @ x) + bias) / spread))
     return shares
 
 
-@pytest.mark.parametrize("until", [False, True])
-def test_intervals_hold_the_known_probability(until: bool) -> None:
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_intervals_hold_the_exact_probability(adaptive: bool) -> None:
     """24 intervals at 99.99%: one fails falsely 1 time in 400 at most, on these seeds never."""
     classifier = brittle.Classifier(Dropping(), random=True)
-    rule: dict[str, Any] = {"draws": 2000, "precision": 0.2} if until else {"draws": 1000, "limit": None}
+    rule: dict[str, Any] = {"draws": 2000, "precision": 0.2} if adaptive else {"draws": 1000, "limit": None}
     score = MonteCarlo(sigma=SIGMA, **rule)
     table = brittle.score(classifier, X, [score], confidence=0.9999)
-    clean = known_shares(0.0)
-    rows = zip(table.points.to_pylist(), table.scores.to_pylist(), known_shares(SIGMA), clean, strict=True)
-    for point, found, share, without in rows:
-        assert found["low"] <= (1 - share if point["predicted"] else share) <= found["high"]
-        assert point["predicted"] == (without > 0.5) or abs(without - 0.5) < 0.2  # 4 deviations of 101 passes
-        assert found["status"] == "ok"
+    clean = exact_shares(0.0)
+    rows = zip(table.points.to_pylist(), table.scores.to_pylist(), exact_shares(SIGMA), clean, strict=True)
+    for point, estimate, share, clean_share in rows:
+        assert estimate["low"] <= (1 - share if point["predicted"] else share) <= estimate["high"]
+        assert point["predicted"] == (clean_share > 0.5) or abs(clean_share - 0.5) < 0.2  # 4 deviations of 101 passes
+        assert estimate["status"] == "ok"
 
 
 def test_shares_are_those_of_a_plain_loop() -> None:
-    """Each copy alone, of 1,000: within 5 of its deviations of the interval (3 points: fails falsely 1 in 10^5)."""
+    """Each of 1,000 copies has its own pass: within 5 deviations of the interval (3 points: fails falsely 1 in
+    10^5)."""
     network = Dropping()
-    found = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)(brittle.Classifier(network, random=True), X[:3])
+    estimate = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)(brittle.Classifier(network, random=True), X[:3])
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         for row, x in enumerate(X[:3]):
-            ahead = [int(network(x[None]).argmax()) for _ in range(101)]
-            own = int(sum(ahead) > 50)
-            flips = sum(int(network((x + SIGMA * torch.randn(6))[None]).argmax()) != own for _ in range(1000))
+            clean_classes = [int(network(x[None]).argmax()) for _ in range(101)]
+            predicted = int(sum(clean_classes) > 50)
+            flips = sum(int(network((x + SIGMA * torch.randn(6))[None]).argmax()) != predicted for _ in range(1000))
             off = 5 * (0.25 / 1000) ** 0.5
-            assert float(found.low[row]) - off <= flips / 1000 <= float(found.high[row]) + off
+            assert float(estimate.low[row]) - off <= flips / 1000 <= float(estimate.high[row]) + off
 
 
-def test_a_run_says_so_and_is_the_same_again() -> None:
+def test_a_run_records_randomness_and_repeats() -> None:
     classifier = brittle.Classifier(Dropping(), random=True)
     before = torch.random.get_rng_state()
-    one, two = (brittle.score(classifier, X, sigma=SIGMA, limit=None) for _ in range(2))
-    assert one.scores.equals(two.scores)
-    assert {score.score for score in one.record.scores} == {"monte_carlo"}
-    assert one.record.model.random == CLEAN_PASSES
-    assert "nondeterministic_model" in {finding.code for finding in one.record.warnings}
-    assert one.points["passes"].to_pylist() == [CLEAN_PASSES + 1000] * 12
-    assert one.record.account.passes == 12 * (CLEAN_PASSES + 1000)
-    assert str(CLEAN_PASSES) in brittle.analysis.overview_text.format_overview(brittle.analysis.overview(one))
+    table, repeated = (brittle.score(classifier, X, sigma=SIGMA, limit=None) for _ in range(2))
+    assert table.scores.equals(repeated.scores)
+    assert {score.score for score in table.record.scores} == {"monte_carlo"}
+    assert table.record.model.random == CLEAN_PASSES
+    assert "nondeterministic_model" in {finding.code for finding in table.record.warnings}
+    assert table.points["passes"].to_pylist() == [CLEAN_PASSES + 1000] * 12
+    assert table.record.account.passes == 12 * (CLEAN_PASSES + 1000)
+    assert str(CLEAN_PASSES) in brittle.analysis.overview_text.format_overview(brittle.analysis.overview(table))
     assert brittle.score(brittle.Classifier(nn.Linear(6, 2)), X.float()).record.model.random is None
     with torch.random.fork_rng(devices=[]):
         torch.random.set_rng_state(before)
@@ -111,21 +112,21 @@ def test_a_run_says_so_and_is_the_same_again() -> None:
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "monte_carlo"])
 def test_scores_that_do_more_than_count_are_refused_by_name(name: str) -> None:
     kind = CATALOGUE[name]
-    one = kind(sigma=0.1) if "sigma" in kind.__dataclass_fields__ else kind()  # pyright: ignore[reportCallIssue]
+    score = kind(sigma=0.1) if "sigma" in kind.__dataclass_fields__ else kind()  # pyright: ignore[reportCallIssue]
     classifier = brittle.Classifier(Dropping(), random=True)
-    for ask in (lambda: one(classifier, X), lambda: brittle.score(classifier, X, [one])):
+    for call in (lambda: score(classifier, X), lambda: brittle.score(classifier, X, [score])):
         with pytest.raises(ParameterError, match=f"{name}.*random"):
-            ask()
+            call()
 
 
-def test_another_process_is_not_asked_for_the_same_logits() -> None:
+def test_logits_of_another_process_may_differ() -> None:
     jobs = [make_job(brittle.Classifier(Dropping(), random=True), X, "monte_carlo", 0, None, 0.99) for _ in range(2)]
-    own, other = (job.begin().content(job.classifier) for job in jobs)
-    assert own["logits"] != other["logits"]
-    check_alike(own, other, "in a worker")
+    content, other_content = (job.begin().content(job.classifier) for job in jobs)
+    assert content["logits"] != other_content["logits"]
+    check_alike(content, other_content, "in a worker")
 
 
-def test_what_needs_one_function_is_refused() -> None:
+def test_methods_that_need_one_function_are_refused() -> None:
     classifier = brittle.Classifier(Dropping(), random=True)
     for ask in (brittle.nearest, brittle.linearize):
         with pytest.raises(ParameterError, match="random"):
@@ -147,22 +148,22 @@ def test_what_needs_one_function_is_refused() -> None:
     ],
 )
 def test_the_doctor_knows_how_a_model_draws(how: str, declared: bool, code: str) -> None:
-    """Points that share what is drawn are not independent, so an interval over them would not hold."""
+    """Points that share draws are not independent, so an interval over them would not hold."""
     with pytest.raises(ModelError) as caught:
         brittle.score(brittle.Classifier(Dropping(how), random=declared), X, [MonteCarlo(SIGMA, draws=10, limit=None)])
     assert caught.value.code == code
 
 
 def test_a_model_that_draws_once_a_pass_is_scored_row_by_row() -> None:
-    """And its intervals hold the known probability: 4 at 99.99%, which fail falsely 1 time in 2,500 at most."""
+    """The 4 intervals at 99.99% hold the exact probability; they fail falsely 1 time in 2,500 at most."""
     classifier = brittle.Classifier(Dropping("passes"), random=True)
     table = brittle.score(
         classifier, X[:4], [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1, confidence=0.9999
     )
-    for point, found, share in zip(
-        table.points.to_pylist(), table.scores.to_pylist(), known_shares(SIGMA), strict=False
+    for point, estimate, share in zip(
+        table.points.to_pylist(), table.scores.to_pylist(), exact_shares(SIGMA), strict=False
     ):
-        assert found["low"] <= (1 - share if point["predicted"] else share) <= found["high"]
+        assert estimate["low"] <= (1 - share if point["predicted"] else share) <= estimate["high"]
 
 
 class Sharing(nn.Module):
@@ -173,46 +174,46 @@ class Sharing(nn.Module):
         self.how, self.share, self.scale = how, share, nn.Parameter(torch.ones((), dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
-        own, of_pass = torch.randn(len(x)).to(x), torch.randn(1).to(x).expand(len(x))
+        row_noise, pass_noise = torch.randn(len(x)).to(x), torch.randn(1).to(x).expand(len(x))
         drawn = {
-            "sum": lambda: self.share**0.5 * of_pass + (1 - self.share) ** 0.5 * own,
-            "size": lambda: own.abs() * torch.where(of_pass > 0, 1.0, -1.0),
-            "now and then": lambda: of_pass if torch.rand(()) < self.share else own,
-            "one half": lambda: torch.cat((of_pass[: len(x) // 2], own[len(x) // 2 :])),
-            "neighbours": lambda: own.repeat_interleave(2)[: len(x)],
-            "every fourth": lambda: own[:4].repeat(len(x) // 4 + 1)[: len(x)],
+            "sum": lambda: self.share**0.5 * pass_noise + (1 - self.share) ** 0.5 * row_noise,
+            "size": lambda: row_noise.abs() * torch.where(pass_noise > 0, 1.0, -1.0),
+            "now and then": lambda: pass_noise if torch.rand(()) < self.share else row_noise,
+            "one half": lambda: torch.cat((pass_noise[: len(x) // 2], row_noise[len(x) // 2 :])),
+            "neighbours": lambda: row_noise.repeat_interleave(2)[: len(x)],
+            "every fourth": lambda: row_noise[:4].repeat(len(x) // 4 + 1)[: len(x)],
         }[self.how]()
         return nn.functional.pad((x[:, 0] + drawn)[:, None], (1, 0)) * self.scale
 
 
-@pytest.mark.parametrize("until", [False, True])
-def test_intervals_hold_whatever_the_rows_of_a_pass_share(until: bool) -> None:
-    """12 models of known probabilities, 99% intervals of 100 points each: of the 1,200 at most 12 miss in the mean.
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_intervals_hold_whatever_the_rows_of_a_pass_share(adaptive: bool) -> None:
+    """12 models of exact probabilities, 99% intervals of 100 points each: of the 1,200 at most 12 miss in the mean.
 
     Of 40 other seeds none had more than 6. Of copies that share passes 34 to 334 miss, but at one seed of eight.
     """
     kinds = [("sum", share) for share in (0.0, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)]
     kinds += [("now and then", 0.2), ("size", 0.0), ("one half", 0.0), ("neighbours", 0.0), ("every fourth", 0.0)]
     x = torch.linspace(0.6, 3.0, 100, dtype=torch.float64)[:, None].repeat(1, 2)  # class 1 wins 101 clean passes
-    rule: dict[str, Any] = {"draws": 500, "limit": 0.9} if until else {"draws": 200, "limit": None}
+    rule: dict[str, Any] = {"draws": 500, "limit": 0.9} if adaptive else {"draws": 200, "limit": None}
     score = MonteCarlo(sigma=SIGMA, **rule)
-    kept, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
+    shares, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
     for kind in kinds:
-        found = score(brittle.Classifier(Sharing(*kind), bounds="none", random=True), x, seed=1)
-        misses += int(((found.low > 1 - kept) | (found.high < 1 - kept)).sum())
+        estimate = score(brittle.Classifier(Sharing(*kind), bounds="none", random=True), x, seed=1)
+        misses += int(((estimate.low > 1 - shares) | (estimate.high < 1 - shares)).sum())
     assert misses <= 12
 
 
-def test_the_doctor_finds_a_tenth_of_the_variance_that_a_pass_shares() -> None:
-    """It misses that once in 1,000 times, and refuses a model that shares nothing once in a million."""
-    one, other = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
-    assert brittle.score(one, X, [MonteCarlo(SIGMA, draws=10, limit=None)]).scores.num_rows == len(X)
+def test_the_doctor_finds_a_tenth_of_shared_variance() -> None:
+    """The check misses such a model once in 1,000 times, and refuses an independent model once in a million."""
+    alone, shared = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
+    assert brittle.score(alone, X, [MonteCarlo(SIGMA, draws=10, limit=None)]).scores.num_rows == len(X)
     with pytest.raises(ModelError) as caught:
-        brittle.score(other, X, [MonteCarlo(SIGMA, draws=10, limit=None)])
+        brittle.score(shared, X, [MonteCarlo(SIGMA, draws=10, limit=None)])
     assert caught.value.code == "batch_dependent"
 
 
-def test_the_command_line_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_scores_random_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text(
         "import torch\n"

@@ -1,4 +1,4 @@
-"""Rules of columns: what noise and searches make of a point keeps them, whatever the model is asked."""
+"""Rules of columns: noise and searches keep them, whatever the model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ pytest.importorskip("sklearn")
 RULES = {"age": "whole 17..90", "gain": "0..", "sex": "fixed", "share": "..1"}
 
 
-class Watched:
-    """A classifier of few columns that keeps the rows that it is asked about."""
+class RecordingModel:
+    """A classifier of few columns that records its input rows."""
 
     classes_ = np.array([0, 1])
 
@@ -31,7 +31,7 @@ class Watched:
         self.rows: list[np.ndarray] = []
 
     def fit(self) -> None:
-        """It is."""
+        """Change nothing."""
 
     def decision_function(self, rows: Any) -> np.ndarray:
         self.rows.append(np.asarray(rows))
@@ -51,7 +51,7 @@ def check(rows: np.ndarray, sexes: set[float]) -> None:
 
 
 def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
-    model, x = Watched(), table(100)
+    model, x = RecordingModel(), table(100)
     noise = brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0)))
     scored = brittle.score(
         brittle.Classifier(model, None, rules=RULES),
@@ -69,7 +69,7 @@ def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
 
 @pytest.mark.parametrize("norm", ["l2", "linf", "l1"])
 def test_the_search_over_signs_keeps_every_rule(norm: str) -> None:
-    model, x = Watched(), table(8)
+    model, x = RecordingModel(), table(8)
     brittle.score(brittle.Classifier(model, None, rules=RULES), points(x), [InputMargin(norm, effort="fast")])
     check(np.concatenate(model.rows), {0.0, 1.0})
 
@@ -87,14 +87,14 @@ SEVERAL_NAMES = ["red", "first", "green", "blue", "last", "low", "middle", "high
     [("per_feature", 1000), ("swap", 50), pytest.param("swap", 1000, marks=pytest.mark.slow)],
 )
 def test_noisy_copies_keep_rules_of_several_columns(kind: str, draws: int) -> None:
-    """A hundred thousand; of a swap, which draws each copy alone, five thousand in the suite."""
+    """A hundred thousand copies; a swap draws each copy alone, so the fast suite has five thousand."""
 
-    class Asked(Watched):
+    class RelatedModel(RecordingModel):
         def decision_function(self, rows: Any) -> np.ndarray:
             self.rows.append(np.asarray(rows))
             return self.rows[-1] @ np.array([1.0, 0.1, -1.0, 0.5, 0.1, 1.0, -0.5, 0.2]) - 2.0
 
-    model, x = Asked(), related(100)
+    model, x = RelatedModel(), related(100)
     data = brittle.data.array_points(x, feature_names=SEVERAL_NAMES, bounds=None)
     noise = {
         "per_feature": brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0))),
@@ -116,14 +116,14 @@ def test_noisy_copies_keep_rules_of_several_columns(kind: str, draws: int) -> No
         assert {tuple(row) for row in rows[:, 5:].astype(np.float32).tolist()} <= triples
 
 
-def test_numbers_are_read_as_the_nearest_that_keep_rules_of_several_columns() -> None:
+def test_numbers_become_the_nearest_that_keep_joint_rules() -> None:
     rules = Rules.of(SEVERAL, SEVERAL_NAMES)
-    read = rules.kept(np.array([[0.2, 6.0, 0.9, 0.3, 3.0, 3.0, 2.0, 4.0], [0.0, -1.0, 0.0, 0.0, -3.0, 5.0, 9.5, 9.0]]))
-    assert read.tolist() == [[0.0, 4.0, 1.0, 0.0, 4.0, 2.5, 2.5, 4.0], [1.0, 0.0, 0.0, 0.0, 0.0, 5.0, 8.0, 8.0]]
-    kept = related(200)
-    np.testing.assert_array_equal(rules.kept(kept), kept.clip(None, [np.inf] * 5 + [8.0] * 3))
-    held = Rules.of({"0": "fixed at-most:1"}, ["0", "1"]).kept(np.array([[3.0, 1.0], [3.0, 4.0]]))
-    assert held.tolist() == [[3.0, 3.0], [3.0, 4.0]]
+    rows = rules.kept(np.array([[0.2, 6.0, 0.9, 0.3, 3.0, 3.0, 2.0, 4.0], [0.0, -1.0, 0.0, 0.0, -3.0, 5.0, 9.5, 9.0]]))
+    assert rows.tolist() == [[0.0, 4.0, 1.0, 0.0, 4.0, 2.5, 2.5, 4.0], [1.0, 0.0, 0.0, 0.0, 0.0, 5.0, 8.0, 8.0]]
+    related_rows = related(200)
+    np.testing.assert_array_equal(rules.kept(related_rows), related_rows.clip(None, [np.inf] * 5 + [8.0] * 3))
+    fixed_rows = Rules.of({"0": "fixed at-most:1"}, ["0", "1"]).kept(np.array([[3.0, 1.0], [3.0, 4.0]]))
+    assert fixed_rows.tolist() == [[3.0, 3.0], [3.0, 4.0]]
 
 
 @pytest.mark.parametrize(
@@ -151,40 +151,40 @@ def test_numbers_are_read_as_the_nearest_that_keep_rules_of_several_columns() ->
         *("no name", "tied to no column", "whole and not", "both fixed", "tied to a group", "nothing between"),
     ],
 )
-def test_a_rule_that_there_is_not_is_refused(rules: dict[str, str]) -> None:
+def test_invalid_rules_are_refused(rules: dict[str, str]) -> None:
     with pytest.raises(ParameterError):
         Rules.of(rules, ["0", "1", "2"])
 
 
 @pytest.mark.parametrize("rule", ["whole", "0..1", "at-most:a", "one-hot:b"])
 def test_categories_have_no_rule_but_fixed(rule: str) -> None:
-    """Their codes are no numbers that one might round or order."""
+    """Codes of categories can be neither rounded nor ordered."""
     pd = pytest.importorskip("pandas")
     x = pd.DataFrame({"kind": pd.Categorical(list("abcd") * 5), "a": np.arange(20.0)})
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     forest = HistGradientBoostingClassifier(max_iter=2, categorical_features="from_dtype").fit(x, np.arange(20) > 9)
-    more = {"a": "one-hot:b"} if rule == "one-hot:b" else {}
-    for rules, refused in (({"kind": rule, **more}, True), ({"kind": "fixed"}, False)):
+    extra_rules = {"a": "one-hot:b"} if rule == "one-hot:b" else {}
+    for rules, is_refused in (({"kind": rule, **extra_rules}, True), ({"kind": "fixed"}, False)):
         classifier = brittle.Classifier(forest, "none", rules=rules)
-        with pytest.raises(ParameterError) if refused else nullcontext():
+        with pytest.raises(ParameterError) if is_refused else nullcontext():
             brittle.score(classifier, (x, None), "softmax", skip_doctor=True)
 
 
-def test_a_score_that_is_called_keeps_what_is_fixed_as_a_run_does() -> None:
+def test_a_called_score_keeps_fixed_columns_as_a_run_does() -> None:
     x, score = table(12), MonteCarlo(sigma=0.5, draws=200, limit=None)
-    classifier = brittle.Classifier(Watched(), "none", rules={"4": "fixed", "1": "fixed"})
-    called = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])
-    whole = brittle.score(classifier, (x, None), [score], skip_doctor=True)
-    assert called.value.tolist() == whole.scores["value"].to_pylist()
+    classifier = brittle.Classifier(RecordingModel(), "none", rules={"4": "fixed", "1": "fixed"})
+    estimate = score(classifier, torch.from_numpy(x), ids=[str(row) for row in range(len(x))])
+    run = brittle.score(classifier, (x, None), [score], skip_doctor=True)
+    assert estimate.value.tolist() == run.scores["value"].to_pylist()
 
 
-def test_a_column_whose_rule_is_of_numbers_is_no_category() -> None:
-    """Three whole numbers alone stand in the column of sexes, and few in any column of three rows."""
+def test_a_column_with_a_rule_of_numbers_is_no_category() -> None:
+    """The column of sexes holds three whole numbers alone, and any column of three rows holds few."""
     from brittle.noise import PerFeature
 
-    own, ruled = (PerFeature.of(points(table()), 0.1, None, moving) for moving in ((), ("sex",)))
-    assert (float(own.scale[2]), float(ruled.scale[2]) > 0) == (0.0, True)
+    plain, ruled = (PerFeature.of(points(table()), 0.1, None, moving) for moving in ((), ("sex",)))
+    assert (float(plain.scale[2]), float(ruled.scale[2]) > 0) == (0.0, True)
 
 
 def test_rules_are_for_estimators() -> None:

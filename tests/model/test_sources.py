@@ -1,4 +1,4 @@
-"""Each source of models gives what the same network in PyTorch gives, and offers the scores that the docs say."""
+"""Each source of models agrees with the same network in PyTorch, and offers the documented scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITH_GRADIENTS = {
 OF_THE_HEAD = {"feature_margin", "feature_distance"}
 
 SLOW = {"input_margin", "rare_event"}
-"""What takes hundreds of passes a point; both do without gradients, where their search finds less."""
+"""Scores of hundreds of passes a point; both work without gradients, where their search is weaker."""
 
 OPTIONS = {"sigma": 0.1, "radius": 0.1, "draws": 20, "effort": "fast"}
 """Options of the scores that have them."""
@@ -61,9 +61,9 @@ def other():
 
 
 def _network() -> nn.Module:
-    found: dict[str, Any] = {}
-    exec(FACTORY, found)
-    return found["make"]().eval()
+    namespace: dict[str, Any] = {}
+    exec(FACTORY, namespace)
+    return namespace["make"]().eval()
 
 
 def _x(rows: int = 6) -> Tensor:
@@ -71,7 +71,7 @@ def _x(rows: int = 6) -> Tensor:
 
 
 Source = Callable[[Path, pytest.MonkeyPatch], tuple[Any, nn.Module]]
-"""Makes a model and the same network in PyTorch."""
+"""A function that returns a model and the same network in PyTorch."""
 
 
 def _exported(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
@@ -103,7 +103,7 @@ def _checkpoint(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
 
 
 def _torchscript(folder: Path, _: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
-    """As the sentence says that refuses the file itself."""
+    """Follow the advice of the sentence that refuses the file itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.jit.save(torch.jit.trace(_network(), _x()), folder / "net.pt")
@@ -137,7 +137,7 @@ def _onnx(folder: Path, _: pytest.MonkeyPatch, *, activation: tuple[str, ...] = 
 
 
 def _onnx_unknown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
-    """`sinh` and its inverse are not known, and change nothing one after the other."""
+    """`sinh` and its inverse are unknown to the reader, and cancel each other."""
     return _onnx(folder, monkeypatch, activation=("Tanh", "Sinh", "Asinh"))
 
 
@@ -164,7 +164,7 @@ def _hugging_face(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, n
 
 
 def _timm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, nn.Module]:
-    """With a stand-in for timm, which needs torchvision."""
+    """Use a stand-in for timm, which needs torchvision."""
     pytest.importorskip("brittle.extensions.hugging_face")
     timm = ModuleType("timm")
     vars(timm).update(create_model=lambda name, pretrained, **_: _network(), __version__="0")
@@ -180,7 +180,7 @@ def _regression() -> tuple[Any, nn.Module]:
     model = linear_model.LogisticRegression().fit(x, y)
     network = nn.Sequential(nn.Flatten(), nn.Linear(32, CLASSES)).double()
     network[1].weight, network[1].bias = (
-        nn.Parameter(torch.from_numpy(one.copy())) for one in (model.coef_, model.intercept_)
+        nn.Parameter(torch.from_numpy(array.copy())) for array in (model.coef_, model.intercept_)
     )
     return model, network
 
@@ -236,32 +236,32 @@ SOURCES: dict[str, Source] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of a source."""
+    """A row of the table of sources."""
 
     scores: str
-    agrees: float
+    tolerance: float
 
 
 def _table() -> dict[str, Row]:
     lines = [line for line in read("docs/reference/models.md").splitlines() if line.startswith("| ")][2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {name: Row(scores, float(agrees)) for name, _, _, scores, agrees in rows}
+    return {name: Row(scores, float(tolerance)) for name, _, _, scores, tolerance in rows}
 
 
-def _computed(classifier: brittle.Classifier, x: Tensor) -> dict[str, np.ndarray]:
-    """The values of every score that is offered, by name."""
-    found = {}
+def _compute_scores(classifier: brittle.Classifier, x: Tensor) -> dict[str, np.ndarray]:
+    """Return the values of every available score, by name."""
+    values_by_score = {}
     for name, kind in CATALOGUE.items():
-        known = {one.name for one in fields(kind)}
-        score = kind(**{option: value for option, value in OPTIONS.items() if option in known})
+        option_names = {field.name for field in fields(kind)}
+        score = kind(**{option: value for option, value in OPTIONS.items() if option in option_names})
         if name not in SLOW:
             with contextlib.suppress(ModelError):
-                found[name] = score(classifier, x, seed=0).value.numpy()
-    return found
+                values_by_score[name] = score(classifier, x, seed=0).value.numpy()
+    return values_by_score
 
 
 OF_TEXTS = "Hugging Face folder, texts"
-"""Its inputs are embeddings and a mask: `tests/cli/test_text_commands.py` compares it with transformers itself."""
+"""A source of embeddings and a mask: `tests/cli/test_text_commands.py` compares it with transformers itself."""
 
 
 def test_the_table_names_every_source() -> None:
@@ -271,28 +271,28 @@ def test_the_table_names_every_source() -> None:
 
 @pytest.mark.every_other
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_source_gives_what_the_same_network_in_pytorch_gives(
+def test_a_source_agrees_with_the_same_network_in_pytorch(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = _table()[name]
     model, network = SOURCES[name](tmp_path, monkeypatch)
     arrays = "numpy" if name == "function of NumPy arrays" else "torch"
-    ours = brittle.Classifier(model, arrays=arrays)
-    theirs = brittle.Classifier(network)
+    classifier = brittle.Classifier(model, arrays=arrays)
+    reference = brittle.Classifier(network)
     x = _x()
-    with ours.evaluating(), theirs.evaluating():
-        assert float((ours(x) - theirs(x)).abs().max()) <= row.agrees
-    found, expected = _computed(ours, x[:2]), _computed(theirs, x[:2])
-    lacking = {
+    with classifier.evaluating(), reference.evaluating():
+        assert float((classifier(x) - reference(x)).abs().max()) <= row.tolerance
+    values, expected = _compute_scores(classifier, x[:2]), _compute_scores(reference, x[:2])
+    missing = {
         "all": set(),
         "without the last layer": OF_THE_HEAD,
         "without gradients": WITH_GRADIENTS | OF_THE_HEAD,
     }[row.scores]
-    assert set(found) == set(expected) - lacking == set(CATALOGUE) - SLOW - lacking
-    for score in found:
-        np.testing.assert_allclose(found[score], expected[score], rtol=50 * row.agrees, atol=50 * row.agrees)
+    assert set(values) == set(expected) - missing == set(CATALOGUE) - SLOW - missing
+    for score in values:
+        np.testing.assert_allclose(values[score], expected[score], rtol=50 * row.tolerance, atol=50 * row.tolerance)
 
 
-def test_the_page_names_what_needs_gradients() -> None:
+def test_the_page_names_scores_that_need_gradients() -> None:
     page = read("docs/reference/models.md")
     assert all(f"`{name}`" in page for name in WITH_GRADIENTS | OF_THE_HEAD)

@@ -16,15 +16,15 @@ from brittle.scores import Softmax
     [(10, None, 64), (200, 2, 64), (1000, None, 256), (1000, 14, 256), (5000, None, 512)],
 )
 def test_few_points_are_divided_between_their_batches(points: int, batch_size: int | None, size: int) -> None:
-    """So several processes can share them; the batches, and so the numbers, are those of one shard."""
+    """Several processes can share them; the batches, and so the numbers, are those of one shard."""
     job = make_job(small_classifier(), inputs(points), [Softmax()], 0, batch_size, 0.99)
     assert job.shard_points == size
     batches = [batch.rows for number in range(job.shards) for batch in job.batches(number)]
-    step, whole = job.batch_points, max(256, size)
+    step, block = job.batch_points, max(256, size)
     assert batches == [
         tuple(range(start, min(start + step, end, points)))
-        for end in range(whole, points + whole, whole)
-        for start in range(end - whole, min(end, points), step)
+        for end in range(block, points + block, block)
+        for start in range(end - block, min(end, points), step)
     ]
 
 
@@ -37,14 +37,14 @@ def test_long_runs_have_larger_shards(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rows == list(range(count))
 
 
-def test_a_point_that_is_lost_is_known_by_its_row_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers name a point that killed one by its row in the data, chosen or not."""
+def test_a_lost_point_is_named_by_its_row_in_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers name a point that killed one of them by its row in the data, chosen or not."""
     monkeypatch.setattr("brittle.run.job.FEW_SHARDS", 1)
     points = choose_points(array_points(inputs(COUNT)), ["3", "9", "15", "17", "18"])
     job = make_job(small_classifier(), points, [Softmax()], 0, 4, 0.99)
-    begun: list[tuple[int, ...]] = []
-    shard = job.shard(0, {15: "it died"}, lambda batch: begun.append(batch.rows))
-    assert begun == [(3, 9), (15, 17), (18,)]
+    batches: list[tuple[int, ...]] = []
+    shard = job.shard(0, {15: "it died"}, lambda batch: batches.append(batch.rows))
+    assert batches == [(3, 9), (15, 17), (18,)]
     status = dict(
         zip(shard.tables["points"]["row"].to_pylist(), shard.tables["points"]["status"].to_pylist(), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Shrinkage: its formula, its error beside that of both of its parts on problems with known answers, its interval."""
+"""Shrinkage: its formula, its error beside those of its two parts on problems with exact answers, and its interval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from brittle.scores.shrinkage import smoothed_share
 
 
 @dataclass(frozen=True)
-class Known:
+class Problem:
     """A margin over standard normal noise around `at`, and the probability that it changes sign."""
 
     name: str
@@ -39,8 +39,8 @@ def _below(x: float) -> float:
     return float(stats.norm.cdf(x))
 
 
-def _sampled(logits: Tensor) -> tuple[Clean, Sampled]:
-    """What is read of logits `[B, units, members, C]` whose first class is predicted without noise."""
+def _sample(logits: Tensor) -> tuple[Clean, Sampled]:
+    """Return the sums of logits `[B, units, members, C]` whose first class is predicted without noise."""
     points, classes = len(logits), logits.shape[3]
     clean_logits = torch.cat((torch.ones(points, 1), torch.zeros(points, classes - 1)), dim=1)
     clean = Clean(torch.zeros(points, 1), tuple(map(str, range(points))), 0, clean_logits, rows=64)
@@ -50,52 +50,53 @@ def _sampled(logits: Tensor) -> tuple[Clean, Sampled]:
     return clean, sums.read()
 
 
-KNOWN = [
-    Known("linear", lambda x: x[..., 0] + 1.0, (0.0,), _below(-1)),
-    Known("shell", lambda x: 4.0 - x[..., 0].square(), (0.5,), _below(-1.5) + _below(-2.5)),
-    Known("exclusive or", lambda x: x[..., 0] * x[..., 1], (1.5, 1.5), 2 * _below(1.5) * _below(-1.5)),
-    Known("absolute value", lambda x: 1.2 - x[..., 0].abs(), (0.1,), _below(-1.1) + _below(-1.3)),
-    Known("a step", lambda x: torch.where(x[..., 0] > 1.2, -3.0, 1.0) + 0.05 * x[..., 0], (0.0,), _below(-1.2)),
+PROBLEMS = [
+    Problem("linear", lambda x: x[..., 0] + 1.0, (0.0,), _below(-1)),
+    Problem("shell", lambda x: 4.0 - x[..., 0].square(), (0.5,), _below(-1.5) + _below(-2.5)),
+    Problem("exclusive or", lambda x: x[..., 0] * x[..., 1], (1.5, 1.5), 2 * _below(1.5) * _below(-1.5)),
+    Problem("absolute value", lambda x: 1.2 - x[..., 0].abs(), (0.1,), _below(-1.1) + _below(-1.3)),
+    Problem("a step", lambda x: torch.where(x[..., 0] > 1.2, -3.0, 1.0) + 0.05 * x[..., 0], (0.0,), _below(-1.2)),
 ]  # fmt: skip
 
 
-def _estimates(known: Known, draws: int, replicates: int) -> dict[str, Tensor]:
-    """What counting, the normal model and their mixture say of the same draws, `[replicates]` each."""
-    generator, size = torch.Generator().manual_seed(1), len(known.at)
+def _estimates(problem: Problem, draws: int, replicates: int) -> dict[str, Tensor]:
+    """Return the estimates by counting, by the normal model and by their mixture, from the same draws, `[replicates]`
+    each."""
+    generator, size = torch.Generator().manual_seed(1), len(problem.at)
     half = torch.randn(replicates, draws // 2, size, generator=generator, dtype=torch.float64)
-    margin = known.margin(torch.tensor(known.at) + torch.stack((half, -half), dim=2))
-    sampled = _sampled(torch.stack((margin, torch.zeros_like(margin)), dim=3))[1]
+    margin = problem.margin(torch.tensor(problem.at) + torch.stack((half, -half), dim=2))
+    sampled = _sample(torch.stack((margin, torch.zeros_like(margin)), dim=3))[1]
     scores = [MonteCarlo(1.0, draws, limit=None), Moments(1.0, draws), Shrinkage(1.0, draws, limit=None)]
     return {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
 
 
-@pytest.mark.parametrize(("draws", "most"), [(20, 1.35), (80, 1.05)])
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
-def test_hardly_ever_behind_the_better_of_its_parts(known: Known, draws: int, most: float) -> None:
-    """Root mean square errors; they share their draws, so that their ratio is known to about 1%."""
-    found = _estimates(known, draws, 2000)
-    errors = {name: float((value - known.flip).square().mean().sqrt()) for name, value in found.items()}
-    assert errors["shrinkage"] <= most * min(errors["monte_carlo"], errors["moments"])
+@pytest.mark.parametrize(("draws", "factor"), [(20, 1.35), (80, 1.05)])
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_errors_are_near_those_of_the_better_part(problem: Problem, draws: int, factor: float) -> None:
+    """Compare root mean square errors over shared draws, so that the error of their ratio is about 1%."""
+    values_by_score = _estimates(problem, draws, 2000)
+    errors = {name: float((value - problem.flip).square().mean().sqrt()) for name, value in values_by_score.items()}
+    assert errors["shrinkage"] <= factor * min(errors["monte_carlo"], errors["moments"])
 
 
-TREE = Known("four leaves", lambda x: 0.1 - 3.0 * (x[..., 0] > 1.2) + 2.0 * (x[..., 1] > 0), (0.0, 0.0), _below(-1.2))
+TREE = Problem("four leaves", lambda x: 0.1 - 3.0 * (x[..., 0] > 1.2) + 2.0 * (x[..., 1] > 0), (0.0, 0.0), _below(-1.2))
 """Nearly half of the copies have a margin just above 0, and none just below."""
 
 
-@pytest.mark.parametrize(("draws", "most"), [(80, 1.2), (200, 1.05)])
-def test_margins_that_jump_over_0_are_counted(draws: int, most: float) -> None:
+@pytest.mark.parametrize(("draws", "factor"), [(80, 1.2), (200, 1.05)])
+def test_margins_that_jump_over_0_are_counted(draws: int, factor: float) -> None:
     """Root mean square errors of 2,000 replicates with the same draws; smoothed, it has 5 and 7 times counting's."""
-    found = _estimates(TREE, draws, 2000)
-    errors = {name: float((value - TREE.flip).square().mean().sqrt()) for name, value in found.items()}
-    assert errors["shrinkage"] <= most * errors["monte_carlo"]
+    values_by_score = _estimates(TREE, draws, 2000)
+    errors = {name: float((value - TREE.flip).square().mean().sqrt()) for name, value in values_by_score.items()}
+    assert errors["shrinkage"] <= factor * errors["monte_carlo"]
 
 
-@pytest.mark.parametrize("known", [*KNOWN, TREE], ids=lambda known: known.name)
-def test_it_is_right_as_the_draws_grow(known: Known) -> None:
+@pytest.mark.parametrize("problem", [*PROBLEMS, TREE], ids=lambda problem: problem.name)
+def test_estimates_converge_to_the_flip_probability(problem: Problem) -> None:
     """A count of pairs is at most `1 / sqrt(draws)` off by one standard error; 5 of them happen once in 1e6."""
     draws = 20_000
-    found = _estimates(known, draws, 4)["shrinkage"]
-    assert float((found - known.flip).abs().max()) <= 5 * math.sqrt(known.flip * (1 - known.flip) * 2 / draws)
+    values = _estimates(problem, draws, 4)["shrinkage"]
+    assert float((values - problem.flip).abs().max()) <= 5 * math.sqrt(problem.flip * (1 - problem.flip) * 2 / draws)
 
 
 def _logits(points: int, pairs: int) -> Tensor:
@@ -107,11 +108,11 @@ def _logits(points: int, pairs: int) -> Tensor:
     return noise + bend * noise.square() + torch.tensor([2.5, 0.0, -0.5], dtype=torch.float64)
 
 
-def test_the_formula() -> None:
-    """Against the formula in NumPy, from the logits and the value of `Moments`."""
+def test_values_are_those_of_the_formula() -> None:
+    """The value is that of the formula in NumPy, from the logits and the value of `Moments`."""
     points, pairs = 6, 30
     logits = _logits(points, pairs)
-    _, sampled = _sampled(logits)
+    _, sampled = _sample(logits)
     draws = 2 * pairs
     score, moments = Shrinkage(1.0, draws=draws, limit=None), Moments(1.0, draws=draws)
     values = score.estimate({Sample(Gaussian(1.0), draws): sampled}, 0.99).value
@@ -142,11 +143,11 @@ def test_the_formula() -> None:
 
 def test_the_nearest_margins_are_kept_up_to_a_number() -> None:
     logits = _logits(2, KEPT_DRAWS // 2 + 10)
-    kept = _sampled(logits[:, : KEPT_DRAWS // 2])[1].nearest
-    assert kept is not None
+    margins = _sample(logits[:, : KEPT_DRAWS // 2])[1].nearest
+    assert margins is not None
     nearest = (logits[..., :1] - logits[..., 1:]).amin(3)[:, : KEPT_DRAWS // 2]
-    assert torch.equal(kept, nearest.flatten(1))
-    sampled = _sampled(logits)[1]
+    assert torch.equal(margins, nearest.flatten(1))
+    sampled = _sample(logits)[1]
     assert sampled.nearest is not None
     assert bool(sampled.nearest.isnan().all())
     assert torch.equal(smoothed_share(sampled), counted(sampled.votes, 0.99)[0])
@@ -154,7 +155,7 @@ def test_the_nearest_margins_are_kept_up_to_a_number() -> None:
 
 @pytest.mark.parametrize("limit", [0.9, None])
 @pytest.mark.parametrize(("margin", "flips", "depth"), [(1.75, 0.065, 0.5), (2.0, 0.06, 0.01)])
-def test_flips_that_a_normal_model_passes_over_are_held(
+def test_intervals_hold_flips_that_a_normal_model_misses(
     margin: float, flips: float, depth: float, limit: float | None
 ) -> None:
     """A normal model passes its tests and says too little; the family `step` of `checks.coverage` counts more of them.
@@ -162,8 +163,8 @@ def test_flips_that_a_normal_model_passes_over_are_held(
     Of 100 replicates at most 1 may miss in the mean; 8 do less than once in 1e5.
     """
     network = Shallow(margin, flips, depth, 0.1)
-    found = estimate(brittle.Classifier(network), shallow_points(100), Shrinkage(0.1, draws=200, limit=limit))
-    assert int(((found.low > network.flip) | (found.high < network.flip)).sum()) < 8
+    estimates = estimate(brittle.Classifier(network), shallow_points(100), Shrinkage(0.1, draws=200, limit=limit))
+    assert int(((estimates.low > network.flip) | (estimates.high < network.flip)).sum()) < 8
 
 
 ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -173,18 +174,18 @@ ODD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     ),
     "huge": lambda x, z: z.double() * 1e300,
 }
-"""Networks of which many noisy copies of a point have the same logits."""
+"""Networks with equal logits in many noisy copies of a point."""
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_there_is_a_number_wherever_counting_gives_one(name: str) -> None:
-    """Where the model is silent the copies are counted: the value and the interval of counting as many."""
+def test_every_count_has_a_value(name: str) -> None:
+    """Where the model has no answer, value and interval are those of counting."""
     classifier, x = brittle.Classifier(Wrapped(ODD[name])), inputs(40)
-    found = estimate(classifier, x, Shrinkage(0.3, draws=40, limit=None))
+    estimates = estimate(classifier, x, Shrinkage(0.3, draws=40, limit=None))
     by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40, limit=None))
-    assert torch.equal(found.value.isnan(), by_counting.value.isnan())
-    assert found.evidence is not None
-    only_counted = (found.evidence == int(Evidence.COUNTED)) & ~found.value.isnan()
+    assert torch.equal(estimates.value.isnan(), by_counting.value.isnan())
+    assert estimates.evidence is not None
+    only_counted = (estimates.evidence == int(Evidence.COUNTED)) & ~estimates.value.isnan()
     assert bool(only_counted.any()) or name == "steps"
-    for one in ("value", "low", "high"):
-        assert torch.equal(getattr(found, one)[only_counted], getattr(by_counting, one)[only_counted])
+    for field in ("value", "low", "high"):
+        assert torch.equal(getattr(estimates, field)[only_counted], getattr(by_counting, field)[only_counted])

@@ -1,4 +1,4 @@
-"""Fixtures that several files of this room share."""
+"""Fixtures shared by several files of this room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from brittle.store.record import Account
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of three shards."""
+    """Write a run of three shards."""
     table = make_table(points=20, scores=("moments", "input_margin"), sigmas=(0.1,), budgets=(10,))
     with RunFolder(tmp_path / "run").open() as folder:
         folder.note(table.record)

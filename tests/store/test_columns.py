@@ -1,4 +1,4 @@
-"""A score of a run is asked for by itself, its label, its name, or its name and a parameter."""
+"""Columns of a table, looked up by a score, its label, its name, or its name and a parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
-from brittle.store.columns import Column, distinct_names, rests_on
+from brittle.store.columns import Column, distinct_names, interval_evidence
 from brittle.store.reading import export_run
 from brittle.store.schemas import unpack_votes
 
@@ -38,12 +38,12 @@ TABLE = make_table(points=9, broken=2, scores=("moments", "taylor", "logit_margi
     ],
     ids=str,
 )
-def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: str) -> None:
+def test_a_column_is_found_without_spelling_the_defaults(key: Any, label: str) -> None:
     assert TABLE[key].label == label
 
 
 @pytest.mark.parametrize(
-    ("key", "named"),
+    ("key", "message"),
     [
         ("taylor", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
         (("moments", 10), "found moments, 10; "),
@@ -53,13 +53,13 @@ def test_a_column_is_asked_for_without_spelling_the_defaults(key: Any, label: st
     ],
     ids=str,
 )
-def test_what_is_absent_or_ambiguous_names_the_nearest(key: Any, named: str) -> None:
-    with pytest.raises(DataError, match=named) as caught:
+def test_an_absent_or_ambiguous_key_names_the_nearest_columns(key: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
         TABLE[key]
     assert caught.value.code == "no_such_score"
 
 
-def test_a_column_holds_what_the_table_does() -> None:
+def test_a_column_holds_the_numbers_of_the_table() -> None:
     column, frame = TABLE["moments", 0.1], TABLE.frame(whole=True)
     for name in ("low", "high", "status", "passes", "p_robust"):
         expected = frame[f"{column.label}.{name}"].to_numpy()
@@ -72,33 +72,33 @@ def test_a_column_holds_what_the_table_does() -> None:
         _ = TABLE["logit_margin"].p_robust
 
 
-def is_more_of(other: Column, column: Column) -> bool:
-    """Whether it is the same score with more draws."""
-    less, more = ((one.score, {**one.parameters, "draws": None}) for one in (column, other))
-    return less == more and (other.most_draws or 0) > (column.most_draws or 0)
+def is_more_of(candidate: Column, column: Column) -> bool:
+    """Return whether `candidate` is the same score with more draws."""
+    key, candidate_key = ((entry.score, {**entry.parameters, "draws": None}) for entry in (column, candidate))
+    return key == candidate_key and (candidate.most_draws or 0) > (column.most_draws or 0)
 
 
 @pytest.mark.parametrize("scores", [EXAMPLES[:1], EXAMPLES[:2], EXAMPLES], ids=len)
-def test_a_frame_has_what_the_columns_hold_under_names_of_their_own(scores: list[Score]) -> None:
+def test_a_frame_has_every_column_under_its_name(scores: list[Score]) -> None:
     table = brittle.score(small_classifier(), (inputs(6), torch.arange(6) % 4), scores)
     frame = table.frame(0.8)
     assert frame.columns.is_unique
     assert frame["point"].tolist() == table.points["point"].to_pylist()
     assert not frame.isna().all().any()
-    told = [one for one in table.columns if not any(is_more_of(other, one) for other in table.columns)]
-    for column in told:
-        alike = [one for one in told if one.score == column.score]
-        own = [name for name in frame if re.fullmatch(rf"p_robust|{column.score}(\[.*\])?(\.p_robust)?", name)]
+    largest = [column for column in table.columns if not any(is_more_of(larger, column) for larger in table.columns)]
+    for column in largest:
+        alike = [entry for entry in largest if entry.score == column.score]
+        names = [name for name in frame if re.fullmatch(rf"p_robust|{column.score}(\[.*\])?(\.p_robust)?", name)]
         value = (column.p_robust if column.is_probability else column.value).to_numpy()
-        kept = [name for name in own if np.array_equal(frame[name], value, equal_nan=True)]
-        assert column.value.isna().all() or kept, column.label
-        assert ("[" in "".join(own)) == (len(alike) > 1)
-        if column.is_probability and column.judges:
-            states = [frame[f"{name.removesuffix('p_robust')}state"].tolist() for name in kept]
+        equal_names = [name for name in names if np.array_equal(frame[name], value, equal_nan=True)]
+        assert column.value.isna().all() or equal_names, column.label
+        assert ("[" in "".join(names)) == (len(alike) > 1)
+        if column.is_probability and column.is_decisive:
+            states = [frame[f"{name.removesuffix('p_robust')}state"].tolist() for name in equal_names]
             assert column.states(0.8).tolist() in states
 
 
-def test_a_frame_names_scores_by_what_differs_and_classes_by_their_names() -> None:
+def test_a_frame_names_scores_by_their_differences() -> None:
     frame = make_table(points=9, scores=("moments", "logit_margin"), sigmas=(0.1, 0.2), budgets=(10,)).frame()
     assert {"moments[sigma=0.1].p_robust", "moments[sigma=0.2].state", "logit_margin"} <= {*frame}
     assert "logit_margin.low" not in frame
@@ -111,14 +111,14 @@ def test_a_frame_names_scores_by_what_differs_and_classes_by_their_names() -> No
 def test_the_flip_probability_of_the_first_screen_has_bare_names(
     scores: tuple[str, ...], sigmas: tuple[float, ...], limit: float | None, tmp_path: Path
 ) -> None:
-    """Whatever else the run holds, in frames and files; `by` names it, and its columns, where there are several."""
+    """Frames and files have them, whatever else the run holds; `by` names the column where there are several."""
     table = make_table(points=40, scores=scores, sigmas=sigmas, budgets=(20,))
     frame, column = table.frame(limit), overview(table, limit).column
     assert column is not None
     assert frame["p_robust"].tolist() == pytest.approx(column.p_robust.tolist(), nan_ok=True)
-    several = sum(one.judges for one in table.columns) > 1
-    assert ("by" in frame) == several
-    if several:
+    is_ambiguous = sum(entry.is_decisive for entry in table.columns) > 1
+    assert ("by" in frame) == is_ambiguous
+    if is_ambiguous:
         (by,) = set(frame["by"])
         assert table[by] is column
         for name in ("p_robust", "low", "high", "state", "status"):
@@ -139,39 +139,39 @@ def test_the_top_has_the_names_of_the_frame() -> None:
         assert top[shared].equals(frame.loc[top.index, shared])
 
 
-def test_a_column_is_asked_for_by_the_name_that_tells_it_from_others() -> None:
+def test_a_column_is_found_by_its_distinct_name() -> None:
     table = brittle.score(small_classifier(), inputs(6), EXAMPLES)
     names = distinct_names(table.columns)
     assert len(set(names)) == len(names)
     assert all(table[name] is column for name, column in zip(names, table.columns, strict=True) if "[" in name)
 
 
-def test_two_scores_of_one_noise_are_asked_for_by_their_names() -> None:
+def test_two_scores_of_one_noise_are_found_by_their_names() -> None:
     table = brittle.score(small_classifier(), inputs(6), ["shrinkage", "monte_carlo"], sigma=0.1)
     assert [table["shrinkage"].score, table["monte_carlo"].score] == ["shrinkage", "monte_carlo"]
 
 
-def test_a_column_says_what_its_score_does() -> None:
+def test_a_column_has_the_description_of_its_score() -> None:
     score, column = Moments(sigma=0.1, draws=10), TABLE["moments", 0.1]
     for name in ("title", "reference", "quantity", "explanation", "safer", "colour", "preference", "model"):
         assert getattr(column, name) == getattr(score, name), name
 
 
-@pytest.mark.parametrize(("one", "other"), [(Moments(1), Moments(1.0)), (Softmax(2), Softmax(2.0))])
-def test_equal_scores_are_one_column(one: Score, other: Score) -> None:
-    """Scores that are equal are written alike, so that one is found by the other, and both at once are refused."""
-    assert one == other
-    assert one.label == other.label
-    assert parameters_json(one.parameters) == parameters_json(other.parameters)
-    table = brittle.score(small_classifier(), inputs(3), [one])
-    assert table[other].label == one.label
+@pytest.mark.parametrize(("score", "equal_score"), [(Moments(1), Moments(1.0)), (Softmax(2), Softmax(2.0))])
+def test_equal_scores_are_one_column(score: Score, equal_score: Score) -> None:
+    """Equal scores are written alike, so that each finds the other's column, and both at once are refused."""
+    assert score == equal_score
+    assert score.label == equal_score.label
+    assert parameters_json(score.parameters) == parameters_json(equal_score.parameters)
+    table = brittle.score(small_classifier(), inputs(3), [score])
+    assert table[equal_score].label == score.label
     with pytest.raises(ParameterError, match="is asked for twice"):
-        brittle.score(small_classifier(), inputs(3), [one, other])
+        brittle.score(small_classifier(), inputs(3), [score, equal_score])
 
 
 def test_a_table_says_which_points_stop() -> None:
-    """A column knows it from the parameters alone, whatever the defaults of its score are, and so does its label."""
-    scores = [one for one in EXAMPLES if any(isinstance(need, Sample) for need in one.needs)]
+    """A column knows this from its parameters alone, whatever the defaults of its score, and so does its label."""
+    scores = [score for score in EXAMPLES if any(isinstance(need, Sample) for need in score.needs)]
     scores += [MonteCarlo(0.3, draws=40, limit=0.9), MonteCarlo(0.3, draws=40, precision=0.2)]
     table = brittle.score(small_classifier(), inputs(6), scores)
     for score, column in zip(scores, table.columns, strict=True):
@@ -187,7 +187,7 @@ def test_a_table_says_which_points_stop() -> None:
     "key",
     [0, Moments, slice(1, 2), ("moments", 0.1, 3), (1, 2), ("moments", True), (Moments(1), 1)],
 )
-def test_what_asks_for_no_column_is_named(key: Any) -> None:
+def test_a_key_of_another_type_is_refused(key: Any) -> None:
     with pytest.raises(ParameterError, match="expected a score such as") as caught:
         TABLE[key]
     assert caught.value.code == "parameter"
@@ -202,21 +202,21 @@ def test_the_number_beside_a_name_is_sigma() -> None:
 
 
 def test_an_interval_that_holds_the_count_rests_on_it() -> None:
-    """That of every score that looked at noisy copies, whatever its number does; others judge no point."""
+    """The interval of every score that samples noisy copies rests on the count; other scores have no states."""
     table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2, limit=None), Moments(0.2), Taylor(0.2)])
     for name in ("shrinkage", "moments"):
-        assert set(table[name].rests_on) == {"counted"}
+        assert set(table[name].interval_evidence) == {"counted"}
         assert {"modelled", "extrapolated"} <= set(table[name].rows["evidence"])
         assert set(table[name].states(0.9)) <= {"holds", "breaks", "undecided"}
     column = table["taylor"]
     assert column.value.notna().all()
     assert column.low.isna().all()
-    assert set(column.rests_on) == {"extrapolated"}
-    assert not column.judges
+    assert set(column.interval_evidence) == {"extrapolated"}
+    assert not column.is_decisive
     assert set(column.states(0.9)) == {None}
 
 
 def test_a_narrower_interval_rests_on_its_model() -> None:
-    """Such as a score of other people may give."""
+    """Intervals narrower than the count's, as a user's own score may give."""
     rows = pd.DataFrame({"low": [0.1, 0.2], "high": [0.4, 0.3], "counted_low": 0.1, "counted_high": 0.4})
-    assert rests_on(rows.assign(evidence="modelled")).tolist() == ["counted", "modelled"]
+    assert interval_evidence(rows.assign(evidence="modelled")).tolist() == ["counted", "modelled"]

@@ -1,4 +1,4 @@
-"""Texts in CSV: harmless in a spreadsheet and a terminal, and they come back."""
+"""Texts in CSV: harmless in a spreadsheet and a terminal, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from brittle.store.export import cell, text_of
 
 
 def test_every_writer_of_csv_guards_its_texts() -> None:
-    """Whoever writes CSV writes its texts by one function."""
+    """Every writer of CSV writes its texts by one function."""
     writers = [
         path for path in SOURCE.rglob("*.py") if re.search(r"\.to_csv\(|write_csv\(|csv\.writer", path.read_text())
     ]
@@ -39,29 +39,29 @@ CELLS = [
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")
 
 
-def flags_named(names: list[str]) -> pd.DataFrame:
-    """A row of flags for each name."""
+def make_flags(names: list[str]) -> pd.DataFrame:
+    """Return a row of flags for each name."""
     rows, count = range(len(names)), len(names)
     columns = {"point": names, "row": rows, "name": names, "label": rows, "predicted": rows, "score": [0.5] * count}
-    others = {"brittle": [True] * count, "status": ["ok"] * count}
-    return pd.DataFrame(columns | others)
+    constants = {"brittle": [True] * count, "status": ["ok"] * count}
+    return pd.DataFrame(columns | constants)
 
 
 def test_texts_in_csv_are_harmless_and_come_back(tmp_path: Path) -> None:
-    path = write_flags(flags_named(CELLS), tmp_path / "flags.csv")
+    path = write_flags(make_flags(CELLS), tmp_path / "flags.csv")
     lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     assert len(lines) == 1 + len(CELLS)
     assert all(line.isprintable() for line in lines)
     options = csv.ConvertOptions(column_types=FLAGS, strings_can_be_null=False)
     cells = csv.read_csv(path, convert_options=options)["point"].to_pylist()
-    assert not any(one.startswith(FORMULA) for one in cells if one not in ("+1", "-1"))  # numbers run nothing
-    assert [text_of(one) for one in cells] == CELLS
+    assert not any(text.startswith(FORMULA) for text in cells if text not in ("+1", "-1"))  # numbers run nothing
+    assert [text_of(text) for text in cells] == CELLS
     assert len(set(cells)) == len(CELLS)
 
 
 @given(st.text() | st.text("=+-@'\";, \t\na\\\uff1d"))
 def test_any_text_comes_back_from_csv_and_runs_nowhere(text: str) -> None:
-    """Wherever a spreadsheet splits a line: at commas, at semicolons or at tabs."""
+    """Split a line at commas, semicolons or tabs, as spreadsheets do."""
     assert cell(text).isprintable()
     assert text_of(cell(text)) == text
     sink = io.StringIO()
@@ -72,5 +72,5 @@ def test_any_text_comes_back_from_csv_and_runs_nowhere(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["x;y", "a=b", "1;2", "a-b;c", "x = y; z", '"', "0.5"])
-def test_text_that_runs_nowhere_stays_as_it_is(text: str) -> None:
+def test_harmless_text_stays_as_it_is(text: str) -> None:
     assert cell(text) == text

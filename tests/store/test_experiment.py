@@ -1,4 +1,4 @@
-"""What makes it the same run: every field is compared but those on a list, and a difference is named."""
+"""Identity of a run: every field is compared but those on a list, and differences are named."""
 
 from __future__ import annotations
 
@@ -47,71 +47,72 @@ def test_another_experiment_is_refused_by_name(name: str, tmp_path: Path) -> Non
 
 
 RECORD = make_table(points=2).record
-PLACED = ("there", "now")
+SIDES = ("there", "now")
 
 
-def places(record: Any, inside: str = "") -> Iterator[str]:
-    """The dotted names of the fields of a record; the account is one."""
-    for one in fields(record):
-        value = getattr(record, one.name)
-        if is_dataclass(value) and one.name != "account":
-            yield from places(value, f"{inside}{one.name}.")
+def places(record: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of the fields of a record; the account is one field."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if is_dataclass(value) and field.name != "account":
+            yield from places(value, f"{prefix}{field.name}.")
         else:
-            yield f"{inside}{one.name}"
+            yield f"{prefix}{field.name}"
 
 
-def changed(record: Any, place: str, value: Any) -> Any:
+def replace_field(record: Any, place: str, value: Any) -> Any:
     """`record` with the field of a dotted name set to `value`."""
-    name, _, rest = place.partition(".")
-    return replace(record, **{name: changed(getattr(record, name), rest, value) if rest else value})
+    name, _, subfields = place.partition(".")
+    return replace(record, **{name: replace_field(getattr(record, name), subfields, value) if subfields else value})
 
 
 PLACES = tuple(places(RECORD))
 
 
 def test_every_field_is_compared_but_those_on_the_list() -> None:
-    """One that is not compared lets rows of another experiment into a run: each changed alone is named, both values."""
+    """Change each field alone: a field that is not compared would let rows of another experiment into a run."""
     for name in {*PLACES} - {"scores", "account", "warnings"}:
         texts = [("0", "9"), ("1", "8")] if name == "model.bounds" else ["old", "new"]
-        old, new = (changed(RECORD, name, text) for text in texts)
-        assert differences(old, changed(RECORD, name, texts[0]), PLACED) == []
-        found = differences(old, new, PLACED)
-        assert [one.split()[0] for one in found] == ([] if name in UNDECISIVE else [name])
+        old, new = (replace_field(RECORD, name, text) for text in texts)
+        assert differences(old, replace_field(RECORD, name, texts[0]), SIDES) == []
+        changes = differences(old, new, SIDES)
+        assert [change.split()[0] for change in changes] == ([] if name in UNDECISIVE else [name])
 
 
-def test_the_list_names_fields_that_there_are() -> None:
-    of_scores = {f"scores.{one.name}" for one in fields(RECORD.scores[0])}
+def test_the_list_names_existing_fields() -> None:
+    of_scores = {f"scores.{field.name}" for field in fields(RECORD.scores[0])}
     of_reading = {f"data.reading.{name}" for name in ("tokenizer", "cut_texts", "index")}
     assert {*PLACES, "versions.python"} | of_reading | of_scores >= UNDECISIVE
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"), [("ab", "bc", "c only now"), ("", "c", "c only now"), ("ab", "ba", "b, a now")]
+    ("old", "new", "message"), [("ab", "bc", "c only now"), ("", "c", "c only now"), ("ab", "ba", "b, a now")]
 )
-def test_other_scores_are_named(old: str, new: str, said: str) -> None:
-    one, other = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
-    assert said in "; ".join(differences(one, other, PLACED))
+def test_other_scores_are_named(old: str, new: str, message: str) -> None:
+    before, after = (replace(RECORD, scores=tuple(score_record(name, {}) for name in names)) for names in (old, new))
+    assert message in "; ".join(differences(before, after, SIDES))
 
 
-@pytest.mark.parametrize("name", sorted(one.name for one in fields(RECORD.scores[0])))
-def test_of_a_score_only_what_it_computes_makes_the_run(name: str) -> None:
-    one, other = (
+@pytest.mark.parametrize("name", sorted(field.name for field in fields(RECORD.scores[0])))
+def test_scores_are_compared_by_their_computation_only(name: str) -> None:
+    before, after = (
         replace(RECORD, scores=(replace(score_record("a", {}), **{name: text}),))  # type: ignore[arg-type]
         for text in ("x", "y")
     )
-    assert bool(differences(one, other, PLACED)) == (f"scores.{name}" not in UNDECISIVE)
+    assert bool(differences(before, after, SIDES)) == (f"scores.{name}" not in UNDECISIVE)
 
 
-def test_of_code_from_outside_the_file_is_named() -> None:
-    there, now = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
-    one, other = (
-        replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq")) for code in (there, now)
+def test_changed_code_outside_the_file_is_named() -> None:
+    code_before, code_now = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
+    before, after = (
+        replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq"))
+        for code in (code_before, code_now)
     )
-    assert differences(one, other, PLACED) == ["scores.code.mine.py a1 there, b2 now"]
+    assert differences(before, after, SIDES) == ["scores.code.mine.py a1 there, b2 now"]
 
 
-def test_what_every_reader_and_loader_says_of_itself_is_recorded(tmp_path: Path) -> None:
-    """A new fact of a data format or of a model must be a field of its record, or no run of it can begin."""
+def test_the_facts_of_every_reader_and_loader_are_recorded(tmp_path: Path) -> None:
+    """Any new fact of a data format or of a model must be a field of its record, or no run of it can begin."""
     from helpers.data_files import LABELS, LEVELS, READERS
 
     (tmp_path / "net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Flatten()\n")
@@ -127,16 +128,16 @@ def test_what_every_reader_and_loader_says_of_itself_is_recorded(tmp_path: Path)
         folder.mkdir()
         for model in models:
             job = make_job(model, reader(folder, LEVELS, LABELS), [Softmax()], 0, 2, 0.9)
-            record, found = describe(job), job.points.provenance
-            known = plain(record.data)
-            assert {name: (known | known["reading"])[name] for name in found} == found
+            record, provenance = describe(job), job.points.provenance
+            data = plain(record.data)
+            assert {name: (data | data["reading"])[name] for name in provenance} == provenance
             assert {name: plain(record.model)[name] for name in model.source} == model.source
 
 
-def test_a_fact_that_no_record_knows_is_refused() -> None:
-    odd = brittle.Classifier(small_network(), source={"colour": "red"})
+def test_a_fact_without_a_field_is_refused() -> None:
+    model = brittle.Classifier(small_network(), source={"colour": "red"})
     with pytest.raises(ParameterError, match="colour"):
-        brittle.score(odd, inputs(3), [LogitMargin()])
+        brittle.score(model, inputs(3), [LogitMargin()])
 
 
 def test_a_run_of_a_moved_data_set_is_the_same_run(tmp_path: Path) -> None:

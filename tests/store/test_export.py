@@ -1,4 +1,4 @@
-"""Files for other programs hold what the frame does, and nothing that a spreadsheet would run."""
+"""Files for other programs hold the cells of the frame, and nothing that a spreadsheet would run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def table() -> Table:
     return make_table(points=12, scores=("moments", "input_margin", "laplacian"), broken=2)
 
 
-def named(table: Table, texts: list[str]) -> Table:
-    """The same, with points that are called so."""
+def with_names(table: Table, texts: list[str]) -> Table:
+    """Return the table with these names of points."""
     points, place = table.points, table.points.column_names.index("name")
     names = pa.array(texts, points.schema.field("name").type)
     return replace(table, points=points.set_column(place, points.schema.field("name"), names))
 
 
-def opened(path: Path) -> pd.DataFrame:
-    """As its reader has it."""
+def read_file(path: Path) -> pd.DataFrame:
+    """Read a file as users of its format do."""
     if path.suffix == ".csv":
         return pd.read_csv(path, dtype={"point": str})
     if path.suffix == ".arrow":
@@ -45,53 +45,55 @@ def opened(path: Path) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("all_columns", [False, True])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".json", ".jsonl"])
-def test_every_reader_finds_the_frame(table: Table, suffix: str, whole: bool, tmp_path: Path) -> None:
-    path = table.export(tmp_path / f"points{suffix}", whole=whole)
-    expected, found = table.frame(whole=whole), opened(path)
-    assert found.columns.tolist() == expected.columns.tolist()
+def test_every_file_holds_the_frame(table: Table, suffix: str, all_columns: bool, tmp_path: Path) -> None:
+    path = table.export(tmp_path / f"points{suffix}", whole=all_columns)
+    expected, frame = table.frame(whole=all_columns), read_file(path)
+    assert frame.columns.tolist() == expected.columns.tolist()
     if "json" in suffix:
         expected = expected.replace([math.inf, -math.inf], np.nan)
     numbers = expected.select_dtypes("float").columns
     for name in numbers:
-        np.testing.assert_allclose(found[name].astype(float), expected[name], rtol=1e-14)
+        np.testing.assert_allclose(frame[name].astype(float), expected[name], rtol=1e-14)
     texts = [name for name in expected if name not in numbers]
     for name in texts:
-        pairs = zip(found[name], expected[name], strict=True)
-        assert all(one == other or (pd.isna(one) and pd.isna(other)) for one, other in pairs), name
+        pairs = zip(frame[name], expected[name], strict=True)
+        assert all(
+            value == expected_value or (pd.isna(value) and pd.isna(expected_value)) for value, expected_value in pairs
+        ), name
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_arrow_has_the_cells_of_the_frame_and_null_for_what_is_missing(table: Table, whole: bool) -> None:
-    cells, expected = table.to_arrow(limit=0.5, whole=whole), table.frame(0.5, whole=whole)
+@pytest.mark.parametrize("all_columns", [False, True])
+def test_arrow_has_the_cells_of_the_frame_and_nulls(table: Table, all_columns: bool) -> None:
+    cells, expected = table.to_arrow(limit=0.5, whole=all_columns), table.frame(0.5, whole=all_columns)
     assert cells.column_names == expected.columns.tolist()
     for name in expected:
-        known = expected[name].notna().tolist()
-        assert cells[name].is_valid().to_pylist() == known, name
-        assert cells[name].drop_null().to_pylist() == expected[name][known].tolist(), name
-    assert not whole or cells["correct"].null_count == 2
+        is_known = expected[name].notna().tolist()
+        assert cells[name].is_valid().to_pylist() == is_known, name
+        assert cells[name].drop_null().to_pylist() == expected[name][is_known].tolist(), name
+    assert not all_columns or cells["correct"].null_count == 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_classes_of_which_some_have_names_are_text(suffix: str, tmp_path: Path) -> None:
-    """Columns of Arrow have one type, and hold no names beside numbers."""
-    some = make_table(points=12, class_names=("ant",))
-    found = opened(some.export(tmp_path / f"points{suffix}"))
-    for told in ("label", "predicted"):
-        codes = some.points[told].to_pylist()
+def test_partly_named_classes_are_text(suffix: str, tmp_path: Path) -> None:
+    """Columns of Arrow have one type, so names and numbers do not mix."""
+    table = make_table(points=12, class_names=("ant",))
+    frame = read_file(table.export(tmp_path / f"points{suffix}"))
+    for name in ("label", "predicted"):
+        codes = table.points[name].to_pylist()
         assert min(codes) == 0 < max(codes)
-        assert found[told].tolist() == ["ant" if code == 0 else str(code) for code in codes]
+        assert frame[name].tolist() == ["ant" if code == 0 else str(code) for code in codes]
 
 
 def test_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
     """A point for each hostile text."""
     texts = [text for text in HOSTILE if "\udc80" not in text]  # Arrow holds no surrogates
-    table = named(make_table(points=len(texts), scores=("moments",)), texts)
+    table = with_names(make_table(points=len(texts), scores=("moments",)), texts)
     names = pd.read_csv(table.export(tmp_path / "points.csv"))["name"]
     assert len(names) == len(texts) > 30
     assert not names.str.match(r"[=+\-@\t\r]").any()
-    assert [text_of(one) for one in names] == table.frame()["name"].tolist()
+    assert [text_of(name) for name in names] == table.frame()["name"].tolist()
 
 
 def test_the_command_writes_it(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Names and texts that come from anybody stay text: they come back exactly, and no terminal or page obeys them."""
+"""Names and texts from anybody stay text: they come back exactly, and no terminal or page obeys them."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ NAMES = (
 )
 
 
-def as_bytes(shown: str) -> bytes:
-    """The name that a text of `brittle.data.files.path_text` stands for."""
+def as_bytes(text: str) -> bytes:
+    """Return the name that a text of `brittle.data.files.path_text` stands for."""
     return re.sub(
         rb"\\(x[0-9a-f]{2}|\\)",
-        lambda one: b"\\" if one[1] == b"\\" else bytes.fromhex(one[1][1:].decode()),
-        shown.encode(),
+        lambda escape: b"\\" if escape[1] == b"\\" else bytes.fromhex(escape[1][1:].decode()),
+        text.encode(),
     )
 
 
 @pytest.fixture
-def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> brittle.Table:
-    """A run over images of many names, written to `run` and read again."""
+def hostile_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> brittle.Table:
+    """Score images of many names, write the run to `run`, and read it again."""
     monkeypatch.chdir(tmp_path)
     Path("images/ant").mkdir(parents=True)
     for level, name in enumerate(NAMES):
@@ -62,21 +62,23 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> brittle.Table:
     return read_table("run")
 
 
-def test_names_come_back_exactly(named: brittle.Table) -> None:
-    stored = {as_bytes(one) for one in named.points["point"].to_pylist()}
+def test_names_come_back_exactly(hostile_run: brittle.Table) -> None:
+    stored = {as_bytes(text) for text in hostile_run.points["point"].to_pylist()}
     assert stored == {b"ant/" + name for name in NAMES}
-    assert {as_bytes(one) for one in named.points["name"].to_pylist()} == {b"images/ant/" + name for name in NAMES}
-    assert set(named.scores["point"].to_pylist()) == set(named.points["point"].to_pylist())
-    assert len(named.frame(whole=True)) == len(NAMES)
-    page = named.report("report.html").html
+    assert {as_bytes(text) for text in hostile_run.points["name"].to_pylist()} == {
+        b"images/ant/" + name for name in NAMES
+    }
+    assert set(hostile_run.scores["point"].to_pylist()) == set(hostile_run.points["point"].to_pylist())
+    assert len(hostile_run.frame(whole=True)) == len(NAMES)
+    page = hostile_run.report("report.html").html
     assert_inert(Page(page))
     assert not {"\x1b", "\u202e"} & {*page}
 
 
-def test_messages_are_one_line_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_are_one_readable_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An error that names a file, whatever the name."""
-    for hostile in ("two\nlines", "\x1b[31m", "\u202e", "a\rb", "\x00"):
-        assert str(StorageError("code", f"{hostile} is odd")).isprintable()
+    for name in ("two\nlines", "\x1b[31m", "\u202e", "a\rb", "\x00"):
+        assert str(StorageError("code", f"{name} is odd")).isprintable()
     (tmp_path / "\x1b[31m\n.npz").write_bytes(b"x")
     assert main(["score", "os:getcwd", str(tmp_path / "\x1b[31m\n.npz"), "--out", str(tmp_path / "run")]) == 3
     assert all(line.isprintable() for line in capsys.readouterr().err.splitlines())
@@ -88,42 +90,40 @@ def test_ids_that_cannot_be_stored_are_refused() -> None:
     assert caught.value.code == "ids"
 
 
-def test_forty_hostile_strings_in_every_field_are_shown_as_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hostile_strings_in_every_field_are_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every text of the run is one of the forty."""
     assert len(set(HOSTILE)) >= 40
     scores = ("moments", "softmax", "input_margin")
-    made = poisoned_run(make_table(points=len(HOSTILE), scores=scores, sigmas=(0.1,), budgets=(10,)))
-    made.save(tmp_path / "run")
+    poisoned = poisoned_run(make_table(points=len(HOSTILE), scores=scores, sigmas=(0.1,), budgets=(10,)))
+    poisoned.save(tmp_path / "run")
     table = read_table(tmp_path / "run")
-    assert table.record == made.record
-    assert table.points["name"].to_pylist() == [storable(one) for one in HOSTILE]
+    assert table.record == poisoned.record
+    assert table.points["name"].to_pylist() == [storable(text) for text in HOSTILE]
     page = table.report().html
     assert_inert(Page(page))
     place = str(tmp_path / "run")
     assert main(["report", place]) == 0
     assert main(["verify", place]) == 0
     assert main(["compare", place, place, "--out", str(tmp_path / "c.csv")]) == 0
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    for text in (said.out, said.err, (tmp_path / "c.csv").read_text(encoding="utf-8")):
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    for text in (printed.out, printed.err, (tmp_path / "c.csv").read_text(encoding="utf-8")):
         assert all(line.isprintable() for line in text.split("\n"))
 
 
-def test_no_command_says_what_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Texts of a run by somebody else, and names of files, in what goes to a terminal."""
+def test_no_command_prints_text_that_a_terminal_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of somebody else's run, and names of files, printed to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))
-    scores = [replace(one, label=f"{one.label}\x1b[31m\u202e") for one in table.record.scores]
-    hostile = with_scores(with_model(table, state_sha256="0" * 64), scores)
-    hostile.save(tmp_path / "run\x1b[2J")
-    run, out = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
+    scores = [replace(score, label=f"{score.label}\x1b[31m\u202e") for score in table.record.scores]
+    run_table = with_scores(with_model(table, state_sha256="0" * 64), scores)
+    run_table.save(tmp_path / "run\x1b[2J")
+    run, detector = str(tmp_path / "run\x1b[2J"), str(tmp_path / "d.json")
     main(["report", run, "--out", str(tmp_path / "r.html")])
     main(["compare", run, run])
     main(["verify", run])
-    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", out])
+    main(["detector", "fit", run, "--epsilon", "0.02", "--tpr", "0.5", "--out", detector])
     main(["doctor", "absent\x1b[2J.pt2", "absent\x1b[2J.npz"])
     main(["score", "absent.pt2", "absent.npz", "--out", "x", "--no-such\x1b[2J"])
-    said = capsys.readouterr()
-    for line in f"{said.out}\n{said.err}".split("\n"):
+    printed = capsys.readouterr()
+    for line in f"{printed.out}\n{printed.err}".split("\n"):
         assert line.isprintable(), line

@@ -33,9 +33,9 @@ def test_inputs_come_back_bit_by_bit(kind: Any, shape: tuple[int, ...]) -> None:
     assert {len(cell) for cell in cells if cell is not None} <= {
         numbers[:1].nbytes or np.prod(shape[1:]) * kind().nbytes
     }
-    found = unpack(pa.chunked_array([pa.array(cells, pa.binary())]), int(np.prod(shape[1:])))
-    assert found[:-1].astype(kind).tobytes() == numbers.tobytes()
-    assert np.isnan(found[-1]).all()
+    unpacked = unpack(pa.chunked_array([pa.array(cells, pa.binary())]), int(np.prod(shape[1:])))
+    assert unpacked[:-1].astype(kind).tobytes() == numbers.tobytes()
+    assert np.isnan(unpacked[-1]).all()
 
 
 def test_small_inputs_are_kept() -> None:
@@ -43,8 +43,10 @@ def test_small_inputs_are_kept() -> None:
     assert not any(map(keeps, [(257,), (0,), (-2, -2)]))
 
 
-def saved(folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | None] | None = None, **data: Any) -> Path:
-    """A run with inputs, in the third row of which `cell` changed the input, with digests that are right."""
+def save_run(
+    folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | None] | None = None, **data: Any
+) -> Path:
+    """Save a run with inputs, with `cell` applied to the input in the third row, and valid digests."""
     table = make_table(points=20, scores=("logit_margin", "input_margin"), features=FEATURES)
     table = replace(table, record=replace(table.record, data=replace(table.record.data, **data)))
     if cell is not None:
@@ -67,37 +69,37 @@ WRONG: dict[str, Callable[[bytes], bytes | None]] = {
 
 
 @pytest.mark.parametrize("kind", ["points", "counterexamples"])
-@pytest.mark.parametrize("what", sorted(WRONG))
-def test_a_cell_of_another_length_is_refused(what: str, kind: str, tmp_path: Path) -> None:
-    named_as_damaged(
-        saved(tmp_path / "run", kind, WRONG[what]), kind, "holds inputs that are no 5 numbers of 4 or 8 bytes"
+@pytest.mark.parametrize("change", sorted(WRONG))
+def test_a_cell_of_another_length_is_refused(change: str, kind: str, tmp_path: Path) -> None:
+    assert_damaged(
+        save_run(tmp_path / "run", kind, WRONG[change]), kind, "holds inputs that are no 5 numbers of 4 or 8 bytes"
     )
 
 
 @pytest.mark.parametrize("shape", [None, (3, 32, 32), (-1, -5)])
-def test_inputs_of_a_run_that_keeps_none_are_refused(shape: tuple[int, ...] | None, tmp_path: Path) -> None:
-    named_as_damaged(
-        saved(tmp_path / "run", input_shape=shape), "points", "holds inputs where the run has none to keep"
+def test_inputs_in_a_run_without_inputs_are_refused(shape: tuple[int, ...] | None, tmp_path: Path) -> None:
+    assert_damaged(
+        save_run(tmp_path / "run", input_shape=shape), "points", "holds inputs where the run has none to keep"
     )
 
 
-def named_as_damaged(place: Path, kind: str, problem: str) -> None:
+def assert_damaged(place: Path, kind: str, problem: str) -> None:
     with pytest.raises(StorageError, match=re.escape(problem)) as caught:
         read_table(place)
     assert caught.value.code == "shard_damaged"
-    found = {fault.file: fault.problem for fault in verify(place)}
-    assert problem in found[f"{kind}-00000.parquet"]
+    problems = {fault.file: fault.problem for fault in verify(place)}
+    assert problem in problems[f"{kind}-00000.parquet"]
 
 
 @pytest.mark.parametrize("cell", [lambda cell: None, lambda cell: pack(np.ones((1, FEATURES)))[0]])
 @pytest.mark.parametrize("kind", ["points", "counterexamples"])
 def test_a_cell_may_be_empty_or_of_double_precision(kind: str, cell: Any, tmp_path: Path) -> None:
-    place = saved(tmp_path / "run", kind, cell)
+    place = save_run(tmp_path / "run", kind, cell)
     assert verify(place) == []
     assert getattr(read_table(place), kind)["input"].to_pylist()[2] == cell(b"")
 
 
-def test_nan_is_read_where_it_is_what_was_wrong(tmp_path: Path) -> None:
+def test_nan_inputs_of_failed_points_are_read(tmp_path: Path) -> None:
     table = make_table(points=20, scores=("logit_margin",), features=FEATURES, broken=3)
     place = table.points.schema.get_field_index("input")
     cells = [*[NAN * FEATURES] * 3, *table.points["input"].to_pylist()[3:]]
@@ -107,12 +109,12 @@ def test_nan_is_read_where_it_is_what_was_wrong(tmp_path: Path) -> None:
     assert brittle.read_table(tmp_path / "run").points["input"].to_pylist() == cells
 
 
-def test_lists_are_no_cells(tmp_path: Path) -> None:
+def test_lists_as_cells_are_refused(tmp_path: Path) -> None:
     """885 bytes hold a list of 100,000,000 numbers; the column is refused by its type, before a value is read."""
-    place = saved(tmp_path / "run")
+    place = save_run(tmp_path / "run")
     points = read_table(place).points
     values = pa.ListArray.from_arrays(pa.array([0, *[10**6] * 20], pa.int32()), pa.array(np.zeros(10**6)))
-    listed = points.set_column(points.schema.get_field_index("input"), "input", values)
-    signed(place, "points-00000.parquet", parquet_bytes(listed))
+    points_of_lists = points.set_column(points.schema.get_field_index("input"), "input", values)
+    signed(place, "points-00000.parquet", parquet_bytes(points_of_lists))
     with pytest.raises(StorageError, match="other columns than a run writes, or of other types"):
         read_table(place)

@@ -1,4 +1,4 @@
-"""Paths of this machine, and what is said of others where no extension reaches them."""
+"""Local paths, and the message about stores where no extension reaches them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brittle.errors import DataError
 from brittle.store.places import is_stored, located
 
 
-def test_a_place_of_this_machine_is_no_store(tmp_path: Path) -> None:
+def test_a_local_path_is_no_store(tmp_path: Path) -> None:
     for form in ("{}", "file://{}", "local://{}", "file:{}"):
         path = located(form.format(tmp_path))
         assert path == tmp_path

@@ -18,7 +18,7 @@ from brittle.store.schemas import POINTS
 
 
 @pytest.mark.parametrize("kind", ["pickled type", "nested", "known type", "pickle of the file", "pickle of a column"])
-def test_extension_types_in_parquet_are_refused_and_no_pickle_is_opened(kind: str, run: Path, tmp_path: Path) -> None:
+def test_extension_types_are_refused_and_no_pickle_is_opened(kind: str, run: Path, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     content = parquet_bytes(hostile_columns(canary)[kind])
     (tmp_path / "x.parquet").write_bytes(content)
@@ -57,15 +57,15 @@ def test_a_value_that_many_rows_repeat_is_held_once(run: Path, tmp_path: Path) -
         path.write_bytes(content)
     signed(run, "points-00001.parquet", (run / "points-00001.parquet").read_bytes())
     del large, tables
-    seen = measured(REFUSED_BY + OPEN, tmp_path)
-    assert None not in seen["code"]
-    assert seen["bytes"] < 94e6
+    report = measured(REFUSED_BY + OPEN, tmp_path)
+    assert None not in report["code"]
+    assert report["bytes"] < 94e6
 
 
 def test_more_rows_than_bytes_are_refused(run: Path, tmp_path: Path) -> None:
-    many = pa.table({"label": pa.array(np.zeros(3_000_000, np.int64))})
+    labels = pa.table({"label": pa.array(np.zeros(3_000_000, np.int64))})
     images = pa.StructArray.from_arrays([pa.nulls(3_000_000, pa.binary())], ["bytes"])
-    content = parquet_bytes(many.append_column("image", images), compression="zstd")
+    content = parquet_bytes(labels.append_column("image", images), compression="zstd")
     assert len(content) < 1_000_000
     (tmp_path / "x.parquet").write_bytes(content)
     signed(run, "scores-00001.parquet", content)

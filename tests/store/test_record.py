@@ -16,31 +16,31 @@ from brittle.store.record import FAILURES_KEPT, Account, RunRecord, read_object
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def run(tmp_path: Path) -> Path:
     make_table(points=3).save(tmp_path / "run")
     return tmp_path / "run"
 
 
-def test_a_record_comes_back_as_it_was_written(saved: Path) -> None:
-    assert read_object(saved / "run.json", RunRecord) == make_table(points=3).record
+def test_a_record_comes_back_as_it_was_written(run: Path) -> None:
+    assert read_object(run / "run.json", RunRecord) == make_table(points=3).record
 
 
 @pytest.mark.parametrize("name", ["run.json", "manifest.json"])
-def test_a_run_of_another_format_is_refused_by_name(name: str, saved: Path) -> None:
-    content = json.loads((saved / name).read_text())
-    (saved / name).write_text(json.dumps(content | {"format": 2}))
+def test_a_run_of_another_format_is_refused_by_name(name: str, run: Path) -> None:
+    content = json.loads((run / name).read_text())
+    (run / name).write_text(json.dumps(content | {"format": 2}))
     for read in (brittle.read_table, lambda folder: RunFolder(folder).open().__enter__()):
         with pytest.raises(StorageError, match=rf"{name} .*2.*format") as caught:
-            read(saved)
+            read(run)
         assert caught.value.code == "run_damaged"
 
 
-def test_no_field_may_be_missing(saved: Path) -> None:
-    content = json.loads((saved / "run.json").read_text())
+def test_no_field_may_be_missing(run: Path) -> None:
+    content = json.loads((run / "run.json").read_text())
     for key in content:
-        (saved / "run.json").write_text(json.dumps({name: value for name, value in content.items() if name != key}))
+        (run / "run.json").write_text(json.dumps({name: value for name, value in content.items() if name != key}))
         with pytest.raises(StorageError, match=key) as caught:
-            brittle.read_table(saved)
+            brittle.read_table(run)
         assert caught.value.code == "run_damaged"
 
 
@@ -62,43 +62,43 @@ def test_no_field_may_be_missing(saved: Path) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_record_is_refused_with_its_place(changes: dict[str, Any], place: str, saved: Path) -> None:
-    content = json.loads((saved / "run.json").read_text())
+def test_an_invalid_record_is_refused_with_its_place(changes: dict[str, Any], place: str, run: Path) -> None:
+    content = json.loads((run / "run.json").read_text())
     for key, value in changes.items():
         if key == "scores" and isinstance(value, dict):
             value = [content[key][0] | value]
         content[key] = content[key] | value if key == "model" and value else value
-    (saved / "run.json").write_text(json.dumps(content))
+    (run / "run.json").write_text(json.dumps(content))
     with pytest.raises(StorageError, match=rf"run\.json.*{place}") as caught:
-        brittle.read_table(saved)
+        brittle.read_table(run)
     assert caught.value.code == "run_damaged"
 
 
 @pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")])
 @pytest.mark.parametrize("levels", [200, 500, 700, 900, 990, 5000])
-def test_a_record_may_be_nested_however_deep(before: str, after: str, levels: int, saved: Path) -> None:
-    """In a field of any content, which no type ends: neither reading nor comparing it is at the end of the stack."""
-    content = json.loads((saved / "run.json").read_text())
+def test_a_record_may_be_nested_however_deep(before: str, after: str, levels: int, run: Path) -> None:
+    """Nest a field of free content: neither reading nor comparing it overflows the stack."""
+    content = json.loads((run / "run.json").read_text())
     content["data"]["reading"] = {"layout": "NESTED"}
     nested = f"{before * levels}1{after * levels}"
-    (saved / "run.json").write_text(json.dumps(content).replace('"NESTED"', nested))
+    (run / "run.json").write_text(json.dumps(content).replace('"NESTED"', nested))
     for read in (brittle.read_table, lambda folder: RunFolder(folder).open().__enter__()):
         with pytest.raises(StorageError) as caught:
-            read(saved)
+            read(run)
         assert caught.value.code == "run_damaged"
 
 
 def test_accounts_add_up_in_any_grouping() -> None:
-    one, two, three, four = (
+    a, b, c, d = (
         Account(points=3, failed=1, failed_early=1, labelled=3, correct=2, passes=30, failures=("a",)),
         Account(points=5, check_passes=7),
         Account(points=2, failed=2, passes=4, failures=("b", "c")),
         Account(points=1, failed=1, failures=("d",)),
     )
-    whole = ((one + two) + three) + four
-    assert whole == one + (two + (three + four)) == whole + Account()
-    assert (whole.points, whole.failed, whole.failures) == (11, 4, ("a", "b", "c"))
-    assert len(whole.failures) == FAILURES_KEPT
+    total = ((a + b) + c) + d
+    assert total == a + (b + (c + d)) == total + Account()
+    assert (total.points, total.failed, total.failures) == (11, 4, ("a", "b", "c"))
+    assert len(total.failures) == FAILURES_KEPT
 
 
 def test_every_point_of_a_table_is_counted_once() -> None:

@@ -1,4 +1,4 @@
-"""The files of a run folder, read without trust: what a disk did to them is named, and none leads elsewhere."""
+"""Files of a run folder, read without trust: damage by a disk is named, and no name leads elsewhere."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from brittle.store.reading import export_run, read_table, verify
 def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(run) == []
     assert main(["verify", str(run)]) == 0
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"brittle: every shard of {run} is what was written\n")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"brittle: every shard of {run} is what was written\n")
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {"finished": None}))
     assert main(["verify", str(run)]) == 0
@@ -35,7 +35,7 @@ def test_a_sound_run_has_no_faults(run: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_flipped_bits_are_all_named(run: Path) -> None:
-    """A bit of any shard file, drawn by its size; the file that holds it is named, and no other."""
+    """Name the shard file with a flipped bit, drawn by its size, and no other."""
     rng = np.random.default_rng(0)
     files = sorted(run.glob("*.parquet"))
     sizes = np.array([path.stat().st_size for path in files])
@@ -54,15 +54,15 @@ def test_flipped_bits_are_all_named(run: Path) -> None:
 
 
 def test_page_checksums_are_verified_behind_the_digest(run: Path) -> None:
-    """A flip in a page whose digest was set right again: 30 of 30 are named by the checksum of the page."""
+    """Flips in a page whose digest was recomputed: 30 of 30 are named by the checksum of the page."""
     rng = np.random.default_rng(1)
     name = "scores-00001.parquet"
     content = (run / name).read_bytes()
     column = pq.ParquetFile(BytesIO(content)).metadata.row_group(0).column(3)  # the values
     assert column.path_in_schema == "value"
-    first, last = column.dictionary_page_offset + 40, column.data_page_offset - 8  # inside the page of all values
-    assert last - first > 100
-    for place in rng.integers(first, last, 30):
+    start, end = column.dictionary_page_offset + 40, column.data_page_offset - 8  # inside the page of all values
+    assert end - start > 100
+    for place in rng.integers(start, end, 30):
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
         signed(run, name, bytes(damaged))
@@ -71,7 +71,7 @@ def test_page_checksums_are_verified_behind_the_digest(run: Path) -> None:
         assert "cannot be read as Parquet" in fault.problem
 
 
-def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_names_every_fault(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "points-00000.parquet").unlink()
     (run / "scores-00001.parquet").write_bytes((run / "scores-00001.parquet").read_bytes()[:-1])
     signed(run, "points-00002.parquet", parquet_bytes(pa.table({"x": [1]})))
@@ -80,16 +80,16 @@ def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]
         (run / stray).write_bytes(b"half")
     (run / "report.html").write_text("a report is no stray")
     assert main(["verify", str(run)]) == StorageError.exit_code
-    said = capsys.readouterr()
-    first, *rest = said.out.splitlines()
-    assert first == "points-00000.parquet: is missing"
-    assert re.fullmatch(r"scores-00001.parquet: has \d+ bytes, not the \d+ of the manifest", rest[0])
-    assert rest[1].startswith("points-00002.parquet: has other columns than a run writes")
-    assert rest[2].startswith("scores-00002.parquet: cannot be read as Parquet")
-    assert len(rest) == 3
-    strays = [line.partition(":")[0] for line in said.err.splitlines()[:3]]
+    printed = capsys.readouterr()
+    missing, *damaged = printed.out.splitlines()
+    assert missing == "points-00000.parquet: is missing"
+    assert re.fullmatch(r"scores-00001.parquet: has \d+ bytes, not the \d+ of the manifest", damaged[0])
+    assert damaged[1].startswith("points-00002.parquet: has other columns than a run writes")
+    assert damaged[2].startswith("scores-00002.parquet: cannot be read as Parquet")
+    assert len(damaged) == 3
+    strays = [line.partition(":")[0] for line in printed.err.splitlines()[:3]]
     assert strays == [".manifest.json.tmp", ".run.json.a\\nb.tmp", "points-00007.parquet"]
-    assert "4 shard files" in said.err
+    assert "4 shard files" in printed.err
     shutil.rmtree(run)
     table = make_table(points=3)
     table.save(run)
@@ -101,9 +101,9 @@ def test_verify_says_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]
 def test_a_manifest_names_no_file_and_each_shard_once(reader: Callable[[Path], Any], run: Path) -> None:
     """The name of a shard file follows from its number, so none leads out of the folder."""
     manifest = json.loads((run / "manifest.json").read_text())
-    elsewhere = manifest["shards"][0]["points"] | {"file": "../../secret.parquet"}
-    twice = [*manifest["shards"], manifest["shards"][0]]
-    for shards in (None, [5], [manifest["shards"][0] | {"points": elsewhere}], twice):
+    outside_file = manifest["shards"][0]["points"] | {"file": "../../secret.parquet"}
+    duplicated = [*manifest["shards"], manifest["shards"][0]]
+    for shards in (None, [5], [manifest["shards"][0] | {"points": outside_file}], duplicated):
         (run / "manifest.json").write_text(json.dumps(manifest | {"shards": shards}))
         with pytest.raises(StorageError) as caught:
             reader(run)
@@ -121,7 +121,7 @@ def test_a_link_cannot_lead_out_of_its_folder(name: str, run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["manifest.json", "points-00000.parquet"])
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_what_is_no_file_is_not_waited_for(name: str, kind: str, run: Path) -> None:
+def test_pipes_and_folders_are_not_waited_for(name: str, kind: str, run: Path) -> None:
     (run / name).unlink()
     os.mkfifo(run / name) if kind == "pipe" else (run / name).mkdir()
     with pytest.raises(StorageError, match=name):
@@ -138,13 +138,13 @@ def test_records_that_are_no_object_are_refused(name: str, content: bytes, run: 
 
 
 @pytest.mark.parametrize("kind", ["points", "scores"])
-def test_a_point_that_stands_twice_is_refused(kind: str, run: Path, tmp_path: Path) -> None:
-    """The digest holds, the values do not: no number of one row is taken for that of another."""
+def test_a_duplicate_point_is_refused(kind: str, run: Path, tmp_path: Path) -> None:
+    """The digest is valid, the values are not: no number of one row is taken for that of another."""
     name = f"{kind}-00000.parquet"
     rows = pq.read_table(run / name)
     ids = rows["point"].to_pylist()
-    twice = pa.array([ids[0] if one == ids[-1] else one for one in ids])
-    signed(run, name, parquet_bytes(rows.set_column(0, rows.schema.field(0), twice)))
+    duplicate_ids = pa.array([ids[0] if id_ == ids[-1] else id_ for id_ in ids])
+    signed(run, name, parquet_bytes(rows.set_column(0, rows.schema.field(0), duplicate_ids)))
     for read in (lambda: read_table(run).frame(), lambda: export_run(run, tmp_path / "rows.csv")):
         with pytest.raises(StorageError) as caught:
             read()

@@ -1,4 +1,4 @@
-"""Strict JSON: what other readers pass over is refused by name."""
+"""Strict JSON: leniencies of other readers are refused by name."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_a_record_is_read_as_it_is_written_and_nothing_else() -> None:
             convert(Noise, GOOD | changes)
     with pytest.raises(FormatProblem, match="lacks the key 'seed'"):
         convert(Noise, {"limit": 0.5, "parameters": {}})
-    for other in ({}, None, 1, [], GOOD | {"\ud800": 1}):
+    for not_a_record in ({}, None, 1, [], GOOD | {"\ud800": 1}):
         with pytest.raises(FormatProblem):
-            convert(Noise, other)
+            convert(Noise, not_a_record)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("NaN", "NaN is not a number"),
         ('{"x": [-Infinity]}', "-Infinity is not a number"),
@@ -46,12 +46,12 @@ def test_a_record_is_read_as_it_is_written_and_nothing_else() -> None:
     ],
     ids=range(6),
 )
-def test_what_is_no_strict_json_is_refused(text: str, said: str) -> None:
-    with pytest.raises(FormatProblem, match=said):
+def test_lenient_json_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(FormatProblem, match=problem):
         parse_json(text)
 
 
 @pytest.mark.parametrize("value", ["a\nb", "x" * 1001, "x" * MOST_BYTES])
-def test_a_file_that_decides_something_holds_short_printable_strings(value: str) -> None:
+def test_records_hold_short_printable_strings_only(value: str) -> None:
     with pytest.raises(FormatProblem, match="characters"):
         parse(Noise, f'{{"limit": 0.5, "seed": null, "parameters": {{"x": "{value}"}}}}'.replace("\n", "\\n"))

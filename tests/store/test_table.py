@@ -1,4 +1,4 @@
-"""The run folder: what was committed is read back, and what was damaged is said."""
+"""Run folders: shards that were committed are read back, and damage is reported."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_round_trip(run: Path) -> None:
-    table, found = make_table(), brittle.read_table(run)
-    assert found.points.equals(table.points.cast(POINTS))
-    assert found.scores.equals(table.scores.cast(SCORES))
-    assert found.record == table.record
+    table, loaded = make_table(), brittle.read_table(run)
+    assert loaded.points.equals(table.points.cast(POINTS))
+    assert loaded.scores.equals(table.scores.cast(SCORES))
+    assert loaded.record == table.record
     assert sorted(path.name for path in run.iterdir()) == [
         "manifest.json",
         "points-00000.parquet",
@@ -68,33 +68,31 @@ print(len(list(threads.iterdir())) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads that Linux lists")
 def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
-    """A thread of Arrow that still held Python's bytes when Python ended aborted the process, now and then."""
+    """A thread of Arrow that still held Python's bytes when Python ended aborted the process now and then."""
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+        process = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
+        assert (process.returncode, process.stdout) == (0, "0\n"), process.stderr
 
 
-def test_a_table_that_is_saved_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
+def test_a_saved_table_is_the_run_folder_of_its_run(tmp_path: Path) -> None:
     """The same shards with the same accounts, so that a run goes on in it, and a lost shard is computed again."""
     classifier, x, scores = small_classifier(), inputs(600), [LogitMargin(), MonteCarlo(0.1, draws=4, limit=None)]
     table = brittle.score(classifier, x, scores)
     brittle.score(classifier, x, scores, out=tmp_path / "run")
     table.save(tmp_path / "saved")
-    kept, whole = (read_object(tmp_path / place / "manifest.json", Manifest) for place in ("saved", "run"))
-    accounts = [[replace(entry.account, check_passes=0) for entry in manifest.shards] for manifest in (kept, whole)]
+    saved, original = (read_object(tmp_path / place / "manifest.json", Manifest) for place in ("saved", "run"))
+    accounts = [[replace(entry.account, check_passes=0) for entry in manifest.shards] for manifest in (saved, original)]
     assert accounts[0] == accounts[1]
-    assert sum(entry.account.check_passes for entry in kept.shards) == table.record.account.check_passes
+    assert sum(entry.account.check_passes for entry in saved.shards) == table.record.account.check_passes
     (tmp_path / "saved" / "points-00001.parquet").unlink()
-    again = brittle.score(classifier, x, scores, out=tmp_path / "saved", resume=True)
-    assert again.points.equals(table.points)
-    assert again.scores.equals(table.scores)
-    assert again.record.account.points == 600
-    assert again.record.account.passes == table.record.account.passes
+    resumed = brittle.score(classifier, x, scores, out=tmp_path / "saved", resume=True)
+    assert resumed.points.equals(table.points)
+    assert resumed.scores.equals(table.scores)
+    assert resumed.record.account.points == 600
+    assert resumed.record.account.passes == table.record.account.passes
 
 
-def test_a_folder_that_was_written_before_it_was_locked_is_not_written_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_written_before_the_lock_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(points=5)
     monkeypatch.setattr(table_module, "RunFolder", Late)
     with pytest.raises(StorageError):
@@ -106,7 +104,7 @@ class Late(RunFolder):
 
     @contextmanager
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
-        with RunFolder(self.path).open() as other:
-            other.note(make_table(points=3).record)
+        with RunFolder(self.path).open() as winner:
+            winner.note(make_table(points=3).record)
         with super().open(expected) as folder:
             yield folder

@@ -24,12 +24,12 @@ from brittle.errors import ArtefactError
 
 
 def bomb(size: int) -> bytes:
-    """A checkpoint whose one tensor, all zeros, was deflated."""
+    """Return a checkpoint whose single tensor, all zeros, was deflated."""
     plain = pickled({"weight": torch.zeros(size // 4)})
     sink = BytesIO()
-    with zipfile.ZipFile(BytesIO(plain)) as read, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as written:
-        for name in read.namelist():
-            written.writestr(name, read.read(name))
+    with zipfile.ZipFile(BytesIO(plain)) as source, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
     return sink.getvalue()
 
 
@@ -42,9 +42,9 @@ def attempt(): return [refused(load_model, spec, **options) for spec, options in
 
 
 def test_a_deflated_checkpoint_is_refused_at_once(tmp_path: Path) -> None:
-    """100 MB of zeros in 100 kB, as weights, as a model, under the name of an archive, and inside of one.
+    """Refuse 100 MB of zeros in 100 kB, as weights, as a model, under the name of an archive, and inside of one.
 
-    Refused, all four together, in less than 1 s and 70 MB.
+    The four refusals together take less than 1 s and 70 MB.
     """
     content = bomb(100_000_000)
     assert len(content) < 300_000
@@ -53,10 +53,10 @@ def test_a_deflated_checkpoint_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "bomb.pt2").write_bytes(content)
     inner = edited(export(dynamic=True), lambda records: records.update({"data/weights/model.pt": content}))
     (tmp_path / "inner.pt2").write_bytes(inner)
-    seen = measured(REFUSED_BY + BOMBS, tmp_path)
-    assert seen["code"] == [ArtefactError.exit_code] * 4
-    assert seen["seconds"] < 1.0
-    assert seen["bytes"] < 70e6
+    report = measured(REFUSED_BY + BOMBS, tmp_path)
+    assert report["code"] == [ArtefactError.exit_code] * 4
+    assert report["seconds"] < 1.0
+    assert report["bytes"] < 70e6
 
 
 HOSTILE_MODULES = ("torch", "sitecustomize", "usercustomize", "numpy", "cyclopts", "json", "site", "pyarrow", "PIL")
@@ -64,29 +64,31 @@ HELPS, SCORES = ["--help"], ["score", "net:make", "x.npz", "--out", "run"]
 
 
 @pytest.mark.parametrize(
-    ("command", "line", "code", "said"),
+    ("command", "line", "code", "message"),
     [
         ("installed", HELPS, 0, ""),
         ("module", SCORES, 3, "the current folder is not searched: for the file in this folder write ./net.py:make"),
     ],
 )
-def test_what_lies_in_the_current_folder_is_not_imported(
-    command: str, line: list[str], code: int, said: str, tmp_path: Path
+def test_files_in_the_current_folder_are_not_imported(
+    command: str, line: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
-    """However the program is started, and whatever a command imports; `score` imports what `--help` does and more.
+    """They stay out however the program is started; `score` imports a superset of `--help`.
 
-    Nor is a factory looked for there.
+    A factory is not looked for there either.
     """
     for name in HOSTILE_MODULES:
         (tmp_path / f"{name}.py").write_text(f"open('canary-{name}', 'w')\nraise SystemExit(99)\n", encoding="utf-8")
     (tmp_path / "net.py").write_text("open('canary-net', 'w')\n" + FACTORY, encoding="utf-8")
     np.savez(tmp_path / "x.npz", x=np.zeros((3, 4), np.float32))
-    program = [str(Path(sys.executable).with_name("brittle"))]
-    begin = program if command == "installed" else [sys.executable, "-m", "brittle"]
+    installed = str(Path(sys.executable).with_name("brittle"))
+    program = [installed] if command == "installed" else [sys.executable, "-m", "brittle"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run([*begin, *line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    process = subprocess.run(
+        [*program, *line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == code, process.stderr
+    assert message in process.stderr
     assert list(tmp_path.glob("canary-*")) == []
 
 
@@ -107,7 +109,7 @@ def watch(event, arguments):
 def read(path):
     for batch in open_points(path, scale_uint8=path.suffix == ".npz").batches(4):
         pass
-for path in sorted(Path(".").iterdir()):  # what reading imports is imported first
+for path in sorted(Path(".").iterdir()):  # so that imports come before the watch
     reader = {"run": verify, "bad_run": read_table}.get(path.name, read)
     for hooked in (False, True):
         if hooked:
@@ -121,7 +123,7 @@ print("done")
 
 
 def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_path: Path) -> None:
-    """Python's own audit events, while every kind of data and run folder is read, hostile ones among them."""
+    """Check Python's own audit events while every kind of data and run folder is read, hostile ones among them."""
     place = tmp_path / "all"
     for number, reader in enumerate((from_npz, from_folder, from_parquet, from_idx)):
         (place / f"{number}").mkdir(parents=True)
@@ -136,23 +138,23 @@ def test_reading_starts_nothing_writes_nothing_and_calls_nobody(run: Path, tmp_p
     run.rename(place / "run")
     make_table().save(place / "bad_run")
     (place / "bad_run" / "scores-00000.parquet").write_bytes(b"PAR1" * 9)
-    done = forked(WATCH, cwd=place)
-    assert done.stdout == "done\n", done.stderr
+    process = forked(WATCH, cwd=place)
+    assert process.stdout == "done\n", process.stderr
     assert not (tmp_path / "canary").exists()
 
 
 def test_nothing_in_the_package_unpickles_or_evaluates() -> None:
-    """Code is executed in one place, the factory that the user names; what PyTorch unpickles are tensors only.
+    """Only the factory that the user names is executed; PyTorch unpickles only tensors.
 
-    What `workers=` pickles goes through a pipe to a process that was started for it, and lies in no file.
+    Pickles of `workers=` go through a pipe to a process that was started for it, and lie in no file.
     """
     executed, pickled = set(), set()
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"allow_pickle=True|weights_only=False", text), path
-        pickled |= {(path.name, found) for found in re.findall(r"pickle\.(?:load|dump)\w*\(.*", text)}
+        pickled |= {(path.name, call) for call in re.findall(r"pickle\.(?:load|dump)\w*\(.*", text)}
         assert all("weights_only=True" in call for call in re.findall(r"(?<!safetensors\.)torch\.load\(.*", text)), path
         calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-        executed |= {(path.name, one.id) for one in calls if isinstance(one, ast.Name) and one.id in ("eval", "exec")}
+        executed |= {(path.name, f.id) for f in calls if isinstance(f, ast.Name) and f.id in ("eval", "exec")}
     assert executed == {("user_code.py", "exec")}
     assert pickled == {("workers.py", "pickle.loads(content)")}

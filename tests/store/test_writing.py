@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all, and over nothing but a regular file."""
+"""Writing of files: complete or not at all, and over nothing but a regular file."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ from brittle.store.writing import nearby, replacing, write
 SOURCE = Path(brittle.__file__).parent
 
 MAKERS = ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "mkstemp", "symlink_to", "hardlink_to")
-"""What makes a file, by its name."""
+"""Functions that make a file, by their names."""
 
 
 def test_every_file_is_written_by_one_function() -> None:
-    """Nothing else in the package makes or opens a file for writing, but for records within an archive, and a file in a
-    temporary folder that CatBoost reads."""
-    found = set()
+    """Nothing else makes or opens a file for writing, but for records within an archive and a temporary file for
+    CatBoost."""
+    calls = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             texts = [
-                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                constant.value
+                for constant in ast.walk(node)
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
             ]
-            writes = name == "open" and any(set(one) <= set("wax+b") and set(one) & set("wax+") for one in texts)
+            writes = name == "open" and any(set(text) <= set("wax+b") and set(text) & set("wax+") for text in texts)
             of_the_system = isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("os.open", "os.fdopen")
             if writes or of_the_system or name in MAKERS:
-                found.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
-    assert found == {
+                calls.add((path.relative_to(SOURCE).as_posix(), ast.unparse(node.func)))
+    assert calls == {
         ("extensions/trees/tree_file.py", "file.write_text"),
         ("store/writing.py", "os.fdopen"),
         ("store/writing.py", "os.open"),
@@ -44,8 +46,8 @@ def test_every_file_is_written_by_one_function() -> None:
     }
 
 
-def interrupted(path: Path, ending: Callable[[], None]) -> None:
-    """Write half of a file, and then something else happens."""
+def write_half(path: Path, ending: Callable[[], None]) -> None:
+    """Write half of a file, and then call `ending`."""
     with replacing(path) as file:
         file.write(b"half")
         ending()
@@ -55,19 +57,19 @@ def stop() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_file_is_complete_or_absent(tmp_path: Path) -> None:
     path = tmp_path / "f"
     with pytest.raises(KeyboardInterrupt):
-        interrupted(path, stop)
+        write_half(path, stop)
     assert list(tmp_path.iterdir()) == []
     path.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt):
-        interrupted(path, stop)
+        write_half(path, stop)
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names(tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_its_permissions_and_hard_links(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"before")
     path.chmod(0o640)
@@ -77,10 +79,10 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_its_other_names(tmp_p
     assert (path.read_bytes(), (tmp_path / "other").read_bytes()) == (b"after", b"before")
 
 
-def test_what_comes_in_between_is_not_replaced(tmp_path: Path) -> None:
+def test_a_pipe_made_in_between_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "f"
     with pytest.raises(StorageError, match="f is no file"):
-        interrupted(path, lambda: os.mkfifo(path))
+        write_half(path, lambda: os.mkfifo(path))
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -36,8 +36,7 @@ class ClassBias:
         by: whether a point belongs to its true class (`label`) or, without labels, to the class `predicted`.
         classes: one row per class, the least robust first: `class`, `name`, `points`, `mean`, `low`, `high` (interval
             of the mean of p_robust), `median`.
-        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN with fewer than
-            two classes.
+        p_value: of the test that p_robust does not depend on the class (`permutation_p_value`); NaN below two classes.
         least_robust: numbers of the classes that may have the smallest mean: no other one is surely smaller, at the
             level
             `1 - confidence` for all of them together (`mean_differences`).
@@ -98,8 +97,7 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
     r"""Compute the p-value of the test that a value does not depend on the group that it belongs to.
 
     The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
-    each order of them would be as likely as the one observed, so with `b` of `B` random orders whose means spread as
-    far
+    each order of them would be as likely as the one observed, so with `b` of `B` random orders that spread as far
 
     $$p = \frac{1 + b}{1 + B}$$
 
@@ -153,7 +151,7 @@ class Differences(NamedTuple):
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
-    r"""Tests that the means of the populations of all groups are equal, pair by pair, whatever else differs.
+    r"""Return tests that the means of the populations of all groups are equal, pair by pair, whatever else differs.
 
     Two means differ at the level `a` where the interval of their difference at confidence `1 - a` excludes 0,
 
@@ -183,19 +181,17 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         (0,)
     """
     check_confidence(confidence)
-    all_places = tuple(range(len(groups)))
+    places = tuple(range(len(groups)))
     if len(groups) < 2:
-        return Differences(float("nan"), all_places)
+        return Differences(float("nan"), places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
     shown = _holm(above, 1.0 - confidence, pairs)
-    return Differences(
-        min(1.0, pairs * float(above.min())), tuple(place for place in all_places if not shown[place].any())
-    )
+    return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in places if not shown[place].any()))
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The p-value that group `j` has a larger mean than group `i`, `[j, i]`, uncorrected; 1 where it has not."""
+    """Return the p-value that group `j` has a larger mean than group `i`, `[j, i]`, uncorrected; 1 where it has not."""
     means = np.array([group.mean() for group in groups])
     ends = np.array([mean_ends(group, TAILS) for group in groups])  # [groups, 2, tails]
     apart = np.maximum(means[:, None] - means, 0.0) ** 2

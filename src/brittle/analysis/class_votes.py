@@ -53,16 +53,12 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
         >>> class_votes(table, of=0)[["point", "class", "copies", "draws"]].values.tolist()
         [['0', 0, 1000, 1000], ['1', 0, 148, 1000]]
     """
-    column = _counted(table, column)
+    column = _votes_column(table, column)
     votes = unpack_votes(column.votes)
     counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.twice})
-    requested = _asked(table, of)
-    counted_rows = requested[votes.units[requested["place"]] > 0]
-    counts = (
-        counts.merge(counted_rows, "right" if of is not None else "outer", on=["place", "class"])
-        .fillna(0)
-        .astype("int64")
-    )
+    requested = _requested_classes(table, of)
+    rows = requested[votes.units[requested["place"]] > 0]
+    counts = counts.merge(rows, "right" if of is not None else "outer", on=["place", "class"]).fillna(0).astype("int64")
     low, high = _interval(column, votes, counts, table.record.confidence)
     copies, draws = counts["once"] + 2 * counts["both"], votes.draws[counts["place"]]
     numbers = {"copies": copies, "draws": draws, "share": copies / draws, "low": low, "high": high}
@@ -98,7 +94,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
         >>> confusions(table).values.tolist()
         [[1.0, 0.0, 1.0, 0.148]]
     """
-    column = _counted(table, column)
+    column = _votes_column(table, column)
     votes: Any = class_votes(table, column=column)
     classes: Any = table.points.select(["point", "predicted"]).to_pandas().set_index("point")["predicted"]
     votes["of"] = votes["point"].map(classes)
@@ -114,14 +110,12 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 def votes_texts(table: Table) -> pd.Series:
     """Return the predictions of the noisy copies of each point in a sentence, by its id, where some differ from that of
     the point; empty for a run without votes for classes."""
-    column = typical([candidate for candidate in table.columns if has_votes(candidate)])
+    column = typical(list(filter(has_votes, table.columns)))
     if column is None:
         return pd.Series(dtype=object)
     votes = class_votes(table, column=column)
-    labels, predicted = (
-        dict(zip(table.points["point"].to_pylist(), table.points[name].to_pylist(), strict=True))
-        for name in ("label", "predicted")
-    )
+    ids, names = table.points["point"].to_pylist(), ("label", "predicted")
+    labels, predicted = (dict(zip(ids, table.points[name].to_pylist(), strict=True)) for name in names)
     is_unanimous = (votes["copies"] == votes["draws"]) & (votes["class"] == votes["point"].map(predicted.get))
     votes = pd.DataFrame(votes[(votes["copies"] > 0) & ~is_unanimous])
     texts: dict[str, list[str]] = {}
@@ -137,12 +131,10 @@ def votes_texts(table: Table) -> pd.Series:
     return pd.Series(texts_by_point, dtype=object)
 
 
-def _counted(table: Table, column: Column | None) -> Column:
-    """The column whose votes are read; refused where it has none."""
+def _votes_column(table: Table, column: Column | None) -> Column:
+    """Return the column whose votes are read; raise where it has none."""
     check_column("column", column)
-    column = (
-        column if column is not None else typical([candidate for candidate in table.columns if has_votes(candidate)])
-    )
+    column = column if column is not None else typical(list(filter(has_votes, table.columns)))
     if column is None or not has_votes(column):
         raise DataError(
             "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
@@ -154,8 +146,8 @@ def has_votes(column: Column) -> bool:
     return any(column.votes)
 
 
-def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
-    """The classes that are asked for, each with the `place` of its point: the label of each by default."""
+def _requested_classes(table: Table, of: int | str | None) -> pd.DataFrame:
+    """Return the requested classes, each with the `place` of its point; by default, the label of each point."""
     labels = table.points["label"].to_pandas()
     if of not in (None, "label"):
         classes = range(table.record.model.classes or 0)
@@ -174,7 +166,7 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
 
 
 def _interval(column: Column, votes: ClassVotes, frame: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
-    """The interval of each row, by the way in which its copies were drawn."""
+    """Return the interval of each row, by the way in which its copies were drawn."""
     place = frame["place"].to_numpy()
     units, once, twice = votes.units[place], frame["once"].to_numpy(), frame["both"].to_numpy()
     silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]

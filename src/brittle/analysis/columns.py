@@ -28,7 +28,7 @@ def check_column(name: str, column: object) -> None:
 
 
 def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
-    """A score and its parameters, as the rows of a table name it."""
+    """Return a score and its parameters, as the rows of a table name it."""
     parameters = column.parameters
     if without_draws:
         parameters = {name: value for name, value in parameters.items() if name != "draws"}
@@ -41,49 +41,40 @@ def question_of(column: Column) -> tuple[str, str]:
 
 
 def safer(column: Column) -> pd.Series | None:
-    """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
-    Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
+    """Return the values of `column` so that larger is safer, NaN where there is none; None for a score of no known
+    direction. Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
 
 
 def safety(column: Column) -> pd.Series | None:
-    """Return `safer`, or for an input margin its distance, whose direction is safer but which compares with no other
-    score."""
+    """Return `safer`, or for an input margin its distance, whose direction is safer though no score compares."""
     return column.value if column.score == INPUT_MARGIN else safer(column)
 
 
 def named_column(columns: Sequence[Column], name: str) -> Column:
-    """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
-    That is the one at the noise that speaks for the run, with the most draws."""
-    spoken = typical(columns)
-    candidates = [
-        candidate
-        for candidate in columns
-        if spoken is not None and candidate.score == name and candidate.setting == spoken.setting
-    ]
+    """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
+    rest. That is the one at the noise that speaks for the run, with the most draws."""
+    representative = typical(columns)
+    key = None if representative is None else (name, representative.setting)
+    candidates = [column for column in columns if (column.score, column.setting) == key]
     draws = max((column.most_draws or 0 for column in candidates), default=0)
     fitting = [column for column in candidates if (column.most_draws or 0) == draws]
     return fitting[0] if len(fitting) == 1 else column_of(columns, name)
 
 
 def laplacian_column(columns: Iterable[Column]) -> Column | None:
-    """The Laplacian of the predicted class that speaks for the run."""
-    candidates = [
-        column
-        for column in columns
-        if column.score == LAPLACIAN and "rank" not in column.parameters and column.value.notna().any()
-    ]
+    """Return the Laplacian of the predicted class that speaks for the run."""
+    columns = [column for column in columns if column.score == LAPLACIAN and "rank" not in column.parameters]
+    columns = [column for column in columns if column.value.notna().any()]
     order = {method: place for place, method in enumerate(METHODS)}
-    return min(
-        candidates, key=lambda candidate: order.get(str(candidate.parameters.get("method")), len(METHODS)), default=None
-    )
+    return min(columns, key=lambda column: order.get(str(column.parameters.get("method")), len(METHODS)), default=None)
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws. A
-    column whose points have different numbers of draws speaks for none: who is decided early has few."""
+    """Return the column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most
+    draws. A column whose points have different numbers of draws speaks for none: who is decided early has few."""
     candidates = (
         column
         for column in columns
@@ -95,13 +86,11 @@ def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Colu
         lambda column: column.setting,
         lambda candidate: (not candidate.parameters.get("clip"), candidate.most_draws or 0),
     )
-    return {
-        setting: best[setting] for setting in sorted(best, key=lambda setting: (setting.sigma or 0.0, setting.noise))
-    }
+    return dict(sorted(best.items(), key=lambda pair: (pair[0].sigma or 0.0, pair[0].noise)))
 
 
 def margin_columns(table: Table) -> tuple[Column, ...]:
-    """The columns of `table` that hold input margins, in the order of its record.
+    """Return the columns of `table` that hold input margins, in the order of its record.
 
     A value is a distance in the norm that the parameters name, infinite where nothing was found.
     """
@@ -123,20 +112,19 @@ def parameters_text(column: Column) -> str:
 
 
 def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
-    """The class of each point: its label where any point has one, else the prediction."""
+    """Return the class of each point: its label where any point has one, else the prediction."""
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
     by = "label" if points["label"].notna().any() else "predicted"
     return by, points[by]
 
 
 def class_name(table: Table, number: int) -> str:
-    """The name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
+    """Return the name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
     names = table.record.data.names
     name = storable(names[number]) if 0 <= number < len(names) else str(number)
     return f"class {name}" if name.removeprefix("-").isdecimal() else name
 
 
 def answer_text(table: Table, number: int | None, words: str | None) -> str | None:
-    """Return a label or a prediction by the name of its class, or by the words for a decision without classes; None
-    without any."""
+    """Return a label or prediction by the name of its class, or by a decision's words; None without any."""
     return words and storable(words) if number is None else class_name(table, number)

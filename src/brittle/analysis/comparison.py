@@ -112,14 +112,10 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     _check_alike(first, second)
     pairing = pair_points(first, second)
     confidence = max(first.record.confidence, second.record.confidence)
-    second_columns = {question_of(column): column for column in second.columns}
-    shared = [
-        (column, second_columns[question_of(column)])
-        for column in first.columns
-        if question_of(column) in second_columns
-    ]
+    twins = {question_of(column): column for column in second.columns}
+    shared = [(column, twin) for column in first.columns if (twin := twins.get(question_of(column))) is not None]
     first_columns = [column for column, _ in shared]
-    spoken = typical([column for column in first_columns if column.sources]) or next(
+    representative = typical([column for column in first_columns if column.sources]) or next(
         (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
@@ -129,42 +125,32 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     ]
     if all(series.notna().any() for series in correct_pair):
         names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
-        rows.append(
-            names
-            | _compared(correct_pair[0], correct_pair[1], ACCURACY, pairing, confidence)
-            | {"noise": None, "speaks": False}
-        )
+        compared = _compared(*correct_pair, ACCURACY, pairing, confidence)
+        rows.append(names | compared | {"noise": None, "speaks": False})
     for first_column, second_column in shared:
         quantity = P_ROBUST if first_column.is_probability else first_column.quantity
         x, y = (side.value.abs() if quantity == LAPLACIAN else side.value for side in (first_column, second_column))
         names = {"score": first_column.label, "title": first_column.title, "quantity": quantity}
-        noise = (
-            (SHARED if drawn_alike and first_column.sources == second_column.sources else OWN)
-            if first_column.sources
-            else None
-        )
+        alike = drawn_alike and first_column.sources == second_column.sources
+        noise = (SHARED if alike else OWN) if first_column.sources else None
         compared = _compared(x, y, quantity, pairing, confidence)
-        rows.append(names | compared | {"noise": noise, "speaks": first_column is spoken})
+        rows.append(names | compared | {"noise": noise, "speaks": first_column is representative})
     return pd.DataFrame(rows, columns=FIELDS)
 
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
-    """The score by which both runs say how robust their predictions are, how many points have it in both, and the mean
-    difference `first - second` of their `p_robust` with its interval.
+    """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
+    the mean difference `first - second` of their `p_robust` with its interval.
 
     Raises:
         DataError: as of `compare`; or the runs share no flip probability.
     """
     _check_alike(first, second)
-    pairing, second_columns = pair_points(first, second), {question_of(column): column for column in second.columns}
-    first_column = typical(
-        [column for column in first.columns if column.sources and question_of(column) in second_columns]
-    )
+    pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
+    first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
     if first_column is None:
         raise DataError("runs_differ", "the runs share no flip probability with the same parameters; score both by one")
-    comparison = _compared(
-        first_column.value, second_columns[question_of(first_column)].value, P_ROBUST, pairing, confidence
-    )
+    comparison = _compared(first_column.value, rivals[question_of(first_column)].value, P_ROBUST, pairing, confidence)
     ends = MeanInterval(comparison["difference"], comparison["difference_low"], comparison["difference_high"])
     return first_column.shown, comparison["points"], ends
 
@@ -177,10 +163,8 @@ def _noise_key(table: Table) -> tuple[int, str]:
 def _check_alike(first: Table, second: Table) -> None:
     """Raise where the two runs are about different decisions, or their inputs are in different units."""
     first_model, second_model = first.record.model, second.record.model
-    if (first_model.decision, first_model.decision_parameters) != (
-        second_model.decision,
-        second_model.decision_parameters,
-    ):
+    decisions = [(model.decision, model.decision_parameters) for model in (first_model, second_model)]
+    if decisions[0] != decisions[1]:
         raise DataError(
             "runs_differ",
             f"the first run is about the decision {first_model.decision or 'class'}, the second about "
@@ -205,7 +189,7 @@ def _check_alike(first: Table, second: Table) -> None:
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
-    """The pairs of points."""
+    """Return the pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
         pairs = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
@@ -230,11 +214,9 @@ def pair_points(first: Table, second: Table) -> Pairing:
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
 
 
-def _compared(
-    first_values: pd.Series, second_values: pd.Series, quantity: str, pairing: Pairing, confidence: float
-) -> Row:
+def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairing, confidence: float) -> Row:
     """Two numbers of the same points, beside each other."""
-    pairs = np.array([first_values.reindex(pairing.first), second_values.reindex(pairing.second)], dtype=np.float64)
+    pairs = np.array([first.reindex(pairing.first), second.reindex(pairing.second)], dtype=np.float64)
     is_paired = ~np.isnan(pairs).any(axis=0)
     x, y = pairs[:, is_paired]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
@@ -273,7 +255,7 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """The smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where it never does.
+    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where none does.
 
     `differs` says whether it does at `confidence`.
     """
@@ -287,7 +269,7 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
-    """The rows of `compare` without those of fewer draws than another of the first run's `columns` that is alike."""
+    """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
     labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
     return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
@@ -299,21 +281,19 @@ def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
 
 
 def unpaired(first: Table, second: Table) -> str:
-    """Return the scores that `compare` leaves out, because only one run holds them with these parameters; empty for
-    none."""
+    """Return the scores that `compare` leaves out, as only one run holds them with these parameters; empty for none."""
     parts = []
     for run, counterpart, place in ((first, second, "first"), (second, first, "second")):
         held = {question_of(column) for column in counterpart.columns}
-        alone = [
-            column.label for column in _most_drawn(column for column in run.columns if question_of(column) not in held)
-        ]
+        columns = (column for column in run.columns if question_of(column) not in held)
+        alone = [column.label for column in _most_drawn(columns)]
         parts += [f"{listed(alone)} only in the {place}"] if alone else []
     why = "not compared, as a row needs one score with the same parameters in both runs"
     return f"{why}: {', '.join(parts)}" if parts else ""
 
 
 def format_comparison(frame: pd.DataFrame) -> str:
-    """The frame of `compare` as plain text for a terminal."""
+    """Return the frame of `compare` as plain text for a terminal."""
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
     rows, names = frame.to_dict("records"), short_labels(frame["score"])
@@ -337,9 +317,8 @@ def format_comparison(frame: pd.DataFrame) -> str:
     notes = ["p: of no difference; below 1 minus the confidence where the interval of the difference leaves 0 out"]
     if any(row["statistic"] == MEDIAN for row in rows):
         notes.append("* medians, and the median of the differences; of other scores means")
-    return "\n".join(
-        [title, more_robust(rows, "the first run", "the second"), *aligned([header, *lines]), *notes, *remarks(rows)]
-    )
+    notes += remarks(rows)
+    return "\n".join([title, more_robust(rows, "the first run", "the second"), *aligned([header, *lines]), *notes])
 
 
 def more_robust(rows: Iterable[Row], first: str, second: str) -> str:

@@ -26,8 +26,7 @@ MORE_DRAWS = 10
 
 
 def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
-    """Return for each point whether its prediction is kept with probability `limit` or more under the noise of a
-    column.
+    """Return for each point whether its prediction is kept with probability `limit` or more under a column's noise.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
     where it reaches over `limit`. A state is as sure as the interval: where it is counted
@@ -54,19 +53,18 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError(f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
-    if column.is_probability and not column.judges and column.value.notna().any():
+    if column.is_probability and not column.is_decisive and column.value.notna().any():
         raise DataError("no_such_score", f"{unjudged_text(column)}; score the points under noise, such as by shrinkage")
-    frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
-    return frame.rename_axis("point").reset_index()
+    return pd.DataFrame({"state": column.states(limit), "draws": drawn(column)}).rename_axis("point").reset_index()
 
 
 def unjudged_text(column: Column) -> str:
-    """Explain why a column without intervals (`Column.judges`) decides about no point."""
+    """Explain why a column without intervals (`Column.is_decisive`) decides about no point."""
     return f"{column.title} is no measurement under noise: it has no interval, so no point is held or broken by it"
 
 
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
-    """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
+    """Return the flip probability that answers for `limit`: one drawn for it, else the one that speaks for the run.
 
     Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
     at that noise level.
@@ -74,12 +72,14 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
     column = representative_column(table.columns, limit, sigma)
     if column is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
-        raise DataError("no_such_score", f"the run holds no flip probability{at}; score it by one, such as moments")
+        raise DataError(
+            "no_such_score", f"the run holds no flip probability{at}; score it again with one, such as moments"
+        )
     return column
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:
-    """The count whose numbers stand beside the states of `judge`, and whose means have no bias: mostly `judge` itself.
+    """Return the count whose numbers stand beside the states of `judge`, with means of no bias: mostly `judge` itself.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
     numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;
@@ -88,22 +88,18 @@ def numbers_beside(table: Table, judge: Column) -> Column:
     if judge.limit is None:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
-    alike = [
-        column
-        for column in table.columns
-        if column.is_probability and (column.setting, column.parameters.get("clip")) == kind
-    ]
-    fitting = [column for column in largest_budgets(alike) if _counted(column) and not column.stops]
+    columns = [column for column in table.columns if column.is_probability]
+    alike = [column for column in columns if (column.setting, column.parameters.get("clip")) == kind]
+    fitting = [column for column in largest_budgets(alike) if _counts_copies(column) and not column.stops]
     return min(fitting, key=lambda column: column.preference or 0.0, default=judge)
 
 
-def _counted(column: Column) -> bool:
-    """Return whether a column is representative and its values are counts, not those of a model whose intervals count
-    copies.
+def _counts_copies(column: Column) -> bool:
+    """Return whether a column is representative and its values are counts, not a model's whose intervals count copies.
 
     `SHRINKAGE` leans towards its count as far as its model is off.
     """
-    kinds = column.rests_on if column.score == SHRINKAGE else column.rows["evidence"]
+    kinds = column.interval_evidence if column.score == SHRINKAGE else column.rows["evidence"]
     counts = set(kinds[column.value.notna()]) == {Evidence.COUNTED.slug}
     return counts and column.most_draws is not None and column.preference is not None
 

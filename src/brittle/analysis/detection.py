@@ -137,14 +137,10 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
         0.75
     """
     check_confidence(confidence)
-    positive_scores, negative_scores = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
-    if not (positive_scores.size and negative_scores.size):
+    fragile, robust = (np.asarray(scores, dtype=np.float64) for scores in (positives, negatives))
+    if not (fragile.size and robust.size):
         return _UNKNOWN
-    return _auroc(
-        np.concatenate([positive_scores, negative_scores]),
-        np.arange(positive_scores.size + negative_scores.size) < positive_scores.size,
-        confidence,
-    )
+    return _auroc(np.concatenate([fragile, robust]), np.arange(fragile.size + robust.size) < fragile.size, confidence)
 
 
 def _reason(fragile: NDArray[np.bool_], epsilon: float) -> str | None:
@@ -188,7 +184,7 @@ def average_precision(scores: NDArray[np.float64], fragile: NDArray[np.bool_]) -
 
 
 def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
-    """The rate at the 95% quantile of the positives, which lies after the `j`-th with binomial probability."""
+    """Return the rate at the 95% quantile of the positives, which lies after the `j`-th with binomial probability."""
     positives, negatives = np.sort(scores[fragile]), np.sort(scores[~fragile])
     m, n = positives.size, negatives.size
     passed = np.append(np.searchsorted(negatives, positives, side="right"), n)
@@ -196,12 +192,11 @@ def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confide
     weights, tail = scipy.stats.binom.pmf(np.arange(m + 1), m, TPR), (1.0 - confidence) / 2.0
     value = float(passed[smallest] / n)
     low = _mixed_bound(weights, np.concatenate([[0], passed[:-1]]), n, tail)
-    high = 1.0 - _mixed_bound(weights, n - passed, n, tail)
-    return value, min(low, value), max(high, value)
+    return value, min(low, value), max(1.0 - _mixed_bound(weights, n - passed, n, tail), value)
 
 
 def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], trials: int, tail: float) -> float:
-    """The `tail` quantile of a mixture of the laws whose quantiles are Clopper-Pearson's lower bounds."""
+    """Return the `tail` quantile of a mixture of the laws whose quantiles are Clopper-Pearson's lower bounds."""
     none = successes == 0
     surely_zero = float(weights[none].sum())
     if surely_zero >= tail:

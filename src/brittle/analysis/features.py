@@ -19,7 +19,7 @@ from brittle.store.table import Table
 
 
 def feature_names(data: DataRecord) -> list[str]:
-    """The name of every number of an input, in the order of its axes (C order), `[D]`.
+    """Return the name of every number of an input, in the order of its axes (C order), `[D]`.
 
     Those that the data give, if they are as many; otherwise `x0`, `x1`, ..., and `x[0, 3]` where inputs have more axes.
 
@@ -37,7 +37,7 @@ def feature_names(data: DataRecord) -> list[str]:
 
 
 def kept_inputs(table: Table) -> np.ndarray:
-    """The inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
+    """Return the inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
 
     They are what the network got, without a rounding: in the precision in which it computes. Rows of NaN are those of
     points that were not read.
@@ -49,12 +49,11 @@ def kept_inputs(table: Table) -> np.ndarray:
 
 
 def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
-    """The nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none was.
+    """Return the nearest inputs of another prediction, `[N, D]`, in the order of `table.points`; NaN without any.
 
     Args:
         table: a run.
-        score: the score that found them, as `table[score]` takes it; by default the first of the run
-            that found any.
+        score: the score that found them, as `table[score]` takes it; by default the first of the run that found any.
 
     Raises:
         DataError: the run keeps no inputs, or has no such score, or none of its scores found such an input.
@@ -70,7 +69,7 @@ def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
 
 
 def features(table: Table, point: str) -> pd.DataFrame:
-    """The features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
+    """Return the features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
 
     Args:
         table: a run.
@@ -93,7 +92,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
             one for this point.
 
     Returns:
-        One row per feature: `feature` (its name), `value` at the point, `counterexample` at the input that was found,
+        One row per feature: `feature` (its name), `value` at the point, `other` at the input that was found,
         and `change`, which is `other - value`, the largest absolute change first, equal ones in the order of the
         features; in the declared units.
 
@@ -105,8 +104,7 @@ def changed_features(table: Table, point: str, score: Key | None = None) -> pd.D
     counterexample = _inputs(table, _found_by(table, rows, score)["input"])[0]
     frame = pd.DataFrame({"feature": feature_names(table.record.data), "value": value, "other": counterexample})
     frame["change"] = np.where(np.isnan(value), 0.0, counterexample - value)  # a missing value stays missing
-    order = np.argsort(-frame["change"].abs().to_numpy(), kind="stable")
-    return frame.iloc[order].reset_index(drop=True)
+    return frame.iloc[np.argsort(-frame["change"].abs().to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
@@ -124,7 +122,7 @@ def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
 
 
 def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
-    """The inputs in a column of points or counterexamples, `[N, D]`."""
+    """Return the inputs in a column of points or counterexamples, `[N, D]`."""
     shape = table.record.data.input_shape
     if shape is None or not keeps(shape) or table.points["input"].null_count == len(table.points):
         raise _nothing_kept(shape)
@@ -133,8 +131,5 @@ def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
 
 def _nothing_kept(shape: tuple[int, ...] | None) -> DataError:
     shape_note = "" if shape is None else f" of shape {list(shape)!s:.40}"
-    return DataError(
-        "no_such_point",
-        f"the run keeps none of its inputs{shape_note}; it keeps those of at most {MAX_KEPT} numbers that are no "
-        "images",
-    )
+    limit = f"those of at most {MAX_KEPT} numbers that are no images"
+    return DataError("no_such_point", f"the run keeps none of its inputs{shape_note}; it keeps {limit}")

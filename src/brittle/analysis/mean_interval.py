@@ -70,11 +70,9 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
 
 
 def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    """The ends of `mean_interval` of at least one number in [0, 1] at the confidences `1 - 2 tails`, `[T]` each."""
+    """Return the ends of `mean_interval` of one or more numbers in [0, 1] at the confidences `1 - 2 tails`, `[T]`."""
     mean = points.mean()
-    low, high = (
-        lower_quantiles(values, tails) if values.any() else np.zeros(tails.shape) for values in (points, 1.0 - points)
-    )
+    low, high = (lower_quantiles(values, tails) if values.any() else 0.0 * tails for values in (points, 1.0 - points))
     return np.minimum(low, mean), np.maximum(1.0 - high, mean)
 
 
@@ -85,7 +83,7 @@ def ranged_interval(values: NDArray[np.float64], smallest: float, largest: float
 
 
 def joined(upper: MeanInterval, lower: MeanInterval) -> MeanInterval:
-    """The sum of two independent means: the half-widths on either side are joined by their squares.
+    """Return the sum of two independent means: the half-widths on either side are joined by their squares.
 
     References:
         Construction of confidence limits about effect measures, Guang Yong Zou and Allan Donner, 2008.

@@ -50,7 +50,7 @@ class Overview:
 
     Attributes:
         column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
-            as `softmax`, holds and breaks no point (`judges`).
+            as `softmax`, holds and breaks no point (`is_decisive`).
         numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
@@ -62,7 +62,8 @@ class Overview:
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
-        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals (`Column.rests_on`).
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals
+            (`Column.interval_evidence`).
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         record: what the run recorded: the command that made it, the decision, the confidence of the intervals.
         margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
@@ -94,9 +95,9 @@ class Overview:
         return self.points - self.without_number
 
     @property
-    def judges(self) -> bool:
+    def is_decisive(self) -> bool:
         """True where points can hold or break by the flip probability of the overview."""
-        return self.column is not None and self.column.judges
+        return self.column is not None and self.column.is_decisive
 
     @property
     def named(self) -> Row | None:
@@ -119,8 +120,7 @@ def overview(
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
-        column: the flip probability to read; by default the one drawn for the limit, else the one that speaks for the
-            run.
+        column: the flip probability to read; by default the one drawn for the limit, else the run's representative.
         sigma: where no column is given, one at this noise level.
 
     Raises:
@@ -133,9 +133,8 @@ def overview(
         numbers = numbers_beside(table, column)
     limit = limit if limit is not None else (column.limit if column is not None else None) or LIMIT
     frame = _frame(table, limit, column)
-    groups = pd.crosstab(frame["kind"], frame["state"]).reindex(
-        index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0
-    )
+    counts = pd.crosstab(frame["kind"], frame["state"])
+    groups = counts.reindex(index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0)
     return Overview(
         column=column,
         numbers=numbers,
@@ -146,7 +145,7 @@ def overview(
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
         classes=_classes(table, frame),
-        bias=class_bias(table, numbers) if column is not None and column.judges else None,
+        bias=class_bias(table, numbers) if column is not None and column.is_decisive else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
         order=next((column.label for column in table.columns if safety(column) is not None), ""),
         record=table.record,
@@ -161,7 +160,7 @@ def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:
     frame["kind"] = kind.where(frame["correct"].notna(), UNLABELLED)
     frame["class"] = class_of(table)[1]
     frame["state"] = None if column is None else column.states(limit)
-    frame["evidence"] = None if column is None else column.rests_on
+    frame["evidence"] = None if column is None else column.interval_evidence
     return frame
 
 
@@ -193,17 +192,14 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
     rows = column.rows[column.value.notna()].astype({"value": float, "low": float})
     distances, radii = np.sort(rows["value"]), np.sort(rows["low"])
     nearest = {words: distances[math.ceil(share * len(rows)) - 1] for words, share in SHARES.items()}
-    (nearest_name, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [
-        ("", math.nan)
-    ]
-    text = f"For {nearest_name} of the points the nearest input with another prediction is at most "
-    text += f"{_length(column, distance)} away" + "".join(
-        f", for {words} at most {_length(column, distance)}" for words, distance in further
-    )
-    if not nearest_name:
+    (share_text, distance), *further = [pair for pair in nearest.items() if math.isfinite(pair[1])] or [("", math.nan)]
+    text = f"For {share_text} of the points the nearest input with another prediction is at most "
+    text += f"{_length(column, distance)} away"
+    text += "".join(f", for {words} at most {_length(column, distance)}" for words, distance in further)
+    if not share_text:
         text = "An input with another prediction was found for fewer than one in ten points"
     search = f"search: {parameters_text(column)}" if has_sibling else ""
-    brackets = "; ".join(filter(None, [_distance_text(table, column) if nearest_name else "", search]))
+    brackets = "; ".join(filter(None, [_distance_text(table, column) if share_text else "", search]))
     sentences = [f"{text}{brackets and f' ({brackets})'}."]
     if missed := int(np.isinf(distances).sum()):
         sentences.append(f"None was found for {share_of(missed, len(distances), 'point')}.")

@@ -23,8 +23,7 @@ CLASSES_SHOWN = 10
 """Classes in the table of a terminal."""
 
 FEWEST_FOR_DETECTOR = 38
-"""Points that hold, and that break, before a detector is worth fitting: with fewer that break a true positive rate of
-0.95 cannot be calibrated."""
+"""Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
 
 FEW_IN_CLASS = 100
 """Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
@@ -64,7 +63,7 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """The words for a decision as the record of a run holds it, such as `top:5`; None for the predicted class."""
+    """Return the words for a decision in the record of a run, such as `top:5`; None for the predicted class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -134,7 +133,7 @@ def how_brittle(overview: Overview) -> str:
     if column is None or not overview.rated:
         unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
         return chosen + accuracy + ("" if column is None and overview.margins else unknown)
-    if not overview.judges:
+    if not overview.is_decisive:
         return f"{chosen}{unjudged_text(column)}. {accuracy}"
     held, broken, open_ones = (overview.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     noise = "" if column.setting.sigma is None else f"Under noise of {column.setting}, "
@@ -142,14 +141,12 @@ def how_brittle(overview: Overview) -> str:
         f"{chosen}{noise}{share_of(held, overview.rated, 'prediction')} "
         f"{verb_of(held, overview.rated, 'holds', 'hold')}: kept with probability {_limit(overview)} or more. "
         f"{broken:,} {by_number(broken, 'breaks', 'break')} and {open_ones:,} {by_number(open_ones, 'is', 'are')} "
-        f"undecided{_undecided_text(overview)}. {accuracy}"
-        f"{imprecise and f' {imprecise}'}"
+        f"undecided{_undecided_text(overview)}. {accuracy}{imprecise and f' {imprecise}'}"
     )
 
 
 def imprecise_text(column: Column) -> str:
-    """Say how many intervals are wider than the precision that was asked for, and which draws are enough for all;
-    empty where none is."""
+    """Say how many intervals are wider than was asked for, and which draws are enough for all; empty without any."""
     precision, draws = column.parameters.get("precision"), column.most_draws
     if not isinstance(precision, float) or not draws:
         return ""
@@ -168,8 +165,7 @@ def imprecise_text(column: Column) -> str:
 
 
 def _undecided_text(overview: Overview) -> str:
-    """Say after how many noisy copies points are undecided, and with which probabilities they are kept; empty without
-    any."""
+    """Say after how many noisy copies points are undecided, and how probably they are kept; empty without any."""
     column = overview.column
     if column is None or column.limit != overview.limit or not overview.count(UNDECIDED):
         return ""
@@ -210,12 +206,11 @@ def where(overview: Overview) -> str:
 
 def how_sure(overview: Overview) -> str:
     """Say how sure the states are, and on which evidence."""
-    rated, lost = overview.rated, overview.without_number
-    if not rated or not overview.judges:
+    rated, points, lost = overview.rated, overview.points, overview.without_number
+    if not rated or not overview.is_decisive:
         return ""
-    sentences = [
-        f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
-    ]
+    level = f"{100 * overview.record.confidence:.4g}%"
+    sentences = [f"A point is called only where its whole {level} interval lies on one side."]
     if overview.column is not None and overview.numbers is not None and overview.numbers is not overview.column:
         sentences += [
             f"States are by {overview.column.title}, whose copies stop once a point is decided; the p_robust that "
@@ -229,9 +224,7 @@ def how_sure(overview: Overview) -> str:
     ]
     sentences += rests or [by_number(rated, *COUNTED)]
     if lost:
-        sentences += [
-            f"{share_of(lost, overview.points, 'point')} {verb_of(lost, overview.points, 'has', 'have')} no number."
-        ]
+        sentences += [f"{share_of(lost, points, 'point')} {verb_of(lost, points, 'has', 'have')} no number."]
     return " ".join(sentences)
 
 
@@ -245,7 +238,7 @@ def next_steps(overview: Overview, run: str | None = None) -> tuple[NextStep, ..
     if overview.column is None:
         step = NextStep(overview.points, "in all: look at the least safe", f"{show} --by {shlex.quote(overview.order)}")
         return (step,) if overview.order else ()
-    if not overview.judges:
+    if not overview.is_decisive:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
         return (NextStep(overview.points, words, f"{show} --by {shlex.quote(overview.column.shown)}"),)
     limit, sigma = f"--limit {_limit(overview)}", overview.column.setting.sigma
@@ -275,7 +268,7 @@ def where_to_run(overview: Overview) -> str:
 
 
 def format_overview(overview: Overview, run: str | None = None) -> str:
-    """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
+    """Return the overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
     sentences = (
         how_brittle(overview),
         decision_text(overview.record.model),
@@ -302,7 +295,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def draw_more(overview: Overview, run: str | None = None) -> str:
-    """The command that draws until the undecided points are decided, into the folder of the run.
+    """Return the command that draws until the undecided points are decided, into the folder of the run.
 
     A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
     `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
@@ -320,12 +313,12 @@ def draw_more(overview: Overview, run: str | None = None) -> str:
 
 
 def _limit(overview: Overview) -> str:
-    """The limit with all digits that people give one."""
+    """Return the limit with all digits that people give one."""
     return f"{overview.limit:.12g}"
 
 
 def _take_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
-    """The folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
+    """Return the folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -33,26 +33,22 @@ _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "e
 
 
 def find_point(table: Table, query: str | int) -> str:
-    """The id of the point that has this id, this row number or this name, in that order.
+    """Return the id of the point that has this id, this row number or this name, in that order.
 
     Raises:
         DataError: no point has, or several have that name.
     """
-    ids = table.points["point"].to_pylist()
-    if str(query) in ids:
-        return str(query)
-    if str(query).isdecimal() and int(query) in (rows := table.points["row"].to_pylist()):
+    ids, text = table.points["point"].to_pylist(), str(query)
+    if text in ids:
+        return text
+    if text.isdecimal() and int(query) in (rows := table.points["row"].to_pylist()):
         return ids[rows.index(int(query))]
-    matches = [point for point, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == str(query)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise DataError(
-            "no_such_point", f"{len(matches)} points have the name {str(query)!r:.60}; ask by id: {listed(matches)}"
-        )
-    raise DataError(
-        "no_such_point", f"no point of the run has the id, row or name {str(query)!r:.60}; ids: {listed(ids)}"
-    )
+    alike = [point for point, name in zip(ids, table.points["name"].to_pylist(), strict=True) if name == text]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise DataError("no_such_point", f"{len(alike)} points have the name {text!r:.60}; ask by id: {listed(alike)}")
+    raise DataError("no_such_point", f"no point of the run has the id, row or name {text!r:.60}; ids: {listed(ids)}")
 
 
 def point_card(table: Table, point: str) -> pd.DataFrame:
@@ -65,7 +61,7 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
     Returns:
         One row per score, in the order of the record: `score` (its label), `quantity` (`p_robust` of a flip
         probability), `value` with its interval `low`, `high`; `rank`, its place in the order of that score, the least
-        safe first, and the `last_rank` place that it shares with equal points, `of` so many points with a number (NaN
+        safe first, and the `last` place that it shares with equal points, `of` so many points with a number (NaN
         where a score has no safer direction); `evidence`, `status`, `detail`, `passes`.
     """
     rows = []
@@ -85,26 +81,22 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
 
 
 def format_point_card(table: Table, point: str) -> str:
-    """The result of `point_card` as plain text for a terminal, with what the point is.
+    """Return the result of `point_card` as plain text for a terminal, with what the point is.
 
     Of each estimator of the flip probability, that with the most draws.
     """
     largest = {column.label for column in largest_budgets(table.columns)}
-    names = {
-        column.label: column.shown for column in table.columns if column.label in largest or not column.is_probability
-    }
+    names = {score.label: score.shown for score in table.columns if score.label in largest or not score.is_probability}
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
-    votes = votes_texts(table).get(point)
-    lines = [_what(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
+    lines = [_headline(table, row), *_verdict(table, point), *filter(None, [votes_texts(table).get(point)]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[cell_row["score"]], *_cells(cell_row)] for cell_row in shown)])
     notes = {row["detail"]: names[row["score"]] for row in shown if row["detail"]}
     lines += ["", *(f"  {score}: {note}" for note, score in notes.items())] if notes else []
     has_input = row["input"] is not None
     if has_input:
-        values = features(table, point)
-        lines += ["", *_first(values, FEATURES, ["feature", "value"], "features"), ""]
+        lines += ["", *_first(features(table, point), FEATURES, ["feature", "value"], "features"), ""]
     met = table.counterexamples.select(["point", "score", "parameters", "predicted", "decided"])
     columns = {key_of(column): column for column in table.columns}
     for counterexample in met.filter(pc.field("point") == point).to_pylist():
@@ -116,13 +108,13 @@ def format_point_card(table: Table, point: str) -> str:
     return "\n".join(lines)
 
 
-def _what(table: Table, row: Row) -> str:
+def _headline(table: Table, row: Row) -> str:
+    """Name a point with its prediction, label and problem."""
     name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
-    answer, correctness = (
-        answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
-    )
+    answer = answer_text(table, row["predicted"], row["decided"])
+    target = answer_text(table, row["label"], row["target"])
     predicted = "no prediction" if answer is None else f"predicted {answer}"
-    label = "" if correctness is None else f", labelled {correctness}"
+    label = "" if target is None else f", labelled {target}"
     wrong = {True: ": right", False: ": wrong", None: ""}[row["correct"]]
     detail = f"; {row['detail']}" if row["detail"] else ""
     return f"Point {row['point']}{name}, row {row['row']}: {predicted}{label}{wrong}{detail}"
@@ -132,7 +124,7 @@ def _verdict(table: Table, point: str) -> list[str]:
     """Say whether the prediction holds."""
     column = representative_column(table.columns)
     lines = []
-    if column is not None and not column.judges:
+    if column is not None and not column.is_decisive:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT
@@ -151,7 +143,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _first(frame: pd.DataFrame, count: int, header: list[str], kind: str) -> list[str]:
-    """The first rows of features and numbers of them, and how many more there are."""
+    """Return the first rows of features and numbers of them, and how many more there are."""
     rows = [[row[0][: MOST_NAME + 2], *(f"{value:.3g}" for value in row[1:])] for row in frame.head(count).to_numpy()]
     more = [f"  and {len(frame) - count:,} more {kind}"] if len(frame) > count else []
     return [*(aligned([header, *rows]) if rows else []), *more]

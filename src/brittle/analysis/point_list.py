@@ -142,16 +142,14 @@ def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit:
 
 
 def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], criteria: Wanted) -> NDArray[np.bool_]:
-    is_chosen = np.ones(len(frame), bool)
+    mask = np.ones(len(frame), bool)
     if criteria.of_class is not None:
-        is_chosen &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
+        mask &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
     if criteria.state is not None:
-        is_chosen &= (frame["value"].isna() if criteria.state == FAILED else frame["state"] == criteria.state).to_numpy(
-            bool
-        )
+        mask &= (frame["value"].isna() if criteria.state == FAILED else frame["state"] == criteria.state).to_numpy(bool)
     if criteria.correct is not None:
-        is_chosen &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
-    return is_chosen
+        mask &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
+    return mask
 
 
 def _is_class(key: int, query: str | int, names: Sequence[str]) -> bool:
@@ -168,7 +166,7 @@ def format_point_list(
     judge: Column | None = None,
     counts: tuple[int, int] | None = None,
 ) -> str:
-    """The first points of a `point_list` as plain text for a terminal.
+    """Return the first points of a `point_list` as plain text for a terminal.
 
     Where `frame` is but the beginning of a list, `counts` says how many points that has, and how many the run.
     """
@@ -193,16 +191,7 @@ def format_point_list(
         for row in frame.head(top).to_dict("records")
     ]
     title = "p_robust" if by.is_probability else by.quantity.replace("_", " ")
-    header = [
-        "point",
-        "label",
-        *(["probability"] if by_label else []),
-        "predicted",
-        title,
-        "interval",
-        "state",
-        "status",
-    ]
+    header = ["point", "label", *["probability"] * by_label, "predicted", title, "interval", "state", "status"]
     matched, count = counts or (len(frame), len(by))
     chosen = chosen_text(count, table.record.data)
     states = "" if judge is None or judge is by else f", states by {judge.shown}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any
@@ -66,7 +66,11 @@ class Verdict:
     def finding(self) -> str:
         """The value with its interval, and what would decide the rule."""
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{number(self.value)}, {span(self.low, self.high)} for all such points{remedy}"
+        return f"{', '.join(self._cells)} for all such points{remedy}"
+
+    @property
+    def _cells(self) -> tuple[str, str]:
+        return number(self.value), span(self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -90,16 +94,7 @@ class Checked:
         return next((state for state in (FAILS, UNDECIDED) if state in states), PASSES)
 
     def __str__(self) -> str:
-        rows = [
-            [
-                verdict.state,
-                verdict.rule,
-                number(verdict.minimum),
-                number(verdict.value),
-                span(verdict.low, verdict.high),
-            ]
-            for verdict in self.verdicts
-        ]
+        rows = [[verdict.state, verdict.rule, number(verdict.minimum), *verdict._cells] for verdict in self.verdicts]
         lines = aligned([["", "rule", "at least", "found", "interval"], *rows])
         for verdict in self.verdicts:
             lines += [f"  {verdict.rule}: {verdict.words}{f'; {verdict.remedy}' if verdict.remedy else ''}"]
@@ -108,27 +103,24 @@ class Checked:
 
     @property
     def _counts(self) -> str:
-        passed, failed, open_ones = (
-            sum(verdict.state == state for verdict in self.verdicts) for state in (PASSES, FAILS, UNDECIDED)
-        )
+        states = [verdict.state for verdict in self.verdicts]
+        passed, failed, open_ones = map(states.count, (PASSES, FAILS, UNDECIDED))
         summary = f"{passed} of {len(self.verdicts)} rules {by_number(passed, 'passes', 'pass')}, {failed} "
         summary += f"{by_number(failed, 'fails', 'fail')}, {open_ones} {by_number(open_ones, 'is', 'are')} undecided"
         return f"{summary}; all intervals hold together at {100 * self.confidence:.4g}%"
 
     def json(self) -> str:
-        """The check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
+        """Return the check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
         return as_json(state=self.state, **asdict(self)) + "\n"
 
     def junit(self) -> str:
-        """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
+        """Return the check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
 
         A rule that asks the same of all classes is a case for each.
         """
         cases = [part for verdict in self.verdicts for part in verdict.parts or (verdict,)]
         counts = {"failures": FAILS, "skipped": UNDECIDED}
-        tally = {
-            name: str(sum(case_verdict.state == state for case_verdict in cases)) for name, state in counts.items()
-        }
+        tally = {name: str(sum(verdict.state == state for verdict in cases)) for name, state in counts.items()}
         root = ElementTree.Element("testsuites")
         tally |= {"name": "brittle", "tests": str(len(cases)), "errors": "0"}
         suite = ElementTree.SubElement(root, "testsuite", tally)
@@ -141,25 +133,20 @@ class Checked:
         return ElementTree.tostring(root, "unicode", xml_declaration=True) + "\n"
 
     def markdown(self) -> str:
-        """The check as a table in Markdown, for a pull request."""
-        rows = [
-            [verdict.state, verdict.words, number(verdict.value), span(verdict.low, verdict.high)]
-            for verdict in self.verdicts
-        ]
+        """Return the check as a table in Markdown, for a pull request."""
+        rows = [[verdict.state, verdict.words, *verdict._cells] for verdict in self.verdicts]
         head = ["|  | rule | found | interval |", "| --- | --- | --- | --- |"]
         lines = [*head, *(f"| {' | '.join(map(in_markdown, row))} |" for row in rows)]
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
 
     def github(self) -> str:
-        """The check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
+        """Return the check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
         kinds = {FAILS: "error", UNDECIDED: "warning", PASSES: "notice"}
-        annotations = (
-            (kinds[verdict.state], verdict.rule, printable(f"{verdict.words}: {verdict.finding}"))
-            for verdict in self.verdicts
-        )
-        return "\n".join(
-            f"::{kind} title=brittle: {rule}::{text.replace('%', '%25')}" for kind, rule, text in annotations
-        )
+        lines = []
+        for verdict in self.verdicts:
+            text = printable(f"{verdict.words}: {verdict.finding}").replace("%", "%25")
+            lines.append(f"::{kinds[verdict.state]} title=brittle: {verdict.rule}::{text}")
+        return "\n".join(lines)
 
 
 def check(
@@ -220,20 +207,20 @@ def check(
     """
     shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
     shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
-    _check_asked(table, shares, limit, epsilon, against, detector)
+    _check_arguments(table, shares, limit, epsilon, against, detector)
     rules: list[Callable[[float], Verdict]] = []
     if holds is not None:
-        rules.append(lambda missed: _holds(table, holds, limit, missed))
+        rules.append(lambda rate: _holds(table, holds, limit, rate))
     if every_class is not None:
-        rules.append(lambda missed: _every_class(table, every_class, limit, missed))
+        rules.append(lambda rate: _every_class(table, every_class, limit, rate))
     if accuracy is not None:
-        rules.append(lambda missed: _accuracy(table, accuracy, missed))
+        rules.append(lambda rate: _accuracy(table, accuracy, rate))
     if robust_accuracy is not None and epsilon is not None:
-        rules.append(lambda missed: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, missed))
+        rules.append(lambda rate: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, rate))
     if against is not None:
-        rules.append(lambda missed: _against(table, against, no_worse_than or 0.0, missed))
+        rules.append(lambda rate: _compare_means(table, against, no_worse_than or 0.0, rate))
     if detector_tpr is not None:
-        rules.append(lambda missed: _detector(table, detector, detector_tpr, missed))
+        rules.append(lambda rate: _detector(table, detector, detector_tpr, rate))
     if not rules:
         raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
     confidence = table.record.confidence
@@ -241,7 +228,7 @@ def check(
     return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
 
 
-def _check_asked(table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
+def _check_arguments(table: Any, shares: dict[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
     """Raise where an argument of `check` is of another kind, outside its range, or without the one it needs."""
     for name, argument in (("table", table), ("against", against)):
         if not isinstance(argument, Table) and (name == "table" or argument is not None):
@@ -250,12 +237,9 @@ def _check_asked(table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any
         if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
     check_share("limit", limit)
-    for share_name, partner, partner_value in (
-        ("robust_accuracy", "epsilon", epsilon),
-        ("detector_tpr", "detector", detector),
-    ):
-        if (shares[share_name] is None) != (partner_value is None):
-            raise ParameterError(f"{share_name} and {partner} belong together; give both")
+    for name, partner, value in (("robust_accuracy", "epsilon", epsilon), ("detector_tpr", "detector", detector)):
+        if (shares[name] is None) != (value is None):
+            raise ParameterError(f"{name} and {partner} belong together; give both")
     if detector is not None and not hasattr(detector, "true_positives"):
         raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
     if shares["no_worse_than"] is not None and against is None:
@@ -267,35 +251,32 @@ def _state(low: float, high: float, minimum: float) -> str:
 
 
 def _share(
-    rule: str, words: str, minimum: float, counts: tuple[int, int, int], missed: float, wrong: float = 0.0
+    rule: str, words: str, minimum: float, counts: tuple[int, int, int], error_rate: float, wrong: float = 0.0
 ) -> Verdict:
     """Return the verdict on a share; `counts` has the points that surely belong to it, those that may, and all.
 
-    `missed` is one less the confidence of its interval; `wrong` the probability with which a point is counted on the
-    other side than it belongs.
+    `error_rate` is one less the confidence of its interval; `wrong` the probability with which a point is counted on
+    the other side than it belongs.
     """
     sure, possible, points = counts
-    low = float(clopper_pearson(sure, points, 1.0 - missed)[0]) if points else 0.0
-    high = float(clopper_pearson(possible, points, 1.0 - missed)[1]) if points else 1.0
+    low = float(clopper_pearson(sure, points, 1.0 - error_rate)[0]) if points else 0.0
+    high = float(clopper_pearson(possible, points, 1.0 - error_rate)[1]) if points else 1.0
     low, high = max(0.0, (low - wrong) / (1.0 - wrong)), min(1.0, high / (1.0 - wrong))
     value = sure / points if points else math.nan
     state, remedy = _state(low, high, minimum), ""
     if state == UNDECIDED:
-        more = _points_needed(sure / points, possible / points, minimum, missed, wrong, points) if points else None
-        remedy = (
-            f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
-        )
+        more = _enough(sure / points, possible / points, minimum, error_rate, wrong, points) if points else None
+        remedy = "more points like these do not decide it"
+        remedy = f"about {more:,} points like these would decide it" if more else remedy
     return Verdict(rule, words, state, minimum, value, low, high, points, remedy)
 
 
-def _points_needed(
-    sure: float, possible: float, minimum: float, missed: float, wrong: float, points: int
-) -> int | None:
+def _enough(sure: float, possible: float, minimum: float, error_rate: float, wrong: float, points: int) -> int | None:
     """Return how many points with these shares decide, half as many again at a time; None where none do."""
     while points < MOST_POINTS:
         points = math.ceil(1.5 * points)
-        low = float(clopper_pearson(round(sure * points), points, 1.0 - missed)[0])
-        high = float(clopper_pearson(round(possible * points), points, 1.0 - missed)[1])
+        low = float(clopper_pearson(round(sure * points), points, 1.0 - error_rate)[0])
+        high = float(clopper_pearson(round(possible * points), points, 1.0 - error_rate)[1])
         if (low - wrong) / (1.0 - wrong) >= minimum or high / (1.0 - wrong) < minimum:
             return _two_digits(points)
     return None
@@ -308,9 +289,9 @@ def _two_digits(points: int) -> int:
 
 
 def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]:
-    """The column that says which points hold, and at which limit; refused where no noisy copies were counted."""
+    """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
-    if not column.judges:
+    if not column.is_decisive:
         raise DataError(
             "no_such_score",
             f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
@@ -325,28 +306,27 @@ def _hold(column: Column, limit: float) -> str:
 
 
 def _counts(states: Any) -> tuple[int, int, int]:
-    sure = int((states == HOLDS).sum())
-    return sure, len(states) - int((states == BREAKS).sum()), len(states)
+    return int((states == HOLDS).sum()), len(states) - int((states == BREAKS).sum()), len(states)
 
 
-def _holds(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
+def _holds(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states = column.states(at)
     words = f"at least {minimum:.4g} of the predictions {_hold(column, at)}"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
-    verdict = _share("holds", words, minimum, (sure, possible, points), missed, wrong)
+    verdict = _share("holds", words, minimum, (sure, possible, points), error_rate, wrong)
     if verdict.state != UNDECIDED or sure == possible:
         return verdict
     # More copies decide the rule where it is decided once each open point is on the side of its value.
     settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
-    likely = _share("holds", words, minimum, (settled, settled, points), missed, wrong)
+    likely = _share("holds", words, minimum, (settled, settled, points), error_rate, wrong)
     if likely.state == UNDECIDED:
         return replace(verdict, remedy=likely.remedy.replace("points like these", "points like these, none undecided,"))
     remedy = f"{possible - sure:,} points are undecided: draw more copies of these"
     return replace(verdict, remedy=remedy, command=draw_more(overview(table, limit=limit)))
 
 
-def _every_class(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
+def _every_class(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states: Any = column.states(at)
     by, classes = class_of(table)
@@ -355,14 +335,12 @@ def _every_class(table: Table, minimum: float, limit: float | None, missed: floa
         raise DataError(
             "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
         )
-    wrong = (1.0 - table.record.confidence) / 2.0
+    wrong, rate = (1.0 - table.record.confidence) / 2.0, error_rate / len(groups)
     share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
     for name, group in groups.items():
         called = class_name(table, name)
-        verdict = _share(
-            f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), missed / len(groups), wrong
-        )
+        verdict = _share(f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), rate, wrong)
         verdicts[name] = replace(verdict, remedy=verdict.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
     worst = min(verdicts, key=lambda name: (order.index(verdicts[name].state), verdicts[name].low))
@@ -382,16 +360,14 @@ def _right(table: Table) -> pd.DataFrame:
     return pd.DataFrame({"right": points["correct"].eq(True), "open": points["correct"].isna()})
 
 
-def _accuracy(table: Table, minimum: float, missed: float) -> Verdict:
-    outcomes = _right(table)
-    sure = int(np.count_nonzero(outcomes["right"]))
+def _accuracy(table: Table, minimum: float, error_rate: float) -> Verdict:
+    rows = _right(table)
+    sure, unknown = int(np.count_nonzero(rows["right"])), int(np.count_nonzero(rows["open"]))
     words = f"at least {minimum:.4g} of the labelled points are predicted right"
-    return _share(
-        "accuracy", words, minimum, (sure, sure + int(np.count_nonzero(outcomes["open"])), len(outcomes)), missed
-    )
+    return _share("accuracy", words, minimum, (sure, sure + unknown, len(rows)), error_rate)
 
 
-def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
+def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
     check_epsilon(epsilon)
     margins = [column for column in margin_columns(table) if norm in (None, column.parameters.get("norm"))]
     if len(margins) != 1:
@@ -405,33 +381,30 @@ def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | N
         f"at least {minimum:.4g} of the labelled points are right, and no other prediction was found within "
         f"{epsilon:.4g} ({margin.parameters.get('norm')}) by the search"
     )
-    return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), missed)
+    return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), error_rate)
 
 
-def _against(table: Table, rival: Table, allowed: float, missed: float) -> Verdict:
-    score, points, difference = mean_difference(table, rival, 1.0 - missed)
-    words = f"the mean of p_robust by {printable(score)} is at most {allowed:.4g} below that of the other run"
-    state, remedy = _state(difference.low, difference.high, -allowed), ""
+def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -> Verdict:
+    """Return the verdict that the mean `p_robust` is at most `loss` below that of a rival run."""
+    score, points, difference = mean_difference(table, rival, 1.0 - error_rate)
+    words = f"the mean of p_robust by {printable(score)} is at most {loss:.4g} below that of the other run"
+    state, remedy = _state(difference.low, difference.high, -loss), ""
     if not points:
-        return Verdict(
-            "against", words, UNDECIDED, -allowed, math.nan, -1.0, 1.0, 0, "no point has a value in both runs"
-        )
+        return Verdict("against", words, UNDECIDED, -loss, math.nan, -1.0, 1.0, 0, "no point has a value in both runs")
     if state == UNDECIDED:
-        apart, width = abs(difference.mean + allowed), (difference.high - difference.low) / 2.0
-        more = math.ceil(points * (width / apart) ** 2) if apart else MOST_POINTS
-        enough = more < MOST_POINTS
-        remedy = (
-            f"about {_two_digits(more):,} points like these would decide it" if enough else "more points would not tell"
-        )
-    return Verdict("against", words, state, -allowed, *difference, points, remedy)
+        gap, half_width = abs(difference.mean + loss), (difference.high - difference.low) / 2.0
+        enough = math.ceil(points * (half_width / gap) ** 2) if gap else MOST_POINTS
+        remedy = f"about {_two_digits(enough):,} points like these would decide it"
+        remedy = remedy if enough < MOST_POINTS else "more points would not tell"
+    return Verdict("against", words, state, -loss, *difference, points, remedy)
 
 
-def _detector(table: Table, detector: Any, minimum: float, missed: float) -> Verdict:
+def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
         raise ModelError(
             "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
         )
-    rate = replace(detector.true_positives, confidence=1.0 - missed)
+    rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""

@@ -18,8 +18,7 @@ LEAST = 1e-18
 """Share of the largest number below which numbers are one interval."""
 
 PLACES = 0.125 * np.arange(66).reshape(3, 22)
-"""Nodes of the integral, in their order: inverse hyperbolic sines of the distances from the saddle point in its
-width."""
+"""Nodes of the integral, in order: inverse hyperbolic sines of the distances from the saddle point in its width."""
 
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""
@@ -129,7 +128,7 @@ def _tilts(numbers: Values, counts: Values, tails: Values) -> Values:
 
 
 def _probabilities(numbers: Values, counts: Values, tilts: Values) -> tuple[Values, Values]:
-    """The places `t` of the tilts, and the probability of a weighted mean of at most `t`; `[T]` each."""
+    """Return the places `t` of the tilts, and the probability of a weighted mean of at most `t`; `[T]` each."""
     at = _tilted(numbers, counts, tilts)
     # Left of the pole at 0 by a standard deviation, right of the one at -1 / t.
     line = np.maximum(np.minimum(at.s, -1.0 / np.sqrt(at.curvature)), (at.s - 1.0 / at.t) / 2.0)

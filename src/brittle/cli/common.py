@@ -99,9 +99,7 @@ AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=Tr
 
 def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Take from the TOML file of `--config` the options that the command line does not give."""
-    path = next(
-        (argument.tokens[-1].value for argument in arguments if argument.name == "--config" and argument.tokens), None
-    )
+    path = next((option.tokens[-1].value for option in arguments if option.name == "--config" and option.tokens), None)
     if path is None:
         return
     try:
@@ -177,7 +175,7 @@ def note_unfinished(folder: Path, record: RunRecord, points: int) -> None:
 
 
 def records(frame: Any) -> list[dict[Any, Any]]:
-    """The rows of a frame, None where a cell holds nothing."""
+    """Return the rows of a frame, None where a cell holds nothing."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 

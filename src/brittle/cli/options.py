@@ -88,7 +88,7 @@ class ModelOptions:
     rules: tuple[str, ...] = ()
 
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
-        """The network that MODEL names, as it was declared; `loaded` where it is open already."""
+        """Return the network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
         declared["random"] = self.random_model
@@ -183,8 +183,7 @@ class DataOptions:
         return open_points(data, Reading(**fields, bounds=bounds, targets=targets, texts=texts, levels=levels))
 
     def _steps(self, data: Path, model: str | None) -> ImageSteps:
-        """Return the preparation of images: by options, or else as `model` declares it; empty where DATA hold no
-        images."""
+        """Return the preparation of images: by options, or else as `model` declares it; empty without images."""
         from brittle.data.formats import reads_images
         from brittle.data.images import ImageSteps
         from brittle.model.loading.load import find_source
@@ -193,26 +192,21 @@ class DataOptions:
         if model is None or not reads_images(data, self.format):
             return steps
         source = find_source(model)
-        model_steps = None if source is None else source.image_steps(model)
-        if model_steps is None:
+        declared = None if source is None else source.image_steps(model)
+        if declared is None:
             return steps
         sizing = " and ".join(["--resize"] * bool(self.resize) + ["--center-crop"] * bool(self.center_crop))
-        if isinstance(model_steps, str):
+        if isinstance(declared, str):
             then = f"{sizing} hold" if sizing else "the images are left as they are; give --resize or --center-crop"
-            say(False, f"{model} prepares images in a way that brittle does not copy ({model_steps}); {then}")
+            say(False, f"{model} prepares images in a way that brittle does not copy ({declared}); {then}")
             return steps
-        say(
-            False,
-            f"{model} declares images {model_steps.words}; "
-            + (f"{sizing} stand instead" if sizing else "so they are read"),
-        )
-        return (
-            replace(steps, interpolation=model_steps.interpolation if self.resize else None) if sizing else model_steps
-        )
+        then = f"{sizing} stand instead" if sizing else "so they are read"
+        say(False, f"{model} declares images {declared.words}; {then}")
+        return replace(steps, interpolation=declared.interpolation if self.resize else None) if sizing else declared
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:
-    """The bounds that the words behind `--bounds` stand for: two numbers, none, or a file of those per feature."""
+    """Return the bounds that the words of `--bounds` stand for: two numbers, none, or a file of those per feature."""
     from brittle.model.bounds import NONE, Bounds
 
     if words == ("none",):
@@ -225,7 +219,7 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
             raise UsageError(
                 f"{words[0]} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers "
-                f"[2, *shape], the lower ones first: np.save({words[0]!r}, np.stack([lower, upper]))",
+                f"[2, *shape], the lower ones first: np.save({words[0]!r}, np.stack([lower, upper]))"
             )
         return Bounds.of((ends[0], ends[1]))
     try:
@@ -233,6 +227,6 @@ def bounds_of(words: Sequence[str]) -> Bounds:
     except ValueError as error:
         raise UsageError(
             "--bounds takes two numbers (--bounds 0 255, --bounds 0 inf), none, or a file of those per feature "
-            f"(FILE.npy); found {' '.join(words)!r:.60}",
+            f"(FILE.npy); found {' '.join(words)!r:.60}"
         ) from error
     return Bounds.of((low, high))

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import (
-    Json,
-    Overwrite,
-    Run,
-    as_called,
-    check_new,
-    check_own,
-    note_unfinished,
-    open_run,
-    records,
-)
+from brittle.cli.common import Json, Overwrite, Run, as_called, check_new, check_own, note_unfinished, open_run, records
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
 from brittle.store.export import cell
@@ -121,28 +111,24 @@ def _card(table: Table, query: str, json: bool) -> str:
     return as_json(point=row, scores=records(point_card(table, point)), copies=records(votes[votes["point"] == point]))
 
 
-def _screen(table: Table, run_overview: Overview, run: str, json: bool) -> str:
+def _screen(table: Table, overview: Overview, run: str, json: bool) -> str:
     """Print how many predictions hold and break, which classes, how sure that is, and what to do next."""
     from brittle.analysis.overview_text import format_overview, next_steps
 
     if json:
-        states = {state: run_overview.count(state) for state in run_overview.groups.columns}
-        counts = {
-            "limit": run_overview.limit,
-            "points": run_overview.points,
-            "chosen_from": table.record.data.chosen_from,
-        }
-        counts |= {"labelled": run_overview.labelled, "right": run_overview.correct}
-        steps = [asdict(step) for step in next_steps(run_overview, run)]
-        groups = run_overview.groups.to_dict("index")
-        by = None if run_overview.column is None else run_overview.column.label
+        states = {state: overview.count(state) for state in overview.groups.columns}
+        counts = {"limit": overview.limit, "points": overview.points, "chosen_from": table.record.data.chosen_from}
+        counts |= {"labelled": overview.labelled, "right": overview.correct}
+        steps = [asdict(step) for step in next_steps(overview, run)]
+        groups = overview.groups.to_dict("index")
+        by = None if overview.column is None else overview.column.label
         notes = [asdict(note) for note in table.record.warnings]
-        classes = records(run_overview.classes)
+        classes = records(overview.classes)
         return as_json(by=by, **counts, states=states, groups=groups, classes=classes, next=steps, notes=notes)
     part = table.record.part
     parts = part and f"Part {part[0]} of {part[1]} of a run; `brittle join OUT PART...` puts all of them together.\n"
     notes = "".join(f"\n\nnote: {note.code}: {note.sentence}" for note in table.record.warnings)
-    return f"{parts or ''}{format_overview(run_overview, run)}{notes}"
+    return f"{parts or ''}{format_overview(overview, run)}{notes}"
 
 
 def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:

@@ -70,25 +70,19 @@ class ScoreOptions:
     effort: str | None = None
 
     def chosen(
-        self,
-        model: ModelOptions,
-        points: Points | None = None,
-        texts: Any = None,
-        probability: bool = True,
+        self, model: ModelOptions, points: Points | None = None, texts: Any = None, probability: bool = True
     ) -> tuple[Score, ...]:
-        """The scores that are asked for, of a model so declared, that may lack a `probability`, for points like these.
+        """Return the scores asked for, of a model so declared, that may lack a `probability`, for points like these.
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """
         usual = usual_names(model.decides, model.random_model, probability)
         names = usual if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
-        family = noises(
-            self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column
-        )
+        kinds = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column)
         options = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
         options |= {"norm": self.norm, "effort": self.effort}
-        scores = choose(names, sigmas, family, options, self.settings)
+        scores = choose(names, sigmas, kinds, options, self.settings)
         return (*scores,) if self.learned is None else (*scores, self.learned.score)
 
     def check(self, model: ModelOptions, reads_texts: bool) -> bool:
@@ -105,13 +99,13 @@ class ScoreOptions:
             raise UsageError(
                 "the model reads texts, whose noise is on their embeddings or tokens and of a size that is given: "
                 "--noise relative:0.5 (half the root mean square of a text's embeddings), --noise token-dropout:0.2 (a "
-                "fifth of the tokens) or --noise typos:0.05 (of the characters)",
+                "fifth of the tokens) or --noise typos:0.05 (of the characters)"
             )
         if not sized and usual_sigma(model.declared_bounds) is None:
             raise UsageError(
                 f"with --bounds {' '.join(model.bounds)} there is no range of which the noise could be a tenth: for "
                 "a table add --noise per-feature --sigma 0.1, a tenth of each feature's deviation, or --sigma S in the "
-                "units of the inputs",
+                "units of the inputs"
             )
         return not sized
 
@@ -150,11 +144,9 @@ class Opening:
             declared = replace(declared, bounds=("none",))
         texts = reads_texts(model) or changes(scoring.noise) == "characters" or reading.text_column is not None
         by_default = scoring.check(declared, texts)
-        declared_names = [
-            name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)
-        ]
-        if texts and declared_names:
-            options = " and ".join(f"--{name}" for name in declared_names)
+        names = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
+        if texts and names:
+            options = " and ".join(f"--{name}" for name in names)
             raise UsageError(
                 f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
             )

@@ -48,7 +48,7 @@ def dataset_points(
     feature_names: Sequence[str] | np.ndarray | None = None,
     **options: Any,
 ) -> ListedPoints:
-    """The items of a data set, read once in their order and held in memory: the points of their arrays.
+    """Return the items of a data set, read once in their order and held in memory: the points of their arrays.
 
     An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
     `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
@@ -119,8 +119,8 @@ def _check_order(data: Any) -> None:
 
 
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read. Nobody else
-    writes to them. Images are all brought to the mode of the first."""
+    """Yield the first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
+    Nobody else writes to them. Images are all brought to the mode of the first."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first_part, start = None, 0
     for source, element in _elements(data):
@@ -133,7 +133,7 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                     x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
                 raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
-        inputs, labels = _tensor(x, source), None if y is None else _labels(y, source)
+        inputs, labels = _input_tensor(x, source), None if y is None else _label_array(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
@@ -179,14 +179,14 @@ def _elements(data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
-    """The input and the label, or None, of an item or a batch."""
+    """Return the input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if len(x) != 1 or len(y) > 1:
             keys = ", ".join(map(str, item)) or "no keys"
             raise DataError(
                 "dataset",
-                f"{source} has the keys {keys}; call its input x or {INPUT_KEYS[1]}, its label y, one of each",
+                f"{source} has the keys {keys}; expected one input, x or {INPUT_KEYS[1]}, and at most one label, y",
             )
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
@@ -198,7 +198,8 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
     return item, None
 
 
-def _tensor(x: Any, source: str) -> Tensor:
+def _input_tensor(x: Any, source: str) -> Tensor:
+    """Return an input of a data set as a tensor of its own memory; raise where it is no array."""
     if not isinstance(x, Tensor | np.ndarray):
         raise DataError(
             "dataset",
@@ -208,7 +209,8 @@ def _tensor(x: Any, source: str) -> Tensor:
     return as_tensor(x, source).clone()
 
 
-def _labels(y: Any, source: str) -> np.ndarray:
+def _label_array(y: Any, source: str) -> np.ndarray:
+    """Return the label of an item of a data set as an array; raise where it is no number."""
     labels = np.array(y if isinstance(y, Mapping) else plain_array(y, source))  # a copy
     if labels.dtype.kind not in "iufb":
         raise DataError(
@@ -220,9 +222,9 @@ def _labels(y: Any, source: str) -> np.ndarray:
 
 
 def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
-    """The image and the label of an item with metadata: the class of the largest, where there is a number for each."""
+    """Return image and label of an item with metadata: the class of the largest, where each has a number."""
     x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
-    numbers = _labels(y, source)
+    numbers = _label_array(y, source)
     if targets or numbers.ndim != 1 or numbers.size < 2:
         return x, y
     if (numbers == numbers.max()).sum() != 1:

@@ -64,8 +64,7 @@ def encoded_points(
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """Inputs that are encoded images, of `names`, of the shape `[channels, height, width]` of row
-    `first_row`."""
+    """Encoded images, of `names`, as inputs of the shape `[channels, height, width]` of row `first_row`."""
 
     open: Open
     names: Sequence[str]
@@ -74,7 +73,7 @@ class EncodedImages:
     shape: tuple[int, ...]
 
     def read(self, start: int, stop: int) -> InputRows:
-        """Some images, `[B, channels, height, width]`, and what failed; decoded by as many threads as PyTorch has."""
+        """Return some images, `[B, channels, height, width]`, and what failed; by as many threads as PyTorch has."""
         inputs = torch.zeros(stop - start, *self.shape, dtype=torch.float32)
         mode, threads = "L" if self.shape[0] == 1 else "RGB", min(torch.get_num_threads(), stop - start)
 

@@ -102,8 +102,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     """Open data on disk; the format is found from the path (see `FORMATS`), unless one is given.
 
     Args:
-        path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), where it is read in parts and
-            never copied.
+        path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), read in parts and never copied.
         reading: how they are read; as `Reading()` by default.
         options: fields of `Reading` that take the place of those of `reading`, such as `split="test"`.
 
@@ -144,8 +143,7 @@ def _named(name: str) -> Format:
 
 
 def reads_images(path: str | os.PathLike[str], format: str | None = None) -> bool:  # noqa: A002
-    """Return whether `path` is read as encoded images, which can be brought to one size; False where it is not read at
-    all."""
+    """Return whether `path` is read as encoded images, which can be brought to one size; False where it is not read."""
     try:
         data_format = _recognised(located(path)) if format is None else _named(format)
     except BrittleError:
@@ -154,25 +152,21 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 
 
 def _format_of(path: Path, reading: Reading) -> Format:
-    """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
+    """Return the format of a path, or the requested one; that of texts where the model reads texts, and only there."""
     requested, texts = reading.format, None if reading.texts is None else _named("texts")
     if requested is None:
-        data_format = texts if texts is not None and texts.recognise(path) else _recognised(path)
+        kind = texts if texts is not None and texts.recognise(path) else _recognised(path)
     else:
-        data_format = _named(requested)
-        if not data_format.recognise(path):
-            raise DataError(
-                "unknown_format", f"expected {data_format.form} (format {data_format.name}), found {path_text(path)}"
-            )
-    if texts is not None and data_format is not texts:
-        raise DataError(
-            "texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {data_format.form}"
-        )
-    return data_format
+        kind = _named(requested)
+        if not kind.recognise(path):
+            raise DataError("unknown_format", f"expected {kind.form} (format {kind.name}), found {path_text(path)}")
+    if texts is not None and kind is not texts:
+        raise DataError("texts", f"the model reads texts; expected {texts.form}, found {path_text(path)}, {kind.form}")
+    return kind
 
 
 def _recognised(path: Path) -> Format:
-    """The format of the lowest rank that recognises a path."""
+    """Return the format of the lowest rank that recognises a path."""
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",

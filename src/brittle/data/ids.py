@@ -49,7 +49,7 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
         missing_text, examples = (listed([f"{id_!r:.60}" for id_ in group]) for group in (missing, all_ids[:5]))
         raise ParameterError(
             f"{len(missing):,} of {len(requested_ids):,} ids are not in {source}: {missing_text}; its {len(all_ids):,} "
-            f"ids, the column point of a run, look like {examples}",
+            f"ids, the column point of a run, look like {examples}"
         )
     facts = {
         "points": len(rows),
@@ -102,7 +102,7 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
 
 
 def _ids_of(points: Points) -> Sequence[str]:
-    """The ids of all points; where nothing but their batches holds them, all are read for it."""
+    """Return the ids of all points; where nothing but their batches holds them, all are read for it."""
     if isinstance(points, SomePoints) and points.ids is None:
         all_ids = _ids_of(points.points)
         return [all_ids[row] for row in points.rows]
@@ -111,15 +111,15 @@ def _ids_of(points: Points) -> Sequence[str]:
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    r"""The ids that a text file holds, in its order.
+    r"""Return the ids that a text file holds, in its order.
 
     One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
     line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with
     the apostrophes that brittle puts before some cells where there are others.
     """
-    source = path_text(path)
+    file = path_text(path)
     if not path.exists():
-        raise DataError("no_such_path", f"{source} does not exist")
+        raise DataError("no_such_path", f"{file} does not exist")
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it is no regular file of at most {MOST_BYTES:,} bytes")
@@ -135,9 +135,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
         if not ids or "\0" in text:
             raise ValueError("it holds zero bytes, or no id")
     except (OSError, ValueError, csv.Error) as error:
-        raise DataError(
-            "ids", f"{source} cannot be read as a text file of ids in UTF-8, one a line: {error}"
-        ) from error
+        raise DataError("ids", f"{file} cannot be read as a text file of ids in UTF-8, one a line: {error}") from error
     return ids
 
 

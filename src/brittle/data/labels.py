@@ -57,7 +57,7 @@ def file_answers(
 
 
 def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
+    """Return the class index of each row, and the names of the classes where labels are text, as Python sorts them."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
     odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
     if odd is not None:
@@ -68,7 +68,10 @@ def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tupl
         return check_labels(np.array([float(cell) for cell in cells]), source, len(cells)), None
     if len(texts) < len(cells):
         number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
+        raise DataError(
+            "labels",
+            f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as text or all as numbers",
+        )
     names = sorted(set(texts))
     return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
@@ -114,13 +117,13 @@ def check_form(shape: tuple[int, ...], dtype: np.dtype, source: str, count: int,
 
 
 def plain_array(x: Any, source: str) -> np.ndarray:
-    """A tensor, an array or a list as a plain array on the CPU."""
+    """Return a tensor, an array or a list as a plain array on the CPU."""
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
         raise DataError(
             "dtype",
-            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
-            "what stands there: numpy.ma.filled",
+            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or "
+            "fill them in: numpy.ma.filled",
         )
     try:
         if isinstance(x, torch.Tensor):
@@ -138,26 +141,22 @@ def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
     Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
     are class indices already, and stay. A name of the data that is not among `names` is refused.
     """
-    data_names, model_names = points.class_names, tuple(names)
-    if (
-        not model_names
-        or not all(isinstance(name, str) and name for name in model_names)
-        or len(set(model_names)) < len(model_names)
-    ):
-        raise ParameterError(f"expected names of classes, each once; found {model_names!r:.80}")
+    data_names, names = points.class_names, tuple(names)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ParameterError(f"expected names of classes, each once; found {names!r:.80}")
     if data_names is None or points.labels is None:
-        return SomePoints.of(points, class_names=model_names, is_named=True)
-    missing = [name for name in data_names if name not in model_names]
+        return SomePoints.of(points, class_names=names, is_named=True)
+    missing = [name for name in data_names if name not in names]
     if missing:
-        spelled = {_plain(name): name for name in model_names}
+        spelled = {_plain(name): name for name in names}
         alike = [f"{name!r:.40} is {spelled[_plain(name)]!r:.40}" for name in missing if _plain(name) in spelled]
-        missing_text, model_text = (listed([f"{name!r:.40}" for name in group]) for group in (missing, model_names))
+        missing_text, model_text = (listed([f"{name!r:.40}" for name in group]) for group in (missing, names))
         raise ParameterError(
-            f"{len(missing)} of the {len(data_names)} classes of the data are not among the {len(model_names)} names "
+            f"{len(missing)} of the {len(data_names)} classes of the data are not among the {len(names)} names "
             f"of the model: {missing_text}; these are {model_text}: call them alike (--class-names, class_names=)"
             + (f"; but for spelling, {listed(alike)}" if alike else "")
         )
-    return _relabelled(points, model_names, {at: model_names.index(name) for at, name in enumerate(data_names)})
+    return _relabelled(points, names, {at: names.index(name) for at, name in enumerate(data_names)})
 
 
 def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int]) -> SomePoints:
@@ -210,13 +209,10 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
         labels = labels[:, 0]
     texts = labels.tolist() if isinstance(labels, np.ndarray) and labels.dtype.kind in "UO" else labels
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
-    booleans = of_type or (
-        isinstance(texts, list | tuple) and bool(texts) and all(type(label) is bool for label in texts)
-    )
+    booleans = of_type or (isinstance(texts, list | tuple) and {*map(type, texts)} == {bool})
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
         raise DataError(
-            "labels",
-            f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those",
+            "labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those"
         )
     if names is None or not isinstance(texts, list | tuple) or not any(isinstance(label, str) for label in texts):
         return None
@@ -244,7 +240,7 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names in a text file, one a line, in the order of the model's outputs."""
+    """Return the names in a text file, one a line, in the order of the model's outputs."""
     source = f"{path_text(path)} (--class-names)"
     try:
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
@@ -258,5 +254,5 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str:
-    """A name in the spelling in which names are compared: without case, spaces, `-` and `_`."""
+    """Return a name in the spelling in which names are compared: without case, spaces, `-` and `_`."""
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()

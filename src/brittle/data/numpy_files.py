@@ -74,7 +74,7 @@ def read_answers(reading: Reading, count: int) -> dict[str, Any]:
 
 
 def read_array(path: Path) -> np.ndarray:
-    """The array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
+    """Return the array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
     source = path_text(path)
     try:
         with path.open("rb") as file:
@@ -95,18 +95,16 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
     axes under `images` are grey images, which get a channel axis where the layout has it; `x` is taken as it is.
     """
     keys, arrays = _read_arrays(path, reading)
-    source_by_role = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
+    sources = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
-    inputs = check_inputs(
-        x.reshape(_with_channels(x.shape, keys["inputs"], reading)), source_by_role["inputs"], reading
-    )
+    inputs = check_inputs(x.reshape(_with_channels(x.shape, keys["inputs"], reading)), sources["inputs"], reading)
     names = arrays.get("class_names")
     names = None if names is None else [str(name) for name in names.reshape(-1)]
-    answers = file_answers(arrays.get("labels"), source_by_role.get("labels", ""), len(inputs), reading.targets, names)
-    names_record = feature_record(arrays.get("feature_names"), source_by_role.get("feature_names", ""), inputs)
+    answers = file_answers(arrays.get("labels"), sources.get("labels", ""), len(inputs), reading.targets, names)
+    names_record = feature_record(arrays.get("feature_names"), sources.get("feature_names", ""), inputs)
     return reading.points(
         reading.record(path, file_digest(path), keys=sorted(keys.values()), **names_record),
-        text_ids(arrays.get("ids"), source_by_role.get("ids", ""), len(inputs)),
+        text_ids(arrays.get("ids"), sources.get("ids", ""), len(inputs)),
         partial(read_arrays, inputs, reading.bounds, None),
         **answers,
     )
@@ -116,11 +114,7 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
     """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`. The split is the
     prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix."""
     prefixes, split = _prefixes(path), reading.split or TEST
-    meant = [
-        prefix
-        for prefix in prefixes
-        if prefix == split or prefix.endswith(f"-{split}") or (split, prefix) == ("test", TEST)
-    ]
+    meant = [name for name in prefixes if f"-{name}".endswith(f"-{split}") or (split, name) == ("test", TEST)]
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)
     pairs = [[path / f"{prefix}{ending}{packed}" for packed in ("", ".gz")] for ending in (IMAGES, LABELS)]
     files = [file for pair in pairs for file in [file for file in pair if file.is_file()][:1]]
@@ -139,7 +133,7 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _with_channels(shape: tuple[int, ...], key: str, reading: Reading) -> tuple[int, ...]:
-    """The shape of inputs, with an axis for the channel of grey images."""
+    """Return the shape of inputs, with an axis for the channel of grey images."""
     if len(shape) == 3 and "images" in key:
         return (*shape, 1) if reading.layout == "nhwc" else (shape[0], 1, *shape[1:])
     return shape
@@ -151,7 +145,7 @@ def _prefixes(path: Path) -> list[str]:
 
 
 def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
-    """The sizes that an IDX file of whole numbers 0..255 with this many axes declares, behind a mark."""
+    """Return the sizes that an IDX file of whole numbers 0..255 with this many axes declares, behind a mark."""
     packed, mark = path.suffix == ".gz", bytes([0, 0, 8, axes])
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
@@ -164,7 +158,7 @@ def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
 
 
 def _read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of an IDX file with these sizes. Those that are packed are counted before room is made for them."""
+    """Return the numbers of an IDX file with these sizes. Packed ones are counted before room is made for them."""
     start, size, packed = 4 + 4 * len(shape), math.prod(shape), path.suffix == ".gz"
     try:
         count = path.stat().st_size - start
@@ -228,20 +222,16 @@ def _check_headers(
     path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtype]], keys: dict[str, str], reading: Reading
 ) -> None:
     """Raise where arrays of these shapes and types cannot be points and what belongs to them."""
-    source_by_role = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
+    sources = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     shape, dtype = headers["inputs"]
     axes = _with_channels(shape, keys["inputs"], reading)
-    check_input_form(
-        axes, as_tensor(np.empty(0, dtype), source_by_role["inputs"]).dtype, source_by_role["inputs"], reading
-    )
+    check_input_form(axes, as_tensor(np.empty(0, dtype), sources["inputs"]).dtype, sources["inputs"], reading)
     if "labels" in headers:
-        check_form(*headers["labels"], source_by_role["labels"], shape[0], reading.targets)
+        check_form(*headers["labels"], sources["labels"], shape[0], reading.targets)
     sizes = {"ids": ("shape", shape[0], "points"), "feature_names": ("columns", math.prod(shape[1:]), "numbers")}
     for role, (code, size, noun) in sizes.items():
         if role in headers and (entries := math.prod(headers[role][0])) != size:
-            raise DataError(
-                code, f"{source_by_role[role]} has {entries:,} entries for {size:,} {noun}; expected one for each"
-            )
+            raise DataError(code, f"{sources[role]} has {entries:,} entries for {size:,} {noun}; expected one for each")
 
 
 def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
@@ -249,12 +239,10 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
     pairs = [(key, key) for key in keys]
     if split is not None:
         short = [(key.removeprefix(f"{split}_").removesuffix(f"_{split}"), key) for key in keys]
-        pairs = [
-            (short_key, key) for short_key, key in short if short_key != key or key in ("class_names", "feature_names")
-        ]
+        pairs = [(stem, key) for stem, key in short if stem != key or key in ("class_names", "feature_names")]
     chosen = dict[str, str]()
     for role, names in KEYS.items():
-        matches = [key for name in names for short_key, key in pairs if short_key == name]
+        matches = [key for name in names for stem, key in pairs if stem == name]
         if len(matches) > 1:
             raise DataError("columns", f"{path_text(path)} has {' and '.join(matches)}, and each may be its {role}")
         chosen |= dict.fromkeys([role], matches[0]) if matches else {}
@@ -269,7 +257,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
 
 
 def _unreadable(source: str, kind: str, error: BaseException) -> DataError:
-    """The error for a file that is broken, or whose arrays would have to be unpickled."""
+    """Return the error for a file that is broken, or whose arrays would have to be unpickled."""
     reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(

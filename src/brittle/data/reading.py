@@ -53,8 +53,7 @@ class Reading:
         format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
-        labels: a `.npy` file with the class index of each point, for a `.npy` file or a folder of images without
-            classes.
+        labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.
         label_column: name of the column of a table that holds the labels; None takes the one that is called label,
             target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
             With `targets` several, with commas between them.
@@ -104,10 +103,8 @@ class Reading:
         for name, allowed in WORDS.items():
             if (word := getattr(self, name)) not in (*allowed, getattr(Reading, name)):
                 raise ParameterError(f"{name} must be one of {', '.join(allowed)}; found {word!r:.80}")
-        if (
-            count := next((number for number in (self.limit, self.sample) if number is not None and number < 1), None)
-        ) is not None:
-            raise ParameterError(f"at least 1 point must be taken; found {count}")
+        if counts := [count for count in (self.limit, self.sample) if count is not None and count < 1]:
+            raise ParameterError(f"at least 1 point must be taken; found {counts[0]}")
         if sum(choice is not None for choice in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
                 "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
@@ -140,20 +137,12 @@ class Reading:
     def record(self, path: Path | None, sha256: str, **facts: Any) -> dict[str, Any]:
         """Return the record of points that are read so, with the `facts` found in the data."""
         options = {name: getattr(self, name) for name in self.given - {"labels"}}
-        record = {
-            "format": self.format,
-            "path": None if path is None else path_text(path),
-            "split": self.split,
-            "sha256": sha256,
-            "limit": self.limit,
-        }
+        record = {"format": self.format, "path": None if path is None else path_text(path), "split": self.split}
+        record |= {"sha256": sha256, "limit": self.limit}
         if self.labels is not None:
             record |= {"labels": path_text(self.labels), "labels_sha256": file_digest(Path(self.labels))}
-        return (
-            record
-            | {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-            | facts
-        )
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+        return record | values | facts
 
     def points(
         self,
@@ -166,7 +155,7 @@ class Reading:
         names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> ListedPoints:
-        """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
+        """Return the first `limit` points of those with these ids; other arguments as the fields of `ListedPoints`."""
         part = slice(self.limit)
         return ListedPoints(
             ids=RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part]),

@@ -33,8 +33,7 @@ class MultiLabel(Decision):
         of_probabilities: whether the declared outputs are probabilities; a classifier sets it.
 
     Raises:
-        ParameterError: a threshold is not a finite number, or not a probability between 0 and 1; or the position is
-            negative.
+        ParameterError: a threshold is not a finite number, or not a probability; or the position is negative.
     """
 
     threshold: float | tuple[float, ...] | None = None

@@ -25,20 +25,22 @@ GUARD_ROWS = 1000
 """Labelled points over which accuracy is judged."""
 
 FALSE_ALARM, BY_CHANCE = 1e-4, 0.005
-"""Largest probabilities of a false alarm: that another reading is called better, and that a weak model is called near
-chance."""
+"""Largest probabilities of a false alarm: of another reading as the better, and of a weak model as near chance."""
 
 GAIN = 0.05
 """Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
 
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
+ORDER = "check the order of the classes, and that the model gets what it was made for"
+"""What to look at where nothing was declared of values, of a model without weights."""
+
 Confusion = Mapping[tuple[int, int], int]
 """Number of points by (label, predicted class)."""
 
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
-    """The values lie in the declared range, and use more than a sliver of it."""
+    """Check that the values lie in the declared range, and use more than a sliver of it."""
     bounds, inputs = subject.classifier.bounds, subject.inputs
     check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
@@ -54,7 +56,7 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_same_data(subject: Subject) -> Iterator[Finding | str]:
-    """The first points are the same when they are read again."""
+    """Check that the first points are the same when they are read again."""
     if subject.points is None:
         yield "the data are at hand once only"
         return
@@ -76,7 +78,7 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
 
 
 def digest(batch: Batch) -> str:
-    """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
+    """Return the sha256 over ids and inputs of the first `LOOKED_AT` points."""
     sha256 = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
     sha256.update(bytes_of(batch.inputs[:LOOKED_AT]))
     return sha256.hexdigest()
@@ -96,7 +98,7 @@ def check_unchanged(points: Points, before: str) -> None:
 
 
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
-    """The labels are classes of the model, and its classes have as many names as it has outputs."""
+    """Check that the labels are classes of the model, and its classes have as many names as it has outputs."""
     called = subject.classifier.class_names
     if called is not None and subject.decision.has_classes and len(called) != subject.classes:
         yield Finding(
@@ -131,8 +133,8 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iterator[Finding]:
-    """A finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten labels
-    of several classes once in a hundred times."""
+    """Yield a finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten
+    labels of several classes once in a hundred times."""
     held = labels.unique().tolist()
     if len(held) == 1 and len(labels) >= 20:
         has = f"all {len(labels)} points have the label {held[0]}; data sorted by class begin with one"
@@ -144,7 +146,7 @@ def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iter
 
 
 def check_rows(subject: Subject) -> Iterator[Finding | str]:
-    """The first rows get class scores."""
+    """Check that the first rows get class scores."""
     batch, scored = subject.batch, set(subject.predicted[0])
     lost = [row for place, row in enumerate(batch.rows) if place not in scored]
     if lost:
@@ -157,7 +159,7 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
-    """The accuracy is what the user expects, and not near chance."""
+    """Check that the accuracy is what the user expects, and not near chance."""
     (correct, labelled), expected, decision = subject.right, subject.expected_accuracy, subject.decision
     if expected is not None and (labelled == 0 or not decision.of_classes):
         raise ParameterError(
@@ -178,7 +180,9 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
     if decision.of_classes and not subject.chosen:
         (rows, outputs), labels = subject.predicted, subject.batch.labels or ()
         pairs = zip((int(labels[row]) for row in rows), outputs.argmax(dim=1).tolist(), strict=True)
-        yield from about_accuracy(correct, labelled, subject.classes, Counter(pairs), subject.classifier.source)
+        weightless = {} if isinstance(subject.classifier.model, torch.nn.Module) else {"parameters": 0}
+        source = {**subject.classifier.source, **weightless}
+        yield from about_accuracy(correct, labelled, subject.classes, Counter(pairs), source)
     chosen = ", which were chosen by their ids" if subject.chosen else ""
     interval = f"{low:.1%} to {high:.1%} at {CONFIDENCE:.0%}"
     yield f"{correct / labelled:.1%} of {labelled} labelled points ({interval}){chosen}"
@@ -187,14 +191,15 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
 def about_accuracy(
     correct: int, labelled: int, classes: int, confusion: Confusion, source: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
+    """Yield a finding where other names of the classes surely get far more labels right, or the model is near chance.
 
     Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
     share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
 
     `confusion` counts labels and predictions of the `labelled` points, to see whether the classes are permuted; of
-    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which.
+    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which; where `parameters`
+    says that it has none, such as a rule or an estimator, there are none to load.
     """
     if labelled == 0:
         return
@@ -207,33 +212,28 @@ def about_accuracy(
         return
     untrained = source.get("format") == "python" and source.get("weights") is None
     load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
+    look_at = ORDER if untrained and source.get("parameters") == 0 else (load if untrained else "") + LOOK_AT
     yield Finding(
         "accuracy_suspicious",
         f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
-        f"{', little better than chance or worse' if near else ''}; {advice or (load if untrained else '') + LOOK_AT}",
+        f"{', little better than chance or worse' if near else ''}; {advice or look_at}",
     )
 
 
 def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
-    """Return whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` after so many
-    tries."""
+    """Return whether `P(B >= count)`, for a binomial `B` of `of` and `share`, is at most `FALSE_ALARM` in all tries."""
     return float(scipy.stats.binom.logsf(count - 1, of, share)) + log_tries <= math.log(FALSE_ALARM)
 
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
-    """Return advice where most labels, and surely more of them, are right with 1 added, subtracted, or classes
-    renamed."""
+    """Return advice where most labels, and surely more, are right with 1 added, subtracted, or classes renamed."""
     counts = np.zeros((classes, classes), dtype=np.int64)
     for (label, predicted), count in confusion.items():
         if 0 <= label < classes:
             counts[label, predicted] += count
     total, unmoved, commonest = int(counts.sum()), int(counts.trace()), int(counts.sum(axis=1).max())
     labels, renamed = scipy.optimize.linear_sum_assignment(counts, maximize=True)
-    moved = [
-        f"{label} as {name}"
-        for label, name in zip(labels, renamed, strict=True)
-        if label != name and counts[label, name]
-    ]
+    moved = [f"{old} as {new}" for old, new in zip(labels, renamed, strict=True) if old != new and counts[old, new]]
     # Each with the logarithm of how many ways there are to shift, or to rename as many classes.
     renamings = math.log(classes) + math.lgamma(classes + 1) - math.lgamma(classes + 1 - len(moved))
     names = f"(label {listed(moved)}): those of data and model look permuted, map the labels"

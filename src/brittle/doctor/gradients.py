@@ -48,8 +48,7 @@ BLEND = 0.1
 """Share of uniform noise in the inputs where slopes are compared: away from the bounds, and from kinks at pixel 0."""
 
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
-"""Directions per row: at least two, up to eight where there are fewer rows than make `MANY` probes; fewer than `ENOUGH`
-clear changes decide nothing."""
+"""Directions per row, from two to eight, to make `MANY` probes; fewer than `ENOUGH` clear changes decide nothing."""
 
 SIGNAL, UNITS_OFF = 8.0, 4.0
 """Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
@@ -76,7 +75,7 @@ class Slopes(NamedTuple):
 
 
 def check_gradients(subject: Subject) -> Iterator[Finding | str]:
-    """Gradients exist, agree with difference quotients, and vanish in few rows; looked at where a score needs them."""
+    """Check that gradients exist, agree with difference quotients, and vanish in few rows, where a score needs them."""
     if not subject.differentiates:
         yield "no chosen score differentiates"
         return

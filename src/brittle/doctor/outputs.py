@@ -37,7 +37,7 @@ much such a probability may miss 0 and 1."""
 
 
 def check_outputs(subject: Subject) -> Iterator[Finding | str]:
-    """The logits are finite in at least one row, and differ between inputs; other rows get no number."""
+    """Check that the logits are finite in at least one row, and differ between inputs; other rows get no number."""
     logits, classifier = subject.logits, subject.classifier
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.any()):
@@ -57,7 +57,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         comparisons += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(comparison[finite], logits[finite]) for comparison in comparisons)
     alike &= not subject.decision.may_be_empty or bool((logits != 0).any())
-    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
+    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.is_unrestricted:
         examples = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         fault = f"{len(logits)} rows got the same logits ({examples}…) as their noisy copies and as random inputs"
         if not is_text_function(classifier.model):  # which may well call all that it sees at first safe
@@ -71,7 +71,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """A function of the user's that decides gives the same margins again, in another order and for a row alone.
+    """Check that a function of the user that decides gives the same margins again, in any order and for a row alone.
 
     Each output is compared with that of the point before it, as if it were one of its copies.
     """
@@ -101,7 +101,7 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_head(subject: Subject) -> Iterator[Finding | str]:
-    """The logits are those of a linear layer, where a score reads its features."""
+    """Check that the logits are those of a linear layer, where a score reads its features."""
     if not any(need.uses_features for need in subject.needs):
         yield "no chosen score needs features"
         return
@@ -111,7 +111,7 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
-    """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
+    """Check that the outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
     logits = subject.logits[subject.logits.isfinite().all(dim=1)]
     declared = subject.classifier.outputs
     # By how much a sum of probabilities may miss 1: each is rounded by its own size, and adding them up rounds again.
@@ -189,7 +189,7 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
 
 
 def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
-    """The sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for per cent; or None."""
     total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
     if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
         return None
@@ -214,10 +214,8 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
         )
     # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
     # chance, so one must be sure.
-    probabilities = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
-    if bool(((probabilities >= -ROUNDED) & (probabilities <= 1.0 + ROUNDED)).all()) and bool(
-        (probabilities > SURE).any()
-    ):
+    shares = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
+    if bool(((shares >= -ROUNDED) & (shares <= 1.0 + ROUNDED)).all()) and bool((shares > SURE).any()):
         yield Finding(
             "outputs",
             f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "
@@ -276,7 +274,7 @@ class OtherWeights(TorchDispatchMode):
 
 
 def check_sides(subject: Subject) -> Iterator[Finding]:
-    """Outputs whose sign decides, or that a function compares, can change what is decided."""
+    """Check that outputs whose sign decides, or that a function compares, can change what is decided."""
     decision = subject.decision
     if not isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs != "binary-logit":
         return
@@ -318,7 +316,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
 def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
     """Return the outputs that the decision reads at the `inputs`, `[N, ...]`, where they are finite."""
     with torch.no_grad():
-        outputs = torch.cat([subject.classifier.read(batch, subject.beside(len(batch))) for batch in inputs])
+        outputs = torch.cat([subject.classifier.read(batch, subject.take_extra(len(batch))) for batch in inputs])
     return outputs[outputs.flatten(1).isfinite().all(dim=1)]
 
 
@@ -338,8 +336,8 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
 
 
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
-    """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
-    That is so where no product with weights is seen, or hardly any weights give finite outputs."""
+    """Return outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that
+    shows nothing. That is so where no product with weights is seen, or hardly any weights give finite outputs."""
     turned: list[Tensor] = []
     points = subject.inputs[:TURNED_ROWS]
     _outputs(subject, points)  # tables that a network keeps by shape are of its own weights
@@ -360,8 +358,8 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
 
 
 def _far(subject: Subject, near: Tensor) -> Tensor:
-    """Outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one of the
-    range; those that are `near` where the model does not take such inputs."""
+    """Return outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one
+    of the range; those that are `near` where the model does not take such inputs."""
     start = subject.inputs
     direction = subject.random_inputs(len(start)) - start
     try:

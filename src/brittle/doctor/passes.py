@@ -51,7 +51,7 @@ MIXES = (
 
 
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
-    """The model takes the inputs and returns class scores, of single precision or better."""
+    """Check that the model takes the inputs and returns class scores, of single precision or better."""
     classifier = subject.classifier
     try:
         logits = subject.logits
@@ -73,7 +73,7 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
-    """The same rows give the same logits every time."""
+    """Check that the same rows give the same logits every time."""
     classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
     if classifier.random:
         return (yield _drawn(subject))
@@ -82,11 +82,11 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        difference = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs), subject.repeated))
-        if difference is not None:
+        gap = excess(classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated))
+        if gap is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {difference}; switch off dropout and "
+                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {gap}; switch off dropout and "
                 f"other randomness (before an export: model.eval()), and let forward() not count or average; "
                 f"or declare that the model draws at random: --random-model (random=True)",
             )
@@ -95,9 +95,10 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """The note about a random model; an error where its passes, or the rows of one, share what they draw: of a point
-    that stands many times in each of some passes, the ranks of the logits, or of their distances from the mean, then
-    vary more between passes than within them. Ranks, so that the rate of false errors is the same for all logits."""
+    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: of
+    a point that stands many times in each of some passes, the ranks of the logits, or of their distances from the
+    mean, then vary more between passes than within them. Ranks, so that the rate of false errors is the same for all
+    logits."""
     logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
@@ -127,12 +128,12 @@ def _drawn(subject: Subject) -> Finding:
 
 
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
-    """A row gives the same logits alone and among others, in any order and in batches of any size."""
+    """Check that a row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
     if subject.classifier.random:
         return (yield LEFT_OUT)
-    for how, inputs, expected, logits in given_otherwise(subject):
-        beside = subject.beside(len(inputs), subject.repeated)
+    for how, inputs, expected, logits in regroup_inputs(subject):
+        beside = subject.take_extra(len(inputs), subject.repeated)
         difference = excess(subject.classifier, inputs, expected, logits, extra_inputs=beside)
         if difference is not None:
             # The first batch again: a network that changes by itself is reported as such.
@@ -149,12 +150,12 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     )
 
 
-def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """The points and noisy copies of them, given in one way after another.
+def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
+    """Send the points and noisy copies of them in other orders, batch sizes and company.
 
     Yields:
-        how they are given, in words; those inputs that are `repeated`, `[R, *shape]`; their logits in the first batch,
-        `[R, C]`; their logits when they are given so.
+        the arrangement in words; the `repeated` inputs, `[R, *shape]`; their logits in the first batch, `[R, C]`; their
+        logits in this arrangement.
     """
     repeated = subject.repeated
     points, noisy = (subject.inputs[repeated], subject.logits[repeated]), subject.noisy[repeated]
@@ -186,8 +187,7 @@ def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: i
 
 
 def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size: int, *, last: bool) -> Tensor:
-    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these
-    inputs."""
+    """Return logits of the `repeated` inputs, `[R, C]`, from batches of `size` rows, at most half of them these."""
     parts = []
     for rows in torch.arange(len(inputs), device=inputs.device).split(size // 2):
         part = inputs[rows]
@@ -223,8 +223,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are the
-    cause."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are why."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
@@ -234,7 +233,7 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
-    """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
+    """Check that a copy of the model that saw other inputs first gives the same logits, as the model does last."""
     if subject.classifier.random:
         return (yield LEFT_OUT)
     subject.check_same("now", subject.repeated)
@@ -244,7 +243,7 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin = copy(subject.classifier)
     twin.model = subject.untouched
     with torch.no_grad():
-        subject.send_others(twin)
+        subject.send_other_inputs(twin)
     subject.check_same("in a copy of the model that saw other inputs first", subject.repeated, twin)
     yield f"{OTHERS} other inputs first change nothing"
 

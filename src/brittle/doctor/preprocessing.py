@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from brittle.doctor.data import GAIN, surely_more
 from brittle.doctor.subject import LOOKED_AT, Finding, Subject
 from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import normalise
+from brittle.model.inputs import ExtraInputs, normalise
 
 FAVOUR = 0.25
 """Share of the points up to which a gain by another brightness may do no more than favour one class."""
@@ -65,51 +66,45 @@ class OtherReading(NamedTuple):
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
-    """No other usual way of reading the points gets far more labels right."""
+    """Check that no other usual way of reading the points gets far more labels right."""
     if not subject.decision.of_classes or (subject.extra_inputs and subject.extra_inputs.tensors) or subject.chosen:
         yield "looked at where one tensor goes into a class, and points were not chosen by their ids"
         return
-    inputs, labels = _labelled(subject, subject.batch)
-    declared = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT])
+    inputs, labels, extra = _labelled(subject, subject.batch)
+    declared = _right(subject, inputs[:LOOKED_AT], labels[:LOOKED_AT], extra)
     if int((~declared).sum()) < GAIN * len(declared) or not len(declared):
         yield f"{int(declared.sum())} of {len(declared)} labels are right as declared, which leaves little to gain"
         return
     candidates = readings = _readings(subject.classifier, inputs[:LOOKED_AT])
     while candidates:
         count = len(declared)
-        results = [(_right(subject, reading.change(inputs[:count]), labels[:count]), reading) for reading in candidates]
+        results = [
+            (_right(subject, reading.change(inputs[:count]), labels[:count], extra), reading) for reading in candidates
+        ]
         results.sort(key=lambda result: -int(result[0].sum()))
         for correct, best in results:
             if better_reading(declared, correct, best.brightness, labels[:count], len(readings)):
-                alike = [
-                    reading.name
-                    for also, reading in results
-                    if reading is not best and int(also.sum()) == int(correct.sum())
-                ]
+                total = int(correct.sum())
+                alike = [reading.name for also, reading in results if reading is not best and int(also.sum()) == total]
                 ties = f"; as many are right with values {listed(alike, 2)}" if alike else ""
                 yield Finding(
                     "preprocessing",
-                    f"{int(declared.sum())} of {count} labels are right as declared, and {int(correct.sum())} with "
+                    f"{int(declared.sum())} of {count} labels are right as declared, and {total} with "
                     f"values {best.name}; {best.advice}{ties}",
                 )
                 return
         if count > LOOKED_AT or int(results[0][0].sum() - declared.sum()) < GAIN * count / 2:
             break
         if subject.points is not None and len(subject.batch) < MOST_POINTS:
-            inputs, labels = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
-        declared, candidates = (
-            _right(subject, inputs, labels),
-            [reading for _, reading in results[:FINALISTS]] * (len(labels) > count),
-        )
-    yield (
-        f"{int(declared.sum())} of {len(declared)} labels are right as declared, in {len(readings)} other ways not "
-        "many more"
-    )
+            inputs, labels, extra = _labelled(subject, next(iter(subject.points.batches(MOST_POINTS))))
+        declared = _right(subject, inputs, labels, extra)
+        candidates = [reading for _, reading in results[:FINALISTS]] * (len(labels) > count)
+    correct, count = int(declared.sum()), len(declared)
+    yield f"{correct} of {count} labels are right as declared, in {len(readings)} other ways not many more"
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class for
-    all.
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class.
 
     The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
     first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
@@ -125,20 +120,23 @@ def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels
     return gained - lost >= GAIN * len(declared) and surely_more(gained, gained + lost, 0.5, log_tries)
 
 
-def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The points of a batch that can be read and whose label is a class, `[L, *shape]`, and their labels, `[L]`."""
+def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor, ExtraInputs | None]:
+    """Return the points of a batch that can be read and whose label is a class, `[L, *shape]`, their labels, `[L]`, and
+    which of their values are missing."""
     labels = torch.tensor(batch.labels or [-1] * len(batch))
     valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
-    return batch.inputs[valid.to(batch.inputs.device)], labels[valid]
+    extra = batch.extra_inputs
+    missing = None if extra is None or extra.inputs is None else replace(extra, varies=~extra.inputs.isnan())
+    return batch.inputs[valid.to(batch.inputs.device)], labels[valid], missing and missing.only(valid.nonzero()[:, 0])
 
 
-def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
+def _right(subject: Subject, inputs: Tensor, labels: Tensor, extra: ExtraInputs | None) -> Tensor:
     """Return for each point whether its prediction is its label, `[L]`; all False where the model fails."""
     correct = torch.zeros(len(labels), dtype=torch.bool)
     try:
         for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():
             with torch.no_grad():
-                logits = subject.classifier(inputs[rows]).cpu()
+                logits = subject.classifier(inputs[rows], extra and extra.only(rows)).cpu()
             correct[rows] = (logits.argmax(dim=1) == labels[rows]) & logits.isfinite().all(dim=1)
     except ModelError:  # on values that another reading makes of the inputs
         return torch.zeros_like(correct)
@@ -146,7 +144,7 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
-    """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
+    """Return the usual readings of points like `inputs`, `[L, *shape]`, all different, and from the declared one."""
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))
@@ -172,25 +170,19 @@ def _scaled(classifier: Classifier, inputs: Tensor) -> Iterator[OtherReading]:
         for name, (mean, std) in STATISTICS.items()
         if inputs.dim() == 2 or len(mean) == inputs.shape[1]
     }
-    scales_by_name = {"left as they are": (torch.zeros(1), torch.ones(1))}
+    scales = {"left as they are": (torch.zeros(1), torch.ones(1))}
     if pair is not None or smallest >= 0:
         ranges = {name: (torch.tensor(mean), torch.tensor(std)) for name, (mean, std) in RANGES.items()}
         for name, (mean, std) in (ranges | statistics).items():
-            scales_by_name[name] = low + (high - low) * mean, (high - low) * std
+            scales[name] = low + (high - low) * mean, (high - low) * std
     std = inputs.std(axes, correction=0)
-    scales_by_name["shifted and scaled by mean and std of the first points"] = (
-        inputs.mean(axes),
-        std.where(std > 0, 1.0),
-    )
+    scales["shifted and scaled by mean and std of the first points"] = inputs.mean(axes), std.where(std > 0, 1.0)
     if smallest < 0:
-        scales_by_name["brought from their own range to 0 to 1"] = (
-            torch.tensor([smallest]),
-            torch.tensor([largest - smallest]),
-        )
+        scales["brought from their own range to 0 to 1"] = torch.tensor([smallest]), torch.tensor([largest - smallest])
         for name, (mean, std) in statistics.items():
-            scales_by_name[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
+            scales[f"turned back to 0 to 1, as if they had been {name}"] = -mean / std, 1 / std
     own_mean, own_std = torch.tensor(classifier.mean or (0.0,)), torch.tensor(classifier.std or (1.0,))
-    for name, (mean, std) in scales_by_name.items():
+    for name, (mean, std) in scales.items():
         if {len(mean), len(std)} <= {1, inputs.shape[1]}:
             # Undone is what the classifier does by itself, so that it sees `(x - mean) / std`.
             yield OtherReading(

@@ -78,7 +78,7 @@ def excess(
     explained: Tensor | None = None,
     extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
-    """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
+    """Return the clearest difference that neither rounding nor a step of the network explains; None without any.
 
     `logits` and `repeat` are those `[V, C]` of `inputs` `[V, *shape]`, taken in two ways, and `explained` is the
     difference that rounding explains, `[V, C]`, by default at the size of `logits`.
@@ -90,12 +90,8 @@ def excess(
         difference = Difference(row, float(between[row, classes[row]]), float(explained[row, classes[row]]))
         if not difference.largest > difference.allowed:
             return None
-        if not _jumps(
-            classifier,
-            inputs[row : row + 1],
-            difference.largest,
-            extra_inputs and extra_inputs.only(torch.tensor([row])),
-        ):
+        beside = extra_inputs and extra_inputs.only(torch.tensor([row]))
+        if not _jumps(classifier, inputs[row : row + 1], difference.largest, beside):
             return difference
     return None
 
@@ -131,8 +127,7 @@ class Reference:
     extra_inputs: ExtraInputs | None = None
 
     def checked(self, classifier: Classifier, place: str, batch_size: int | None = None) -> Reference:
-        """Return the same points with their logits now, from passes of `batch_size` rows; `place` says in words when or
-        where."""
+        """Return the same points with their logits now, by passes of `batch_size` rows; `place` is when or where."""
         if classifier.random:
             return self
         pieces, beside = torch.arange(len(self.rows)).split(batch_size or len(self.rows)), self.extra_inputs
@@ -150,8 +145,7 @@ class Reference:
 
 
 def check_alike(local: Mapping[str, Any], worker: Mapping[str, Any], place: str) -> None:
-    """Raise where the process `place` gets other logits for the same rows; `local` and `worker` are of
-    `Reference.content`."""
+    """Raise where the process `place` gets other logits for these rows; the dicts are of `Reference.content`."""
     local_logits, worker_logits = (torch.tensor(content["logits"], dtype=torch.float64) for content in (local, worker))
     if worker["rows"] != local["rows"] or local_logits.shape != worker_logits.shape:
         raise ModelError(

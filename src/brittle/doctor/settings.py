@@ -40,7 +40,7 @@ MOST_DIMENSIONS = 200
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
-    """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
+    """Check that the noise is neither lost in rounding nor far beyond the values, nor an integral too long."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels and (fault := _about_size(subject, noise)):
@@ -51,7 +51,7 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
         raise ParameterError(
             f"an integral over {competitors} margins takes seconds per point; keep at most {MOST_DIMENSIONS} "
             f"competitors (--set NAME.classes={MOST_DIMENSIONS}, classes=), the interval says what the others could "
-            "add",
+            "add"
         )
     levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
     yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
@@ -97,12 +97,12 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     if absorbed > (ABSORBED_SHARE if inputs.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
         raise ParameterError(
             f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the input numbers, because "
-            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma",
+            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma"
         )
 
 
 def check_certificates(subject: Subject) -> Iterator[Finding | str]:
-    """Bounds go through every layer, where a score asks for certificates; looked at in one point."""
+    """Check at one point that bounds go through every layer, where a score asks for certificates."""
     certificates = certified(subject, 1)
     for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
         yield Finding(
@@ -115,10 +115,10 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
 
 
 def certified(subject: Subject, count: int) -> list[Any]:
-    """The certified radii of the first points, for each measurement that certifies."""
+    """Return the certified radii of the first points, for each measurement that certifies."""
     decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
     inputs = subject.inputs[:count]
-    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))
+    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.take_extra(len(inputs))
     needs = [need for need in subject.needs if need.certifies]
     return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 
@@ -161,10 +161,7 @@ def check_cost(subject: Subject) -> Iterator[str]:
     forward, backward = forward / len(inputs), backward / len(inputs)
     proofs, timed_count = "", len(subject.inputs[:4])
     if any(need.certifies for need in subject.needs):
-        seconds = (
-            _seconds(lambda: torch.cat([certificate.radius for certificate in certified(subject, timed_count)]))
-            / timed_count
-        )
+        seconds = _seconds(lambda: torch.cat([proof.radius for proof in certified(subject, timed_count)])) / timed_count
         proofs = f", certificates about {duration(count * seconds)} as {timed_count} points have it"
     yield (
         f"the network takes about {duration(count * (cost.forward * forward + cost.backward * backward))} for "

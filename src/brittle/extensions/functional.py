@@ -6,9 +6,9 @@ gradients run through its statistics, and every pass, noisy copies included, mov
 anew in every pass. After `network.eval()` the points are independent, and have gradients as well.
 
 Gradients are finite: a margin that does not vary under the noise, or lies 10,000 standard deviations from 0, counts as
-constant, and has no gradient. The logarithm of a probability may be infinite, so clamp it:
-`p.clamp_min(1e-6).log()`. Probabilities are in float32 at least, whatever the precision of the network; gradients of a
-float16 network overflow where its slopes are below 1e-4.
+constant, and has no gradient. The logarithm of a probability may be infinite, so clamp it: `p.clamp_min(1e-6).log()`.
+Probabilities are in float32 at least, whatever the precision of the network; float16 gradients overflow where slopes
+are below 1e-4.
 
 Example:
     >>> import torch
@@ -217,8 +217,7 @@ def _sigmoid(means: Tensor, deviations: Tensor, factor: float) -> Tensor:
 
 
 def _logits(network: Network, x: Tensor) -> Tensor:
-    """Return logits `[B, C]`, single precision at least; the network gets a copy of the inputs, because its first
-    layer may work in place."""
+    """Return logits `[B, C]`, single precision at least; the network gets a copy: its first layer may work in place."""
     return _exact(class_scores(scores_of(network(x.clone()))[0], len(x), "logits"))
 
 
@@ -256,5 +255,5 @@ def _check_noise(x: Tensor, noise: Tensor, fewest: int) -> None:
     if noise.shape[1:] != x.shape or len(noise) < fewest:
         raise ParameterError(
             f"noise must hold at least {fewest} draws for inputs of shape {list(x.shape)}, [draws, B, ...]; "
-            f"found shape {list(noise.shape)}",
+            f"found shape {list(noise.shape)}"
         )

@@ -208,7 +208,7 @@ class Corruption(Transforming):
         if lowest < low - SLACK * (high - low) or highest > high + SLACK * (high - low):
             raise ParameterError(
                 f"{self.kind} has the bounds {low:g} and {high:g}, and an input goes from {lowest:g} to {highest:g}; "
-                f"give it the bounds of the values",
+                f"give it the bounds of the values"
             )
         image = (x.permute(1, 2, 0).double().numpy() - low) * (WHITE / (high - low))
         kind, draw = KINDS[self.kind], np.random.default_rng(generator.initial_seed())

@@ -18,14 +18,14 @@ class NoiseChunk:
     `-e`. The inputs are `[B * units * members, *shape]`, in this order; `first` is the number of the first unit."""
 
     inputs: Tensor
-    first: int
+    first_unit: int
     units: int
     members: int
 
     @property
     def end(self) -> int:
-        """How many units there are up to its last, those of the chunks before it included."""
-        return self.first + self.units
+        """Number of units up to the last of this chunk, with those of the chunks before it."""
+        return self.first_unit + self.units
 
     @property
     def rows(self) -> Tensor:
@@ -44,12 +44,7 @@ PAIRS, SINGLE, MIRRORED = (1, -1), (1,), (-1,)
 
 
 def noisy_chunks(
-    clean: Clean,
-    noise: Noise,
-    purpose: str,
-    budgets: Sequence[int],
-    signs: tuple[int, ...] = PAIRS,
-    passes: int = 1,
+    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], signs: tuple[int, ...] = PAIRS, passes: int = 1
 ) -> Iterator[NoiseChunk]:
     """Noisy copies of the points, up to the largest of `budgets`.
 

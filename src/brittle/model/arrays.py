@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.decisions import Custom, Decision, Within
+from brittle.decisions import Custom, Decision, MultiLabel, Within
 from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
 from brittle.model.fitted_state import estimator_digest
@@ -27,8 +27,7 @@ ARRAYS = ("torch", "numpy")
 """Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
-"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, so that its logarithm is finite; smaller ones are raised
-to it.
+"""Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.
 
 A forest whose trees all agree gives the other classes 0: their logit is then -15.9, and the largest margin 15.9.
 """
@@ -53,7 +52,7 @@ class Levels(NamedTuple):
     missing: str = "nan"
 
     def column(self, codes: np.ndarray) -> Any:
-        """A column of a frame, `[B]`, from codes."""
+        """Return a column of a frame, `[B]`, from codes."""
         import pandas as pd
 
         places = np.where(np.isnan(codes), -1, codes).astype(np.int64)
@@ -93,10 +92,7 @@ class BatchModel(ArrayModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         scores = self.function(list(inputs.detach().cpu().numpy()))
-        rows = [
-            scores_of_row.detach().cpu().numpy() if isinstance(scores_of_row, Tensor) else np.asarray(scores_of_row)
-            for scores_of_row in scores
-        ]
+        rows = [row.detach().cpu().numpy() if isinstance(row, Tensor) else np.asarray(row) for row in scores]
         return as_tensor(np.stack(rows), inputs.device)
 
 
@@ -133,7 +129,7 @@ class Fitted(ArrayModel):
         """Return the outputs that the decision reads, of rows in double precision."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
-        """`inputs` `[B, *shape]` as the estimator takes them."""
+        """Return `inputs` `[B, *shape]` as the estimator takes them."""
         return self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
 
     @property
@@ -141,6 +137,11 @@ class Fitted(ArrayModel):
         """Names of the columns that it was fitted on; None where it was fitted on an array."""
         names = _fitted_names(self.estimator)
         return None if names is None else tuple(map(str, names))
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Tell whether it has a `predict_proba`."""
+        return hasattr(self.estimator, "predict_proba")
 
     @property
     def digest(self) -> str | None:
@@ -161,24 +162,19 @@ class Fitted(ArrayModel):
         return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
 
     def kept(self, inputs: Tensor) -> Tensor | None:
-        """`inputs` `[B, *shape]` as rules let the model read them; None without rules."""
+        """Return `inputs` `[B, *shape]` as rules let the model read them; None without rules."""
         if not self._rules:
             return None
         rows = inputs.detach().cpu().flatten(1).double().numpy()
         return torch.from_numpy(self.rules(rows.shape[1]).kept(rows)).view(inputs.shape).to(inputs)
 
     def check_columns(self, data_names: Sequence[str] | None) -> None:
-        """Raise where the columns of the data, `data_names`, are others than it was fitted on, or stand in another
-        order."""
+        """Raise where the columns of the data, `data_names`, are not those of its fit, or stand in another order."""
         fitted = self.feature_names
         if fitted is None or data_names is None or list(fitted) == list(data_names):
             return
         if set(fitted) == set(data_names):
-            at = next(
-                place
-                for place, (fitted_name, data_name) in enumerate(zip(fitted, data_names, strict=True))
-                if fitted_name != data_name
-            )
+            at = next(i for i, (before, after) in enumerate(zip(fitted, data_names, strict=True)) if before != after)
             raise DataError(
                 "columns",
                 f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
@@ -187,7 +183,7 @@ class Fitted(ArrayModel):
         raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
-        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        """Return the rows under the names of its fit, where that was on a frame with as many columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
@@ -221,6 +217,64 @@ class Regressor(Fitted):
         return np.asarray(self.estimator.predict(rows))
 
 
+class LabelEstimator(Fitted):
+    """A fitted scikit-learn classifier of several labels at once, as a function of tensors: a logit for each label.
+
+    Logits are the log odds of `predict_proba`, of which none is taken below `SMALLEST_PROBABILITY`, or where there is
+    none what `decision_function` returns. A label holds above 0; at 0 it does not, as in `predict`, with which the
+    labels are compared in the first, second, fourth, eighth .. call.
+    """
+
+    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
+        super().__init__(estimator, outputs, *described)
+        _check_fitted(estimator)
+        if outputs != "logits":
+            raise ParameterError(
+                f"{self.__name__} gives logits of its labels; leave out --outputs {outputs} (outputs=)"
+            )
+        self._calls = 0
+
+    def of_rows(self, rows: Rows) -> np.ndarray:
+        """Return logits, `[B, L]`."""
+        if not self._calls and np.ndim(self.estimator.predict(rows[:1])) != 2:
+            raise ModelError(
+                "estimator",
+                f"{self.__name__} predicts one label for an input; leave out --decision multilabel (decision=)",
+            )
+        scores = self._odds(rows) if self.has_probabilities else np.asarray(self.estimator.decision_function(rows))
+        self._calls += 1
+        if self._calls & (self._calls - 1) == 0:
+            self._check_predicted(rows, scores)
+        return np.where(scores == 0, -np.finfo(np.float64).tiny, scores)
+
+    def _odds(self, rows: Rows) -> np.ndarray:
+        """Return log odds of each label, `[B, L]`, from one array for all labels or a list of arrays."""
+        probabilities = self.estimator.predict_proba(rows)
+        if isinstance(probabilities, list):
+            odds = np.stack([_of_label(*pair) for pair in zip(probabilities, self.estimator.classes_, strict=True)], 2)
+        else:
+            odds = np.stack((1 - np.asarray(probabilities), probabilities), axis=1)
+        logarithms = np.log(odds.clip(SMALLEST_PROBABILITY))
+        return logarithms[:, 1] - logarithms[:, 0]
+
+    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+        """Raise unless `predict` says that a label holds just where its score is positive, but for rounding."""
+        predicted = np.asarray(self.estimator.predict(rows))
+        if predicted.shape != scores.shape:
+            raise ModelError(
+                "output_shape",
+                f"{self.__name__} gave scores of shape {list(scores.shape)} for labels of shape "
+                f"{list(predicted.shape)}; give one number for each label",
+            )
+        differ = ((predicted != (scores > 0)) & (np.abs(scores) > 1e-9)).any(axis=1)
+        if differ.any():
+            raise ModelError(
+                "estimator",
+                f"predict of {self.__name__} gives other labels than those of a positive score at "
+                f"{int(differ.sum())} of {len(rows)} inputs; give a classifier of labels 0 and 1 without thresholds",
+            )
+
+
 class Estimator(Fitted):
     """A fitted scikit-learn classifier, a pipeline included, as a function of tensors.
 
@@ -233,8 +287,7 @@ class Estimator(Fitted):
     The class of the largest logit is the one that `predict` gives, which is compared in the first, second, fourth,
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
-    the largest `decision_function`. `outputs="probs"` takes the probabilities even where there is a
-    `decision_function`.
+    the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
 
     Attributes:
         classes: its `classes_`.
@@ -248,7 +301,7 @@ class Estimator(Fitted):
         name = type(estimator).__name__
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
-        self.class_values = _whole(classes)
+        self.class_values = _whole_numbers(classes)
         booleans = classes.dtype.kind == "b"  # named as pandas and CSV files name them
         self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
@@ -268,22 +321,19 @@ class Estimator(Fitted):
                 raise ModelError("estimator", f"{name} gives no probabilities; leave out --outputs probs (outputs=)")
             raise ModelError("estimator", f"{name} has no decision_function and no predict_proba; give one that does")
 
+    def with_outputs(self, outputs: str) -> Estimator:
+        """Return the same, with other declared outputs."""
+        return type(self)(self.estimator, outputs, self.categories, self._rules, self._columns, self.dtypes)
+
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
-        if not self._calls and (count := np.size(self.estimator.predict(rows[:1]))) != 1:
-            raise ModelError(
-                "estimator", f"{self.__name__} predicts {count} labels for an input; give a classifier of one label"
-            )
+        if not self._calls and np.size(self.estimator.predict(rows[:1])) != 1:
+            raise _several_labels(self.__name__)
         scores = self._of_classes(rows)
         self._calls += 1
         if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
             self._check_predicted(rows, scores)
         return scores
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Tell whether it has a `predict_proba`."""
-        return hasattr(self.estimator, "predict_proba")
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
         """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
@@ -340,11 +390,14 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
         raise ParameterError(f"arrays must be one of {', '.join(ARRAYS)}; found {arrays!r}")
     if isinstance(model, nn.Module) and arrays == "numpy":
         raise ParameterError("arrays='numpy' is for functions; a torch.nn.Module takes tensors: leave it out")
+    if isinstance(model, Estimator):
+        return model.with_outputs(outputs)
     if isinstance(model, nn.Module | ArrayModel):
         return model
     if is_estimator(model):
         numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
-        return (Regressor if numbers else Estimator)(model, outputs, None, rules)
+        labels = LabelEstimator if isinstance(decision, MultiLabel) else Estimator
+        return (Regressor if numbers else labels)(model, outputs, None, rules)
     if not callable(model):
         raise ModelError(
             "model_file",
@@ -388,9 +441,10 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 
 
-def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
+def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
     """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
-    unknown, missing = [name for name in found if name not in fitted], [name for name in fitted if name not in found]
+    unknown = [name for name in data_names if name not in fitted]
+    missing = [name for name in fitted if name not in data_names]
     sentences: list[str] = []
     if missing:
         sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")
@@ -398,7 +452,7 @@ def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
         word = shlex.quote(unknown[0]) if len(unknown[0]) <= 60 else "NAME"
         sentences.append(
             f"the model was not fitted on the column {unknown[0]!r:.60} of the data: if it holds the labels, type "
-            f"--label-column {word} (label_column=), else leave it out"
+            f"--label-column {word} (label_column=), if it names the points call it id, else leave it out"
         )
     elif unknown:
         sentences.append(
@@ -418,7 +472,7 @@ def _holds(dtype: str, column: Any) -> bool:
 
 
 def _last(estimator: Any) -> Any:
-    """The estimator that decides in a pipeline, or in a search that has found the best."""
+    """Return the estimator that decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
 
@@ -434,23 +488,49 @@ def _fitted_names(estimator: Any) -> Sequence[str] | None:
     return names
 
 
-def _classes(estimator: Any) -> np.ndarray:
-    """`classes_` of a fitted classifier of one label."""
-    name, classes = type(estimator).__name__, getattr(estimator, "classes_", None)
-    if classes is None:
+def _check_fitted(estimator: Any) -> None:
+    """Raise unless an estimator has `classes_`."""
+    if getattr(estimator, "classes_", None) is None:
+        name = type(estimator).__name__
         raise ModelError(
             "estimator",
             f"{name} has no classes_; give a classifier, fitted on labels, {name}().fit(x, y), or where it predicts "
             "numbers say within what they may move: --decision within:T (decision='within:T')",
         )
+
+
+def _several_labels(name: str) -> ModelError:
+    """Return the error for a classifier of several labels where a class is decided."""
+    return ModelError(
+        "estimator",
+        f"{name} predicts several labels for an input; say so, --decision multilabel (decision='multilabel')",
+    )
+
+
+def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the probabilities that a label does not hold and that it does, `[B, 2]`, of those of `classes`; of a
+    single class, which is all that training saw of the label, both are certain."""
+    if probabilities.shape[1] > 2:
+        classes_text = listed(classes.tolist())
+        raise ModelError("estimator", f"a label has {len(classes)} classes, {classes_text}; give labels of 0 and 1")
+    if probabilities.shape[1] == 2:
+        return probabilities
+    holds = np.full(len(probabilities), float(bool(classes[0])))
+    return np.stack((1 - holds, holds), axis=1)
+
+
+def _classes(estimator: Any) -> np.ndarray:
+    """`classes_` of a fitted classifier of one label."""
+    _check_fitted(estimator)
+    name, classes = type(estimator).__name__, estimator.classes_
     if isinstance(classes, list) or np.ndim(classes) != 1:
-        raise ModelError("estimator", f"{name} predicts several labels for an input; give it one label an input")
+        raise _several_labels(name)
     if len(classes) < 2:
         raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
     return np.asarray(classes)
 
 
-def _whole(classes: np.ndarray) -> tuple[int, ...] | None:
+def _whole_numbers(classes: np.ndarray) -> tuple[int, ...] | None:
     """Return classes as whole numbers; None where a class is not a number, or has a fraction."""
     if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
         return None

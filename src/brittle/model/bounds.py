@@ -27,12 +27,10 @@ BoundsLike = Any
 class Bounds:
     """Range of the values of an input; attacks, clipping and the checks of data keep to it.
 
-    One pair for all values, a pair for each value (of a table: for each feature), or none. Bounds per feature that are
-    all alike are one pair.
+    One pair for all values, a pair for each value (of a table: for each feature), or none. Equal bounds are one pair.
 
     Attributes:
-        lower: lower bounds, float64: one number `[]`, or an array that is broadcast to an input `[*shape]`; minus
-            infinity where there is none.
+        lower: lower bounds, float64, perhaps infinite: one number `[]`, or an array, broadcast to an input `[*shape]`.
         upper: upper bounds, likewise.
     """
 
@@ -41,7 +39,7 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
-        """The bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for."""
+        """Read the bounds `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)`."""
         if isinstance(bounds, Bounds):
             return bounds
         if bounds is None or (isinstance(bounds, str) and bounds == "none"):
@@ -76,7 +74,7 @@ class Bounds:
         return hash((self.lower.numpy().tobytes(), self.upper.numpy().tobytes()))
 
     def __iter__(self) -> Iterator[float]:
-        """The two numbers of one pair, so that `low, high = classifier.bounds` works."""
+        """Return the two numbers of one pair, so that `low, high = classifier.bounds` works."""
         if self.pair is None:
             raise ParameterError(f"this needs one lowest and one highest value for all features; the bounds are {self}")
         return iter(self.pair)
@@ -124,13 +122,12 @@ class Bounds:
 
     def contains(self, inputs: Tensor) -> Tensor:
         """Return for each of `inputs`, `[B, *shape]`, whether it lies inside, up to rounding: `[B]`; an input with
-        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also that share of a bound's
-        size."""
+        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also of a bound's size."""
         low, high = self.allowed(inputs)
         return ((inputs >= low) & (inputs <= high)).flatten(1).all(dim=1)
 
     def allowed(self, like: Tensor) -> tuple[Any, Any]:
-        """The bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
+        """Return the bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
         if self.pair is not None:
             low, high = self.pair
             slack = TOLERANCE * (high - low)
@@ -143,10 +140,8 @@ class Bounds:
         return low.to(like), high.to(like)
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which are finite;
-        always the same."""
-        generator = torch.Generator().manual_seed(0)
-        uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
+        """Return inputs `[*shape]`, uniform between two shares of the way between finite bounds; always the same."""
+        uniform = torch.rand(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
         low, high = self.ends(uniform)
         return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
 
@@ -164,10 +159,10 @@ class Bounds:
         return Bounds(torch.minimum(low, high), torch.maximum(low, high))
 
     def reach(self, points: Tensor) -> tuple[Any, Any]:
-        """Finite bounds for each of `points`, `[R, *shape]`, which depend on nothing else.
+        """Return finite bounds for each of `points`, `[R, *shape]`, from that point alone.
 
-        Where there is no bound, twice the root mean square of the point on either side of 0, 1 for a point of zeros;
-        from a bound of one side alone at least twice as far. The ends are numbers for one pair, else `[R, *shape]`.
+        Without bounds, the ends lie 2 root mean squares of the point on either side of 0 (1 for a point of zeros); from
+        a single bound, at least 4 of them away. The ends are numbers for one pair, else `[R, *shape]`.
         """
         low, high = self.ends(points)
         if self.finite:
@@ -181,8 +176,7 @@ class Bounds:
 
     def scale(self, points: Tensor) -> Any:
         """Return the length against which steps at each of `points`, `[R, *shape]`, are small: `[R, 1, ..]`, or a
-        number for one pair. That is the distance of one pair; else the smallest distance above 0 between the ends of
-        `reach`."""
+        number for one pair. That is the distance of one pair; else the smallest above 0 between ends of `reach`."""
         if self.pair is not None:
             return self.pair[1] - self.pair[0]
         low, high = self.reach(points)
@@ -191,21 +185,20 @@ class Bounds:
         return smallest.view(-1, *[1] * (points.dim() - 1))
 
     def largest(self, inputs: Tensor) -> float:
-        """The largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
+        """Return the largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
         ends = torch.cat((self.lower.flatten(), self.upper.flatten())).abs()
         largest = float(ends[ends.isfinite()].max()) if bool(ends.isfinite().any()) else 0.0
         return largest if self.finite else max(largest, float(inputs.abs().max()))
 
     def filler(self, like: Tensor) -> Any:
-        """Return the value in place of an input that cannot be read: the lower bound of one pair, else 0 or the
-        nearest."""
+        """Return the value in place of an unreadable input: the lower bound of one pair, else 0 or the nearest."""
         if self.pair is not None:
             return self.pair[0]
         low, high = self.ends(like)
         return torch.zeros_like(like[0]).clamp(low, high)
 
     def flat(self, shape: Sequence[int]) -> Bounds:
-        """The bounds of inputs of this shape that are laid out as `[R, n]`."""
+        """Return the bounds of inputs of this shape that are laid out as `[R, n]`."""
         if not self.lower.dim():
             return self
         self.check_shape(shape)
@@ -217,7 +210,7 @@ class Bounds:
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
             raise ParameterError(
                 f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
-                f"lower and one upper bound for each feature",
+                f"lower and one upper bound for each feature"
             )
 
     @property
@@ -228,7 +221,7 @@ class Bounds:
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
                 f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
-                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]",
+                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]
@@ -237,14 +230,12 @@ class Bounds:
 
     @classmethod
     def from_record(cls, recorded: Mapping[str, Any]) -> Bounds:
-        """The bounds that `recorded` holds, as `Bounds.recorded` gives them."""
+        """Return the bounds that `recorded` holds, as `Bounds.recorded` gives them."""
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])
-        ends = [
-            [none if end is None else end for end in recorded[name]]
-            for name, none in (("lower", -math.inf), ("upper", math.inf))
-        ]
+        blanks = (("lower", -math.inf), ("upper", math.inf))
+        ends = [[blank if end is None else end for end in recorded[name]] for name, blank in blanks]
         return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 

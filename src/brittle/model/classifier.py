@@ -25,8 +25,7 @@ from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
 from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_sentence
 
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
-"""Called with the classifier, the inputs of a pass, what `Classifier.read` makes of its output, and what the rows have
-beside their inputs."""
+"""Called with the classifier, a pass's inputs, the result of `Classifier.read`, and the extra inputs of the rows."""
 
 CLEAN_PASSES = 101
 """Number of clean passes of a random model; the class that wins most of them is the prediction."""
@@ -53,8 +52,7 @@ class PassLog:
 class Classifier:
     """A trained model with the declaration of its inputs.
 
-    Inputs are given in the units of `bounds`; the model sees `(x - mean) / std`. All noise and all distances are in
-    those same declared units.
+    Inputs are given in the units of `bounds`; the model sees `(x - mean) / std`. Noise and distances are in them, too.
 
     Args:
         model: a module, or any callable, from `[B, *shape]` to class scores `[B, C]`, or to a mapping or an object
@@ -73,8 +71,7 @@ class Classifier:
         perturb: name of the argument under which the model takes the input that varies, such as `inputs_embeds`, where
             points have several tensors; by default it is the first argument.
         arrays: what a function takes and returns, "torch" tensors or "numpy" arrays; one of arrays runs forward only.
-        class_names: names of the classes in the order of the outputs, which labels may be given by; an estimator has
-            its own, which these replace.
+        class_names: names of the classes in the order of the outputs, also for labels; for an estimator's own.
         random: whether the model draws random numbers in evaluation mode, as dropout that stays on does. The prediction
             is then the class that wins most of `CLEAN_PASSES` passes without noise, and scores only count.
         rules: what columns of an estimator may hold, `{"age": "whole 17..90", "gain": "0..", "sex": "fixed"}`, by
@@ -83,8 +80,7 @@ class Classifier:
             others are 0, and none is larger than the one of `at-most:COLUMN`.
 
     Attributes:
-        class_names: names of the classes in the order of the logits, where they were given, or the model or its files
-            have them; else None.
+        class_names: names of the classes in the order of the logits, as given or from the model or its files; or None.
         rules: what columns may hold, as they were given.
         names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
@@ -125,7 +121,9 @@ class Classifier:
         check_decision(decided, outputs, model)
         self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
-            raise ParameterError(f"a random model decides the class that most passes agree on; found {decided.label}")
+            raise ParameterError(
+                f"a random model is scored on the class that most passes agree on alone; found {decided.label}"
+            )
         self.random = random
         self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
         estimator = self.model if isinstance(self.model, Estimator) else None
@@ -182,19 +180,17 @@ class Classifier:
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
                 f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
-                f"asks clean.logits_of(classifier, copies, rows)",
+                f"asks clean.logits_of(classifier, copies, rows)"
             )
         return self.decision.as_logits(outputs, extra_inputs.decided)
 
     def read(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
-        """Return the outputs that the decision reads, `[B, ...]`: logits `[B, C]` for the predicted class. Counts `B`
-        passes."""
+        """Return what the decision reads, `[B, ...]`: logits `[B, C]` for the predicted class. Counts `B` passes."""
         return self._outputs(self._pass(self.model, inputs, extra_inputs), inputs, extra_inputs)
 
     @property
     def own_probability(self) -> bool:
-        """Tell whether the model computes probabilities apart from its logits, as estimators do; else they are the
-        softmax of its logits."""
+        """Tell whether probabilities are no softmax of the logits but computed apart, as by estimators."""
         return isinstance(self.model, Estimator)
 
     @property
@@ -202,7 +198,7 @@ class Classifier:
         """Tell whether there is a probability of the decision."""
         if isinstance(self.model, Estimator):
             return self.decision.of_classes and self.model.has_probabilities
-        return self.decision.has_probability
+        return self.decision.has_probability and getattr(self.model, "has_probabilities", True)
 
     def log_probabilities(self, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> Tensor:
         """Logarithms of the probabilities of `inputs`, `[B, C]`, but for a constant; counts `B` forward passes. They
@@ -233,8 +229,7 @@ class Classifier:
         return logits, replace(extra_inputs or ExtraInputs(), decided=decided)
 
     def fixed(self, inputs: Tensor) -> Tensor | None:
-        """Return the coordinates of an input that rules hold fixed, `[*shape]`, for inputs `[B, *shape]`; None without
-        any."""
+        """Return the coordinates that rules hold fixed, `[*shape]`, for inputs `[B, *shape]`; None without any."""
         if not isinstance(self.model, Fitted):
             return None
         fixed = torch.from_numpy(self.model.rules(inputs[:1].numel()).fixed)
@@ -262,7 +257,7 @@ class Classifier:
             yield
 
     def with_head(self, name: str | None) -> Classifier:
-        """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
+        """Return the same model and declaration with the last linear layer `name`, and its passes not counted."""
         return self._changed(head_name=name, _log=replace(self._log, forward=0, backward=0, head_agrees=False))
 
     @property
@@ -274,12 +269,12 @@ class Classifier:
         return self._changed(_undecided=True, _log=replace(self._log, forward=0, backward=0))
 
     def deciding(self, decision: Decision) -> Classifier:
-        """The same model with another decision of the same output; its passes are counted here."""
+        """Return the same model with another decision of the same output; its passes are counted here."""
         decided = decision if self.class_names is None else decision.with_names(self.class_names)
         return self._changed(decision=decided, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
-        """The same model for points of this provenance: an estimator that was fitted on a frame is given
+        """Return the same model for points of this provenance: an estimator that was fitted on a frame is given
         categories in place of their codes. Its passes are counted here.
 
         Raises:
@@ -300,8 +295,8 @@ class Classifier:
         return isinstance(self.model, Fitted) and self.model.feature_names is not None
 
     def look_up(self, names: Sequence[str] | None) -> Classifier:
-        """The same model with the position of a label that the decision calls by its name: among the classifier's own
-        names, or where it has none among these, those of the labels in the data. Its passes are counted here.
+        """Return the same model with the position of a label that the decision calls by its name: among the
+        classifier's own names, or where it lacks these, those of the labels in the data. Its passes count here.
 
         Raises:
             ParameterError: there is no such label, or nobody names the labels.
@@ -309,8 +304,7 @@ class Classifier:
         return self._changed(decision=self.decision.with_names(self.class_names or names))
 
     def watched(self, watcher: Watcher) -> Classifier:
-        """The same model, with a watcher of each pass that it or a classifier made of it makes; these are counted
-        here."""
+        """Return the same model with a watcher of its passes and of those of its copies, all counted here."""
         return self._changed(_watcher=watcher)
 
     def _changed(self, **fields: Any) -> Classifier:
@@ -424,7 +418,7 @@ class Classifier:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
+        """Enter evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
         One thread measures at a time, and another waits here. Gradients can be taken with respect to inputs, in any
         mode that the caller has switched on (`no_grad`, `inference_mode`, `autocast`).
@@ -441,19 +435,16 @@ class Classifier:
         rows = as_seen(inputs.to(self.device, self.dtype or inputs.dtype), extra_inputs, self.mean, self.std)
         tensors = {} if extra_inputs is None else extra_inputs.tensors
         # Copies, because a model may write over its mask.
-        extra_tensors = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
+        extra = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
         usual = self.model.advice if isinstance(self.model, Fitted) and self.model.feature_names else SHAPE
         with one_sentence("run on", inputs, self.device, usual):
             check_mode(self.model)
-            output = (
-                call(rows, **extra_tensors) if self.perturb is None else call(**{self.perturb: rows}, **extra_tensors)
-            )
+            output = call(rows, **extra) if self.perturb is None else call(**{self.perturb: rows}, **extra)
             check_mode(self.model)
         return output
 
     def _outputs(self, output: Any, inputs: Tensor, extra_inputs: ExtraInputs | None) -> Tensor:
-        """Return the outputs that the decision reads; log the form and the precision of `output`, and tell the
-        watcher."""
+        """Return what the decision reads; log the form and the precision of `output`, and tell the watcher."""
         classes = getattr(getattr(self.model, "config", None), "num_labels", None)
         scores, self._log.form = self.decision.extract(output, classes) or scores_of(output)
         outputs = outputs_of(scores, len(inputs), self.outputs, self.decision)

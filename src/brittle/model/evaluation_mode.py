@@ -27,11 +27,10 @@ _measured: list[tuple[nn.Module, list[nn.Module]]] = []
 
 @contextmanager
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
-    """Evaluation mode without parameter gradients inside the block, for this thread alone; all is as before afterwards.
+    """Enter evaluation mode without parameter gradients inside the block, for this thread alone; restore all after it.
 
     A block in another thread waits until this one ends. What was compiled runs as PyTorch alone: the backward pass of a
-    compiled network can be made once and cannot be differentiated, and it would be compiled again for every size of a
-    batch.
+    compiled network can be made once and cannot be differentiated, and it would be compiled again for every batch size.
     """
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:
@@ -79,8 +78,7 @@ def twice_differentiable() -> Iterator[None]:
 
 @contextmanager
 def traced() -> Iterator[None]:
-    """Inside the block this thread alone uses networks, as tracing puts other parameters into one, and nothing is
-    printed."""
+    """Inside the block this thread alone uses networks, as tracing swaps their parameters; nothing is printed."""
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -151,10 +149,8 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 
 
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
-    """The names of those that are in training mode; empty where none is."""
-    training_ids = {id(module) for module in watched if module.training}
-    if not training_ids:
+    """Return the names of those that are in training mode; empty where none is."""
+    ids = {id(module) for module in watched if module.training}
+    if not ids:
         return ""
-    return listed(
-        [name or type(module).__name__ for name, module in model.named_modules() if id(module) in training_ids]
-    )
+    return listed([name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids])

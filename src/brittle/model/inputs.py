@@ -22,8 +22,8 @@ class ExtraInputs:
             the predicted class, or is yet to be taken.
         tensors: the other tensors of the point by the names under which the model takes them, a row each.
         varies: which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for
-            all. A network sees the others as they are at the point, whatever is done to them, so that noise, gradients
-            and attacks there have no effect.
+            all. A network sees the others as they are at the point, so that noise, gradients and attacks there have no
+            effect.
         inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary; NaN where a value is
             missing, which an estimator sees as it is and never varies.
     """
@@ -34,7 +34,7 @@ class ExtraInputs:
     inputs: Tensor | None = None
 
     def only(self, rows: Tensor) -> ExtraInputs:
-        """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
+        """Return the rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
         return self._each(lambda tensor: tensor[rows.to(tensor.device)])
 
     def to(self, device: torch.device) -> ExtraInputs:
@@ -42,19 +42,17 @@ class ExtraInputs:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ExtraInputs:
         tensors = {name: change(tensor) for name, tensor in self.tensors.items()}
-        decided, varies, inputs = (
-            None if tensor is None else change(tensor) for tensor in (self.decided, self.varies, self.inputs)
-        )
+        decided, varies, inputs = (None if x is None else change(x) for x in (self.decided, self.varies, self.inputs))
         return ExtraInputs(decided, tensors, varies, inputs)
 
     def kept(self, inputs: Tensor) -> Tensor:
-        """`inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
+        """Return `inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
         if self.varies is None or self.inputs is None:
             return inputs
         return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
 
     def around(self, inputs: Tensor) -> ExtraInputs:
-        """The same with `inputs` `[B, *shape]` as those of the points, whose missing values stay missing."""
+        """Return the same with `inputs` `[B, *shape]` as those of the points, whose missing values stay missing."""
         if self.varies is None or self.inputs is None:
             return self if self.varies is None else replace(self, inputs=inputs)
         return replace(self, inputs=inputs.masked_fill(self.inputs.isnan(), torch.nan))
@@ -73,8 +71,7 @@ class ExtraInputs:
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the model, which is moved to `device` if one is named, and its precision, None without
-    weights."""
+    """Return the device of the model, moved to `device` unless that is None, and its precision or None."""
     if not isinstance(model, nn.Module):
         return torch.device(device or "cpu"), None
     lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
@@ -119,12 +116,12 @@ def as_seen(
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel",
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel"
             )
     return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 
 
 def normalise(inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """`(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`; both `[1]`, or one a channel (axis 1)."""
+    """Return `(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`; one number, or one a channel."""
     shape = (1, -1) + (1,) * (inputs.dim() - 2)
     return (inputs - mean.to(inputs.dtype).view(shape)) / std.to(inputs.dtype).view(shape)

@@ -27,8 +27,7 @@ LARGEST_PROBABILITY = 1 + 1e-2
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """Return the outputs that the decision reads, `[B, ...]`, in single precision or better: logits `[B, C]` for the
-    predicted class.
+    """Return what the decision reads, `[B, ...]`, in float32 or better: logits `[B, C]` for the predicted class.
 
     It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
     Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
@@ -80,12 +79,12 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
         tolerance = ", with a tolerance T" if written.endswith("T") else ""
         raise ParameterError(
             f"config.json of the model says {problem}, and the decision is {decision.label}; use --decision {written} "
-            f"(decision='{written}'){tolerance}",
+            f"(decision='{written}'){tolerance}"
         )
     if outputs not in decision.declared:
         raise ParameterError(
             f"the decision {decision.label} is not taken from outputs={outputs}; leave out --outputs (outputs=) where "
-            f"the model returns no such numbers, else --decision (decision=)",
+            f"the model returns no such numbers, else --decision (decision=)"
         )
 
 
@@ -122,8 +121,8 @@ def log_probabilities(scores: Tensor) -> Tensor:
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """The class scores in what a model returned, a plain tensor of real numbers, and the part of it that they are, such
-    as `output.logits`; of a mapping without `logits`, what it holds as `out`.
+    """Return the class scores in what a model returned, a plain tensor of real numbers, and the part of it that they
+    are, such as `output.logits`; of a mapping without `logits`, what it holds as `out`.
 
     The part is None where the model returned a tensor.
     """

@@ -38,7 +38,7 @@ class Rules(NamedTuple):
             ParameterError: a column or a word that there is not, or rules that cannot be kept together.
         """
         no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
-        parsed = cls(no.copy(), no.copy(), low, -low)
+        new = cls(no.copy(), no.copy(), low, -low)
         groups: dict[str, list[int]] = {}
         ties: list[tuple[int, int]] = []
         for name, words in rules.items():
@@ -55,41 +55,32 @@ class Rules(NamedTuple):
                         if limits or len(several) > 1:
                             raise ParameterError(f"a column of a one-hot group has no other rule; found {words!r:.40}")
                         groups.setdefault(group, []).append(place)
-                        parsed.integral[place], parsed.lower[place], parsed.upper[place] = True, 0.0, 1.0
+                        new.integral[place], new.lower[place], new.upper[place] = True, 0.0, 1.0
                     elif dots:
-                        parsed.lower[place], parsed.upper[place] = float(low or "-inf"), float(high or "inf")
+                        new.lower[place], new.upper[place] = float(low or "-inf"), float(high or "inf")
                     else:
-                        {"fixed": parsed.fixed, "whole": parsed.integral}[word][place] = True
+                        {"fixed": new.fixed, "whole": new.integral}[word][place] = True
                 except (KeyError, ValueError) as error:
                     raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
         if lone_group := next((group for group, places in groups.items() if len(places) < 2), None):
             raise ParameterError(f"the one-hot group {lone_group!r:.40} has one column; it needs two or more")
-        parsed = parsed._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
+        new = new._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
         hot = {place for places in groups.values() for place in places}
-        for a, b in parsed.ties.tolist():
-            if (
-                a == b
-                or hot & {a, b}
-                or (parsed.fixed[a] and parsed.fixed[b])
-                or parsed.integral[a] != parsed.integral[b]
-            ):
+        for a, b in new.ties.tolist():
+            if a == b or hot & {a, b} or (new.fixed[a] and new.fixed[b]) or new.integral[a] != new.integral[b]:
                 raise ParameterError(
-                    f"{names[a]!r:.40} at most {names[b]!r:.40}: such columns are both whole or neither, not both "
-                    "fixed, and of no one-hot group"
+                    f"{names[a]!r:.40} at most {names[b]!r:.40}: make both columns whole or "
+                    "neither, fix one at most, and keep them out of one-hot groups"
                 )
-        inside = np.where(
-            parsed.integral, (np.ceil(parsed.lower), np.floor(parsed.upper)), (parsed.lower, parsed.upper)
-        )
-        for place in np.flatnonzero(~(inside[0] <= inside[1])):
-            raise ParameterError(
-                f"the rule of {names[int(place)]!r:.40} allows no number: {rules[names[int(place)]]!r:.40}"
-            )
-        lower, upper = parsed.ordered(*inside)
-        for a, b in parsed.ties[(lower > upper)[parsed.ties].any(axis=1)]:
+        inside = np.where(new.integral, (np.ceil(new.lower), np.floor(new.upper)), (new.lower, new.upper))
+        for place in np.flatnonzero(~(inside[0] <= inside[1])).tolist():
+            raise ParameterError(f"the rule of {names[place]!r:.40} allows no number: {rules[names[place]]!r:.40}")
+        lower, upper = new.ordered(*inside)
+        for a, b in new.ties[(lower > upper)[new.ties].any(axis=1)]:
             raise ParameterError(
                 f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
             )
-        return parsed._replace(lower=lower, upper=upper)
+        return new._replace(lower=lower, upper=upper)
 
     @property
     def together(self) -> list[list[int]]:

@@ -82,7 +82,7 @@ class Noise(ABC):
         if not isinstance(name, str) or not name or (name in _FAMILIES and _FAMILIES[name] is not family):
             raise ParameterError(
                 f"the noise family {family.__name__} is called {name!r}; it needs a name that none of brittle's own "
-                f"has, such as name = 'speckle', because tables tell families by name",
+                f"has, such as name = 'speckle', because tables tell families by name"
             )
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Noise(ABC):
         if extra_attributes := sorted(name for name in vars(self) if name not in field_names and name[0] != "_"):
             raise ParameterError(
                 f"the noise family {self.name} keeps {', '.join(extra_attributes)} beside its fields, so two that "
-                f"differ there would count as equal; make it a frozen dataclass with a field for each",
+                f"differ there would count as equal; make it a frozen dataclass with a field for each"
             )
 
 
@@ -197,7 +197,7 @@ def no_mirror(noise: Noise, method: str) -> ParameterError:
     return ParameterError(
         f"{method} draws pairs (e, -e), and the noise family {noise.name} does not declare that -e is as likely as e; "
         f"write symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, or use shrinkage, "
-        f"monte_carlo, probability_change, or mmse with antithetic=False (--set mmse.antithetic=false)",
+        f"monte_carlo, probability_change, or mmse with antithetic=False (--set mmse.antithetic=false)"
     )
 
 
@@ -205,5 +205,5 @@ def _no_covariance(noise: Noise, method: str) -> ParameterError:
     return ParameterError(
         f"{method} needs the covariance of the noise, and the family {noise.name} declares none beside its draws; "
         f"write {type(noise).__name__}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), "
-        f"or use shrinkage, monte_carlo or probability_change",
+        f"or use shrinkage, monte_carlo or probability_change"
     )

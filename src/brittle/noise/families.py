@@ -121,7 +121,7 @@ class DiagonalGaussian(Noise):
         super().__post_init__()
         if not bool(((self.scale >= 0) & self.scale.isfinite()).all()):
             raise ParameterError(
-                f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}",
+                f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}"
             )
         object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
         object.__setattr__(self, "digest", digest_of_tensors(self.scale))

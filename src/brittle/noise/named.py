@@ -172,7 +172,7 @@ def _levels(text: str, word: NamedNoise) -> list[float]:
         levels = [float(level) for level in dict.fromkeys(text.partition(":")[2].split(","))]
     except ValueError as error:
         raise UsageError(
-            f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}",
+            f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}"
         ) from error
     if word.above is not None and min(levels) <= word.above:
         raise UsageError(f"--noise {text:.60} needs a level above {word.above:g}; found {min(levels):g}")

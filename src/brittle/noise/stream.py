@@ -32,8 +32,7 @@ EVENTS = 1 / 5
 """Smallest share of the draws that must contribute to an average: otherwise a few large draws would decide."""
 
 BLOCK = 16
-"""Normal numbers that PyTorch makes together on a CPU. One call fills whole blocks of draws with the same numbers,
-however many draws there are."""
+"""Normal numbers that PyTorch makes at once on a CPU. A call fills whole blocks, alike however many draws there are."""
 
 LARGE = 2**14
 """Size above which a draw that does not fill whole blocks is made alone: it takes long enough, and much memory."""
@@ -73,8 +72,7 @@ class Stream:
     def copies(self, count: int, signs: tuple[int, ...] = (1,)) -> Tensor:
         """Return the next `count` noisy copies of each point for each of `signs`, `[B, count, len(signs), *shape]`.
 
-        A copy is `x + e`, and `x - e` for the sign -1, with `e` the next draw; noise that is not added transforms the
-        point instead.
+        A copy is `x + e`, and `x - e` for the sign -1, with `e` the next draw; other noise transforms the point.
 
         Raises:
             ParameterError: noise without symmetry has no mirror images, or a draw or a copy is malformed.
@@ -187,7 +185,7 @@ def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
         return draw
     description = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
     raise ParameterError(
-        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}",
+        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}"
     )
 
 
@@ -195,7 +193,7 @@ def check_finite(noise: Noise, draws: Tensor) -> None:
     if not bool(draws.isfinite().all()):
         broken = int((~draws.isfinite()).sum())
         raise ParameterError(
-            f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite",
+            f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite"
         )
 
 

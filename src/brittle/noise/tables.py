@@ -134,8 +134,6 @@ def feature_names_of(points: Points, size: int) -> Sequence[str]:
 def select_features(features: Collection[str | int], names: Sequence[str]) -> Tensor:
     """Return the mask of the chosen features, `[n]`."""
     chosen = {str(feature) for feature in features}
-    if missing := sorted(chosen - set(names)):
-        raise UsageError(
-            f"no feature is called {listed([f'{name!r:.40}' for name in missing])}; there are {listed(list(names))}",
-        )
+    if missing := [f"{name!r:.40}" for name in sorted(chosen - set(names))]:
+        raise UsageError(f"no feature is called {listed(missing)}; there are {listed(list(names))}")
     return torch.tensor([name in chosen for name in names])

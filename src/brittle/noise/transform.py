@@ -56,7 +56,7 @@ class Transforming(Noise):
         if linear or pairs:
             raise ParameterError(
                 f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
-                f"not added; use shrinkage, monte_carlo or probability_change",
+                f"not added; use shrinkage, monte_carlo or probability_change"
             )
         super().check_supports(score, linear)
 
@@ -146,7 +146,7 @@ def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Ge
     if not torch.equal(copy, repeated):
         raise ParameterError(
             f"{noise._text} gives two results for one input and one generator; take all randomness from the "
-            f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls",
+            f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls"
         )
 
 
@@ -155,7 +155,7 @@ def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Call
     copy = noise.apply(x.clone(), generator)
     if not isinstance(copy, Tensor) or copy.shape != x.shape or copy.is_complex():
         description = f"shape {list(copy.shape)}" if isinstance(copy, Tensor) else f"type {type(copy).__name__}"
-        raise ParameterError(f"{noise._text} must give one input of shape {list(x.shape)} again; found {description}")
+        raise ParameterError(f"{noise._text} must return an input of shape {list(x.shape)}; found {description}")
     if not bool(copy.isfinite().all()):
         raise ParameterError(f"{noise._text} gives {int((~copy.isfinite()).sum())} NaN or infinite numbers")
     return copy.detach().to(x, copy=True)  # the function may write its next copy over this one

@@ -120,8 +120,7 @@ def orthant_probability(
     closed = torch.zeros_like(usable)
     if bounds.shape[1] == 2:  # neither certain nor nearly one
         closed = usable & bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - _NEARLY_ONE)
-    # Integrals `[B, terms]` that a row is the sum of: one if direct, over `size` variables, and one per event `k` of a
-    # union, over variables `0..k`.
+    # Integrals `[B, terms]` that a row sums: one over `size` variables if direct, else one per event `k`, over `0..k`.
     count = torch.where(rows.union, rows.size, 1)
     terms = torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
     is_active = terms & (usable & ~closed)[:, None]
@@ -163,7 +162,7 @@ def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
 
 
 def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Tensor:
-    """Which rows are finite, `[B]`; raise where these have another shape, kind or value than is expected."""
+    """Return which rows are finite, `[B]`; raise where these have another shape, kind or value than expected."""
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
         shapes = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
         raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {shapes}")
@@ -241,7 +240,7 @@ def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor
 
 
 def _deviation(by_shift: Tensor) -> Tensor:
-    """Standard deviation over the last dimension, in units of the largest number because 1e-200 has no square."""
+    """Return standard deviations over the last axis, in units of the largest number, as 1e-200 has no square."""
     unit = by_shift.amax(-1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
     centred = by_shift / unit - (by_shift / unit).mean(-1, keepdim=True)
     return (centred.square().sum(-1) / (SHIFTS - 1)).sqrt() * unit[..., 0]
@@ -270,8 +269,7 @@ def _problem(rows: _Rows, row: Tensor, dimension: Tensor, width: int) -> tuple[T
     last = (position == dimension[:, None] - 1) & rows.union[row, None]
     sign = torch.where(last, -1.0, 1.0).double()
     bounds = torch.where(inside, rows.bounds[row, :width] * sign, math.inf)
-    correlation = rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
-    return bounds, correlation
+    return bounds, rows.correlation[row, :width, :width] * (sign[:, :, None] * sign[:, None, :])
 
 
 def _both_below(bounds: Tensor, correlation: Tensor) -> tuple[Tensor, Tensor]:

@@ -63,8 +63,7 @@ def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
 def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:
     """Labels and scores out of the argument behind the data and `scores`, which is the former where it is left out.
 
-    A text, a score, and a list of scores, or of different texts with the name of a score among them, are scores; all
-    else is labels.
+    A text, a score, a list of scores, and different texts with a score's name among them are scores; else labels.
     """
     return (None, y) if scores is None and _are_scores(y) else (y, scores)
 
@@ -79,7 +78,7 @@ def _are_scores(y: Any) -> bool:
 
 
 def with_labels(data: Data, y: Any) -> Data:
-    """`data` with these labels; refused where they bring their own."""
+    """Return `data` with these labels; refused where they bring their own."""
     if y is None:
         return data
     x, labels = data if isinstance(data, tuple) and len(data) == 2 else (cast("Any", data), None)
@@ -105,8 +104,8 @@ def make_job(
     words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """The job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options` those of
-    scores by name (`brittle.scores.choose`)."""
+    """Return the job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options`
+    those of scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)
@@ -142,15 +141,9 @@ def _has_names(requested: Any) -> bool:
 
 
 def _named(
-    classifier: Classifier,
-    points: Points,
-    requested: Any,
-    sigma: Any,
-    noise: Any,
-    options: Mapping[str, object],
-    texts: Any,
+    classifier: Classifier, points: Points, requested: Any, sigma: Any, noise: Any, options: Mapping, texts: Any
 ) -> list[Score]:
-    """The scores with these names under this noise, as the command line has them; `texts` is a field of `Reading`."""
+    """Return the scores of these names under this noise, as for the command line; `texts` as in `Reading`."""
     bounds, family = classifier.bounds, noise or "gaussian"
     usual = usual_names(classifier.decision, classifier.random, classifier.has_probability)
     names = usual if requested is None else [requested] if isinstance(requested, str) else requested
@@ -181,7 +174,7 @@ def _check_noise(family: Any, sigmas: tuple[Any, ...], sigma: Any, texts: Any) -
 
 
 def _points_for(classifier: Classifier, data: Data, words: Mapping[str, Any]) -> Points:
-    """The points of `data`, with their labels in the classes of the model where it names these."""
+    """Return the points of `data`, with their labels in the classes of the model where it names these."""
     names, targets = classifier.class_names, classifier.decision.targets
     places = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:

@@ -36,8 +36,7 @@ class ProgressLine:
         self._began: tuple[float, int] | None = None  # when it was called first; a run that goes on had points before
 
     def begin(self, points: int, seconds: float, reading: float) -> None:
-        """Say how long the network will take for so many points, and reading them, where both together are
-        `FORECAST_FROM` or longer."""
+        """Say how long the network and the reading take for so many points, where that is `FORECAST_FROM` or more."""
         if FORECAST_FROM <= seconds + reading < math.inf:
             parts = f"the network takes about {duration(seconds)}, reading them {duration(reading)}"
             self._write(f"scoring: {points:,} points; {parts}", "\n")
@@ -67,8 +66,7 @@ class ProgressLine:
 
 @contextmanager
 def progress(option: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """Return what is called after each batch: the caller's function, a `ProgressLine` where `option` is True, else
-    None."""
+    """Return the callback of batches: the caller's function, a `ProgressLine` where `option` is True, else None."""
     if option is not True:
         if option and not callable(option):
             expected = "progress must be True, or a function of the points done, all points and the passes so far"
@@ -83,6 +81,6 @@ def progress(option: Progress | bool | None, stream: TextIO | None = None) -> It
 
 
 def _notebook() -> Any:
-    """The module `IPython.display` where this process computes the cells of a notebook; None elsewhere."""
+    """Return the module `IPython.display` where this process computes the cells of a notebook; None elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None

@@ -49,9 +49,8 @@ class Rechecks:
     """Watches the passes of one shard.
 
     Rows are kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of the
-    passes 32, 64, 128 and so on; of a pass of many rows more of them.
-    `reference` has the first points as this process saw them at first; None looks at none. `watched` is the classifier
-    whose passes are watched.
+    passes 32, 64, 128 and so on; of a pass of many rows more of them. `reference` has the first points as this process
+    saw them at first; None looks at none. `watched` is the classifier whose passes are watched.
     """
 
     classifier: Classifier
@@ -65,16 +64,15 @@ class Rechecks:
     _kept: list[PassRow] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.watched = self.classifier.watched(self._keep_row)
+        self.watched = self.classifier.watched(self._keep)
 
     def begin(self, batch: Batch) -> None:
-        """The passes from now on are of this batch."""
+        """Begin a batch, to which the passes from now on belong."""
         self._batch, self._fresh = batch, True
         self._number += 1
 
     def check(self, batch_size: int | None = None) -> int:
-        """Look again at what was kept, in passes of so many rows at most, and raise `ModelError` where it is otherwise;
-        gives the passes that it took."""
+        """Repeat recorded passes, of at most so many rows; raise `ModelError` at a difference, or return the count."""
         before = self.classifier.passes
         if self.reference is not None:
             self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)
@@ -92,7 +90,7 @@ class Rechecks:
         return self.classifier.passes - before
 
     def _other(self) -> list[tuple[PassRow, Tensor]]:
-        """The rows that get other logits again, by more than rounding explains, with these."""
+        """Return the rows that get other logits again, by more than rounding explains, with these."""
         if not self._kept:
             return []
         # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.
@@ -107,25 +105,23 @@ class Rechecks:
         unlike = between > torch.cat([row.explained for row in self._kept])
         return [(self._kept[row], repeats[row]) for row in unlike.any(dim=1).nonzero().flatten().tolist()]
 
-    def _check_recorded(self, pass_row: PassRow, alone: Tensor) -> None:
+    def _check_recorded(self, row: PassRow, alone: Tensor) -> None:
         """Raise where the recording of gradients makes the difference, and not the batch."""
-        if not pass_row.recorded:
+        if not row.recorded:
             return
         with torch.enable_grad():
-            inputs = pass_row.inputs.clone().requires_grad_(True)
-            again = self.classifier.numbers(inputs, pass_row.extra_inputs).detach()
-        difference = excess(self.classifier, pass_row.inputs, alone, again, pass_row.explained, pass_row.extra_inputs)
+            inputs = row.inputs.clone().requires_grad_(True)
+            recorded = self.classifier.numbers(inputs, row.extra_inputs).detach()
+        difference = excess(self.classifier, row.inputs, alone, recorded, row.explained, row.extra_inputs)
         if difference is not None:
             raise ModelError(
                 "model_changed",
-                f"{pass_row.description} of shard {self.shard} gets other logits where gradients are recorded than "
+                f"{row.description} of shard {self.shard} gets other logits where gradients are recorded than "
                 f"where they are not, they differ by {difference}: forward() asks for torch.is_grad_enabled() or "
                 f"requires_grad; let it compute the same in both",
             )
 
-    def _keep_row(
-        self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None
-    ) -> None:
+    def _keep(self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""
         if self._batch is None or classifier.random:
             return

@@ -25,17 +25,8 @@ from brittle.noise import Noise
 from brittle.run.job import Job
 from brittle.scores import Score
 from brittle.scores.outside import code_of
-from brittle.store.record import (
-    FIRST_ROWS,
-    Account,
-    DataRecord,
-    Finding,
-    MachineRecord,
-    ModelRecord,
-    RunRecord,
-    ScoreRecord,
-    record_of,
-)
+from brittle.store import record
+from brittle.store.record import FIRST_ROWS, Account, ModelRecord, RunRecord, ScoreRecord, record_of
 from brittle.user_code import digests, failing
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
@@ -64,14 +55,9 @@ class RunningRecord:
         names = decision.code_names(self.now.data.class_names, subject.classes)
         decided = None if decision.of_classes or names is None else tuple(names)
         data = replace(self.now.data, input_shape=tuple(subject.inputs.shape[1:]), decided_names=decided)
-        self.now = replace(
-            self.now,
-            model=model,
-            data=data,
-            doctor="skipped" if skipped else "passed",
-            created=created or _now(),
-            warnings=tuple(subject.findings),
-        )
+        examined, findings = "skipped" if skipped else "passed", tuple(subject.findings)
+        created = created or _now()
+        self.now = replace(self.now, model=model, data=data, doctor=examined, created=created, warnings=findings)
 
     def add(self, account: Account, points: pa.Table) -> None:
         """Account for a shard: what became of its points, and their columns `label` and `predicted`."""
@@ -92,11 +78,11 @@ class RunningRecord:
             f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "
             f"for rounding{drawn}, and --batch-size {job.fit} saves the time of the tries"
         )
-        self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
+        self.now = replace(self.now, warnings=(*self.now.warnings, record.Finding("out_of_memory", sentence)))
 
     def finish(self, seconds: float | None) -> None:
-        """The run is over, after so many seconds, which are not known of one that was interrupted; a part of one says
-        nothing of its few points, which `brittle join` says of all."""
+        """Finish the run after so many seconds, which are not known of an interrupted run. A part of a run does not
+        judge its few points: `brittle join` judges all."""
         self.now = replace(self.now, seconds=seconds, finished=_now())
         if self.now.part is None:
             self.note_outcome()
@@ -106,7 +92,7 @@ class RunningRecord:
         account, data, model = self.now.account, self.now.data, self.now.model
         findings = []
         if model.decision is None and data.ids_sha256 is None:  # the wrong ones may have been chosen for it
-            source = {"format": model.format, "spec": model.spec, "weights": model.weights}
+            source = {name: getattr(model, name) for name in ("format", "spec", "weights", "parameters")}
             findings += about_accuracy(account.correct, account.labelled, model.classes or 0, self.confusion, source)
         self.now = replace(self.now, warnings=(*self.now.warnings, *findings))
 
@@ -126,10 +112,10 @@ def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, in
         shard_points=job.shard_points,
         part=part,
         model=_describe_model(job.classifier),
-        data=record_of(DataRecord, data, "the provenance of the data"),
+        data=record_of(record.DataRecord, data, "the provenance of the data"),
         scores=tuple(map(describe_score, job.scores)),
         versions={"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        machine=MachineRecord(
+        machine=record.MachineRecord(
             device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
             default_dtype=None if dtype == torch.float32 else str(dtype).removeprefix("torch."),
             threads=torch.get_num_threads(),
@@ -187,9 +173,7 @@ def _key_text(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_key_text, value))})"
     if is_dataclass(value):
-        texts = (
-            f"{member.name}={_key_text(getattr(value, member.name))}" for member in fields(value) if member.compare
-        )
+        texts = (f"{part.name}={_key_text(getattr(value, part.name))}" for part in fields(value) if part.compare)
         return f"{kind}({', '.join(texts)})"
     return repr(value) if isinstance(value, str | int | float | None) else kind
 
@@ -199,9 +183,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     files = [*(digests([getattr(model, "function", model)]) or {}).values()]
     decision = classifier.decision
-    parameters_of_decision = dict(decision.parameters) | (
-        digests([getattr(decision, "compare", None), *type(decision).__mro__]) or {}
-    )
+    facts = dict(decision.parameters) | (digests([getattr(decision, "compare", None), *type(decision).__mro__]) or {})
     dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})
     content = {
         "spec": getattr(model, "__name__", type(model).__name__),
@@ -213,7 +195,7 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
         "std": classifier.std,
         "outputs": classifier.outputs,
         "decision": None if decision.of_classes else decision.label,
-        "decision_parameters": None if decision.of_classes else parameters_of_decision,
+        "decision_parameters": None if decision.of_classes else facts,
         "rules": dict(classifier.rules) if classifier.rules else None,
         "random": classifier.clean_passes if classifier.random else None,
         "head": classifier.head_name,

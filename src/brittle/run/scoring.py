@@ -102,24 +102,22 @@ def score(
     Args:
         classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
-            columns. Or its name, as the command line takes it: a file, a folder of Hugging Face, `FILE.py:FACTORY`,
-            whose code is run.
+            columns. Or its name, as the command line takes it: a file, a folder, or `FILE.py:FACTORY`, which runs.
         data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or loader of PyTorch, a data set
             of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read as
             `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
-            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and of categories are
-            read, too, and stay as they are.
+            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and categories stay
+            as they are.
         y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
             score, or a list of scores or of different names with a score's among them is no `y`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
-            or `["shrinkage", "input_margin"]`, as `brittle list` shows them; by default `shrinkage`, `softmax` and
-            `logit_margin`.
+            or `["shrinkage", "input_margin"]` (`brittle list`); by default `shrinkage`, `softmax` and `logit_margin`.
         sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
         noise: the noise of scores by name, in the words of `--noise`: `"per-feature"`, `"rotation:15"`.
         label_column: the column of a frame or a table that holds the labels; by default label, target, class or y.
         decision: what is decided from the output of a model that is given as it is, in the words of `--decision`, such
             as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
-        name: what the record and the page call a model that is given as it is; by default its type.
+        name: name of a model that is given as it is, in the record and on the page; by default its type.
         seed: seed of the noise.
         batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, up to
             16,384 of a model outside PyTorch, and 512 elsewhere; fewer of very large ones. On a CPU wide layers are
@@ -131,8 +129,7 @@ def score(
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
         progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how
-            long it will take; a function is called after every batch with the points done, all points and the passes
-            through the network so far.
+            long it will take; a function is called after every batch with points done, all points and passes so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
@@ -151,8 +148,7 @@ def score(
         the table.
 
     Warns:
-        BrittleWarning: a note of the examination, before anything is scored, or of what the run showed, after it;
-            each once. The record holds them all.
+        BrittleWarning: a note of the examination before the scoring, or of the results; each once, and in the record.
 
     Raises:
         DataError: the data do not fit the declaration, or too many of the first rows get no number.
@@ -196,7 +192,7 @@ def score(
 
 
 def _declared(model: Any, decision: Decision | str | None, name: str | None, noise: str | None) -> Any:
-    """A network or an estimator as it is with what `score` is told of it; anything else as it stands."""
+    """Return a network or an estimator as it is with what `score` is told of it; anything else as it stands."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
     if isinstance(model, nn.Module) or is_estimator(model) or names_itself(model):
@@ -225,11 +221,9 @@ def execute(
     part: tuple[int, int] | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
-    """Compute the shards of `job` that are not in `out` yet; gives the record of the run. Other arguments are as of
-    `score`.
+    """Compute the shards of `job` that are not in `out` yet; return the run's record. For other arguments see `score`.
 
-    `note` is called with the code and the sentence of every note, once each, those of the examination before anything
-    is scored.
+    `note` is called once with the code and the sentence of every note, those of the examination before the scoring.
     """
     started = time.monotonic()
     share = job.share(part)
@@ -306,7 +300,7 @@ def _computed(
     reference: doctor.Reference,
     advance: Callable[[int, int], None],
 ) -> Generator[Shard]:
-    """The shards with these numbers, by other processes or by this one, which reports every batch."""
+    """Yield the shards with these numbers, by other processes or by this one, which reports every batch."""
     if workers is not None:
         expected = record.now, reference.content(job.classifier)
         with closing(workers.shards(numbers, job, expected)) as shards:

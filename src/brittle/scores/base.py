@@ -55,8 +55,7 @@ class Score(ABC):
         explanation: a plain sentence or two that a report says of it.
         safer: whether points are safer where the value is `higher` or `lower`; None where they are not ranked by it.
         colour: its place in the palette of a report; None for the next free place.
-        preference: its place among the estimators that may speak for a run, the smallest first; None where it never
-            does.
+        preference: its place among the estimators that may represent a run, the smallest first; or None.
         model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
             or a model alone, such as `the linear model`; None where every number is counted.
         serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
@@ -85,7 +84,7 @@ class Score(ABC):
 
     @abstractmethod
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The score of every point of a batch, from the results of `needs`."""
+        """Return the score of every point of a batch, from the results of `needs`."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():
@@ -103,7 +102,7 @@ class Score(ABC):
         seed: int = 0,
         confidence: float = CONFIDENCE,
     ) -> Estimate:
-        """The score of every point of `x`, the same numbers that `brittle.score` writes for them.
+        """Return the score of every point of `x`, the same numbers that `brittle.score` writes for them.
 
         Where several scores share measurements, `brittle.score` takes these once.
 
@@ -113,8 +112,7 @@ class Score(ABC):
                 points, such as `brittle.data.array_points` gives.
             ids: one for each point, which keys its noise; its position by default.
             extra_inputs: other tensors of the points, `[B, ...]` each, by the names of the model's arguments for them.
-            mask: which coordinates of `x` vary, or the name of one of `extra_inputs`, as `brittle.data.array_points`
-                takes it.
+            mask: which coordinates of `x` vary, or the name of an extra input, as in `brittle.data.array_points`.
             seed: of the noise.
             confidence: of all intervals.
 
@@ -153,7 +151,7 @@ class Score(ABC):
         return concatenate(parts)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
-        """The inputs with another prediction that the score found on its way, if it looks for any."""
+        """Return the inputs with another prediction that the score found on its way, if it looks for any."""
         return None
 
     @property
@@ -213,7 +211,7 @@ class NoiseScore(Score):
             raise ParameterError(
                 f"expected a noise family such as brittle.noise.Gaussian(0.1) or, of tables, "
                 f"brittle.noise.PerFeature.of(points, 0.1); found {self.noise!r:.80}"
-                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)),
+                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise))
             )
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
@@ -226,7 +224,7 @@ class NoiseScore(Score):
         if shared_names:
             raise ParameterError(
                 f"the noise family {self.noise.name} has a field {shared_names[0]}, as {type(self).__name__} has, and "
-                f"the parameters hold one of them; rename that of the noise",
+                f"the parameters hold one of them; rename that of the noise"
             )
 
     @property
@@ -245,8 +243,8 @@ def finish(
     evidence: Tensor | None = None,
     counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
-    """An `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is known of the
-    error of a number. A number under a status that carries none, and its interval, may be anything."""
+    """Return an `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is
+    known of the error of a number. A number under a status that carries none, and its interval, may be anything."""
     passes_by_point = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     low, high = torch.minimum(low, value), torch.maximum(high, value)
     return Estimate(value, low, high, status, passes_by_point, detail, evidence, counted)
@@ -265,15 +263,12 @@ def clean_status(clean: Clean) -> Tensor:
 def mark(status: Tensor, rows: Tensor, member: Status) -> Tensor:
     """`status` with `member` where `rows` holds, unless the row says something as grave already. A status without a
     number is graver than one with; among those with one, `GRAVE` are graver than the others, the last the gravest."""
-    milder = torch.tensor(
-        [int(weaker) for weaker in Status if _WEIGHTS[weaker] < _WEIGHTS[member]], device=status.device
-    )
+    milder = torch.tensor([int(state) for state in Status if _WEIGHTS[state] < _WEIGHTS[member]], device=status.device)
     return torch.where(rows & torch.isin(status, milder), int(member), status)
 
 
 def copies_detail(counts: Tensor, draws: Tensor | int | None, fault: str = NOT_FINITE) -> tuple[str | None, ...]:
-    """Say how many of the `draws` noisy copies of each point, or its clean pass, had the `fault`, where any had,
-    `[B]`."""
+    """Say how many of the `draws` noisy copies of each point, or its clean pass, had the `fault`, `[B]`."""
     if draws is None:
         return tuple(f"the clean pass {fault}" if count else None for count in counts.tolist())
     draws_by_point = draws.tolist() if isinstance(draws, Tensor) else [draws] * len(counts)

@@ -28,8 +28,7 @@ Given = Mapping[str, object]
 
 
 def usual_names(decision: Decision, random: bool = False, probability: bool = True) -> tuple[str, ...]:
-    """The scores of a run that names none, for what is decided, perhaps by a `random` model, or one without a
-    `probability`."""
+    """Return the default scores of a run by its decision, perhaps of a `random` model, or without a `probability`."""
     if random or not decision.has_margins:
         return (MonteCarlo.name,)
     if decision.has_probability and probability:
@@ -39,7 +38,7 @@ def usual_names(decision: Decision, random: bool = False, probability: bool = Tr
 
 
 def usual_sigma(bounds: Bounds) -> float | None:
-    """The standard deviation of noise where none is given, a tenth of the value range; None without one."""
+    """Return the standard deviation of noise where none is given, a tenth of the value range; None without one."""
     return None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
 
 
@@ -50,7 +49,7 @@ def choose(
     options: Given | None = None,
     settings: Sequence[str] = (),
 ) -> list[Score]:
-    """The scores that `names` stand for, at every sigma.
+    """Return the scores that `names` stand for, at every sigma.
 
     An option that is None or () leaves every score its own default, and several values make several scores, such as
     budgets of draws, of which the smaller are the first draws of the largest and cost nothing. Settings are of one
@@ -64,17 +63,15 @@ def choose(
     noise = find_family(family) if isinstance(family, str) else None
     chosen_options = {name: value for name, value in (options or {}).items() if value not in (None, ())}
     values_by_score = _taken(chosen_options, kinds)
-    settings_by_name = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
+    by_name = _settings(settings, kinds if noise is None else {**kinds, noise.name: noise})
     if noise is None:
         noises = [*family]  # type: ignore[list-item]
     else:
-        noises = [
-            _make(noise, {"sigma": sigma, **settings_by_name.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)
-        ]
+        noises = [_make(noise, {"sigma": sigma, **by_name.get(noise.name, {})}) for sigma in dict.fromkeys(sigmas)]
     chosen = []
     for name, kind in kinds.items():
         variants = {field: option.variants for field, option in options_of(kind).items() if option.variants}
-        set_alone = {field: (value,) for field, value in settings_by_name.get(name, {}).items()}
+        set_alone = {field: (value,) for field, value in by_name.get(name, {}).items()}
         values_by_field: dict[str, tuple[object, ...]] = {**variants, **values_by_score[name], **set_alone}
         for values in product(*values_by_field.values()):
             variant = dict(zip(values_by_field, values, strict=True))
@@ -84,7 +81,7 @@ def choose(
 
 
 def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
-    """The fields that options set, with all their values, by the name of the score.
+    """Return the fields that options set, with all their values, by the name of the score.
 
     An option is that of the first score that has a field of its name. A field of another score that has this name, and
     is of another kind or takes other words, is set by `--set` alone.
@@ -92,11 +89,7 @@ def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[s
     values_by_score: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
     for option, value in options.items():
         option_by_score = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
-        having = {
-            name: candidate
-            for name, candidate in option_by_score.items()
-            if candidate is not None and not candidate.alone
-        }
+        having = {name: value for name, value in option_by_score.items() if value is not None and not value.alone}
         meaning = next(iter(having.values()), None)
         takers = [
             name
@@ -119,7 +112,7 @@ def _check_word(name: str, word: object, option: Option | None) -> None:
 
 
 def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:
-    """The fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
+    """Return the fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
     values: dict[str, dict[str, object]] = {}
     for setting in settings:
         place, equals, text = setting.partition("=")
@@ -128,9 +121,7 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"--set takes NAME.FIELD=VALUE; found {setting!r:.80}")
         if name not in kinds:
             raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
-        options = {
-            field_name: option for field_name, option in options_of(kinds[name]).items() if field_name != "sigma"
-        }
+        options = {key: option for key, option in options_of(kinds[name]).items() if key != "sigma"}
         if field not in options:
             fields_text = ", ".join(options) or "none that can be set"
             raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_text}")

@@ -77,7 +77,7 @@ class Evaluated:
 
 
 def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
-    """The measurements that `scores` need, each once."""
+    """Return the measurements that `scores` need, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
 
 
@@ -98,16 +98,14 @@ def evaluate(
     failed = {position: outcome for position, outcome in known_of if not outcome[0].has_value}
     before = classifier.passes
     with classifier.drawing("noisy", seed, batch.ids):
-        measured = take(needs, classifier, clean)
-    evaluated.counterexamples = [_counterexamples(score, measured, evaluated, classifier, clean) for score in scores]
-    _count_passes(evaluated, measured, clean, classifier.passes - before)
-    evaluated.estimates = [estimate_of(score, measured, confidence, len(batch), failed) for score in scores]
+        values = take(needs, classifier, clean)
+    evaluated.counterexamples = [_counterexamples(score, values, evaluated, classifier, clean) for score in scores]
+    _count_passes(evaluated, values, clean, classifier.passes - before)
+    evaluated.estimates = [estimate_of(score, values, confidence, len(batch), failed) for score in scores]
     pairs = zip(evaluated.estimates, scores, strict=True)
-    evaluated.estimates = [
-        _describe_copies(estimate, measured[score.needs[0]], classifier.decision) for estimate, score in pairs
-    ]
+    evaluated.estimates = [_describe(value, values[score.needs[0]], classifier.decision) for value, score in pairs]
     _note_decisions(evaluated, classifier, clean)
-    _note_label_probability(evaluated, classifier, measured.get(Forward(probabilities=True), clean))
+    _note_label_probability(evaluated, classifier, values.get(Forward(probabilities=True), clean))
     return evaluated
 
 
@@ -140,7 +138,7 @@ def estimate_of(
 def _look(
     classifier: Classifier, evaluated: Evaluated, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
 ) -> Clean | None:
-    """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
+    """Return the clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
     They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
     batch as ever. The clean pass may give no numbers, and the label may be none of the model's.
@@ -158,16 +156,14 @@ def _look(
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
-    for position in evaluated.measured:
-        label = None if batch.labels is None else batch.labels[position]
-        if broken[position]:
-            evaluated.fail(
-                position, Status.NONFINITE_LOGITS, f"{broken[position]} of {classes} logits are NaN or infinite"
-            )
+    for row in evaluated.measured:
+        label = None if batch.labels is None else batch.labels[row]
+        if broken[row]:
+            evaluated.fail(row, Status.NONFINITE_LOGITS, f"{broken[row]} of {classes} logits are NaN or infinite")
         elif label is not None and labelled is not None and not 0 <= label < labelled:
-            evaluated.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
+            evaluated.fail(row, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
     has_value = [status.has_value for status in evaluated.status]
-    return replace(clean, wanted=torch.tensor(has_value, device=clean.logits.device))
+    return replace(clean, is_usable=torch.tensor(has_value, device=clean.logits.device))
 
 
 def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:
@@ -184,13 +180,13 @@ def _count_passes(evaluated: Evaluated, measured: Mapping[Measurement, Any], cle
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
         raise ParameterError(
             f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {batch_passes}; expected "
-            f"`passes` of a result to be those of each point",
+            f"`passes` of a result to be those of each point"
         )
     even, more = divmod(batch_passes - sum(stated), len(stated))
     evaluated.passes = [clean.passes + point_passes + even + (at < more) for at, point_passes in enumerate(stated)]
 
 
-def _describe_copies(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
+def _describe(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
     """Fill empty details with what the decision says of the mean margins of counted copies."""
     if decision.has_margins or not isinstance(counts, Sampled):
         return estimate
@@ -234,17 +230,15 @@ def _counterexamples(
     nearest: NearestPoint | None = score.counterexamples(measured)
     if nearest is None:
         return None
-    positions = [position for position in evaluated.measured if int(nearest.predicted[position]) >= 0]
-    inputs, decision = nearest.points[positions], classifier.decision
-    beside = (
-        None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(positions, device=inputs.device))
-    )
+    rows = [position for position in evaluated.measured if int(nearest.predicted[position]) >= 0]
+    inputs, decision = nearest.points[rows], classifier.decision
+    beside = None if clean.extra_inputs is None else clean.extra_inputs.only(torch.tensor(rows, device=inputs.device))
     inputs = inputs if beside is None else beside.kept(inputs)
-    if decision.of_classes or not positions:
-        return OtherInputs(positions, inputs, nearest.predicted[positions].tolist(), [None] * len(positions))
+    if decision.of_classes or not rows:
+        return OtherInputs(rows, inputs, nearest.predicted[rows].tolist(), [None] * len(rows))
     with torch.no_grad():
         decided = decision.decide(classifier.read(inputs, beside))
-    return OtherInputs(positions, inputs, decision.codes(decided), decision.described(decided))
+    return OtherInputs(rows, inputs, decision.codes(decided), decision.described(decided))
 
 
 def check_classifier(classifier: object) -> None:
@@ -255,7 +249,7 @@ def check_classifier(classifier: object) -> None:
     if isinstance(classifier.model, type) or not callable(classifier.model):
         raise ParameterError(
             f"the classifier wraps {classifier.model!r:.60}, and not a network; give a torch.nn.Module, or a function "
-            f"from inputs to class scores",
+            f"from inputs to class scores"
         )
 
 
@@ -265,8 +259,8 @@ def check_seed(seed: object) -> None:
 
 
 def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
-    """The estimates of several batches as one, the points at these `places` of it where they are given. Where some say
-    no evidence, as of no point measured, it is 0, and what they counted is their interval."""
+    """Return the estimates of several batches as one, the points at these `places` of it where they are given. Where
+    some say no evidence, as of no point measured, it is 0, and what they counted is their interval."""
     size = sum(len(part.value) for part in parts)
     order = torch.arange(size) if places is None else places.argsort()
 

@@ -50,19 +50,16 @@ class InputMargin(SearchedScore):
     value itself where the search ended, which is then exact (`docs/how-to/trees.md`).
 
     Validity: the interval holds the margin, up to what single precision rounds (see
-    `brittle.extensions.certificates.radius.Certified`). How near the value comes is measured in
-    `docs/explanation/attacks.md`.
+    `brittle.extensions.certificates.radius.Certified`). `docs/explanation/attacks.md` measures its error.
 
     Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 2.1.
 
     Attributes:
-        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of values that change, inside finite
-            bounds.
+        norm: norm of the distance, `l2`, `linf` or `l1`; or `l0`, the number of changed values, inside finite bounds.
         attack: what looks for the nearest other decision: `best` for the nearest of all attacks, or one by name.
         effort: budget of passes per point for it: `fast`, `standard` or `thorough`.
         bounded: stay inside the classifier's bounds.
-        certify: look for a certified lower bound of the distance as well; what it costs beside the search `brittle
-            doctor` tells before a run.
+        certify: look for a certified lower bound of the distance as well; `brittle doctor` tells its cost before a run.
         proof: of that bound: `full` takes hundreds to thousands of passes per point, more than the search with little
             effort; `fast` some tens, fewer than it, and proves less, above all in deep networks; `middle` a
             twentieth to a third of `full`, and a tenth to nine tenths of the distance (`docs/explanation/margins.md`).
@@ -90,14 +87,14 @@ class InputMargin(SearchedScore):
         super().__post_init__()
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm",
+                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm"
             )
         if self.proof not in PROOFS:
             raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
         if self.proof != "full" and not self.certify:
             raise ParameterError(
                 f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
-                f"(--set input_margin.certify=true, certify=True) or leave the proof out",
+                f"(--set input_margin.certify=true, certify=True) or leave the proof out"
             )
 
     @property
@@ -137,11 +134,9 @@ def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
-def _about_certificate(
-    certified: Any, nearest: NearestPoint, certificate_passes: Tensor, refuted: Tensor
-) -> tuple[str, ...]:
+def _about_certificate(certified: Any, nearest: NearestPoint, passes: Tensor, refuted: Tensor) -> tuple[str, ...]:
     """Say for each point what its certificate took, and what refutes it."""
-    details = [f"{passes:,} of the passes for the certificate" for passes in certificate_passes.tolist()]
+    details = [f"{count:,} of the passes for the certificate" for count in passes.tolist()]
     for row in refuted.nonzero()[:, 0].tolist():
         details[row] = (
             f"the certificate and the attack contradict each other: a radius of {float(certified.radius[row]):.6g} was "

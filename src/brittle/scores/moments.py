@@ -20,10 +20,10 @@ DRAWS = 100
 """Noisy copies per point and sigma by default."""
 
 
-def normal_model(sampled: Sampled) -> OrthantProbability:
-    """The orthant probability of a normal distribution with the moments of the sampled margins."""
+def normal_model(sampled: Sampled, tolerance: float = 2e-3) -> OrthantProbability:
+    """Return the orthant probability of a normal distribution with the moments of the sampled margins."""
     assert sampled.margins is not None
-    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance)
+    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance, tolerance=tolerance)
 
 
 def flat(sampled: Sampled) -> Tensor:
@@ -60,11 +60,10 @@ class Moments(SampledScore):
     the half-sums `even_j`, `S = sum_j odd_j odd_j^T / h + sum_j (even_j - m)(even_j - m)^T / (h - 1)`, `odd_j` the
     half-differences. It keeps the part of the variance that a linearisation throws away, and needs no gradient.
 
-    Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are
-    normal, which no test on these copies can vouch for. The interval is that by counting
-    (`brittle.scores.evidence.counted`), stretched to the value, so that it holds for every model.
-    Above 100 classes the 20 competitors that can win are integrated; where the others may add more than a tenth of the
-    interval, the status says `classes_kept`.
+    Validity: exact for linear models and normal noise as the draws grow; elsewhere as good as the margins are normal,
+    which no test on these copies can vouch for. The interval is that by counting (`brittle.scores.evidence.counted`),
+    stretched to the value, so that it holds for every model. Above 100 classes the 20 competitors that can win are
+    integrated; where the others may add more than a tenth of the interval, the status says `classes_kept`.
 
     Source: this library.
 

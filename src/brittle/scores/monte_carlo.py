@@ -105,8 +105,7 @@ class MonteCarlo(CountedScore):
 
     Validity: unbiased for every model, with or without gradients.
 
-    Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
-    section 3.1.
+    Source: Han et al., Characterizing data point vulnerability via average-case robustness (UAI 2024), section 3.1.
 
     Attributes are those of `CountedScore`.
     """

@@ -90,11 +90,11 @@ class OnePassScore(Score):
 
     @abstractmethod
     def value(self, one_pass: OnePass) -> Tensor:
-        """The score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number, so that a
-        network with the formula in it can be exported."""
+        """Return the score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number,
+        so that a network with the formula in it can be exported."""
 
     def checked_value(self, one_pass: OnePass) -> Tensor:
-        """The same for a table, with the checks that a table needs, `[B]`."""
+        """Return the same for a table, with the checks that a table needs, `[B]`."""
         return self.value(one_pass)
 
     @property
@@ -112,7 +112,7 @@ class OnePassScore(Score):
         return (Features() if self.uses_features else Forward(self.serves == "probability"),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The value of the formula: as a flip probability without an interval, else with one of no width."""
+        """Return the value of the formula: as a flip probability without an interval, else with one of no width."""
         result: Clean | HeadInputs = measured[self.needs[0]]
         if isinstance(result, HeadInputs):
             clean, one_pass = result.clean, OnePass(result.clean.logits, result.features, result.weight)
@@ -238,8 +238,7 @@ class ProbabilityMargin(OnePassScore):
 
 @dataclass(frozen=True)
 class Entropy(OnePassScore):
-    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum; the
-    smaller, the surer.
+    """`-sum_j p_j log p_j` in nats, `p` the softmax of the logits, or `predict_proba` of an estimator over its sum.
 
     Validity: exact, with an interval of no width. It says how sure the model is, not how far the boundary is.
 
@@ -265,8 +264,7 @@ class Entropy(OnePassScore):
 class Softmax(OnePassScore):
     """One minus the softmax probability of the predicted class, `S / (1 + S)`, `S = sum_i exp(-g_i / T)`.
 
-    Of an estimator `g_i` are differences of the logarithms of `predict_proba`, so that at `T = 1` it is one minus that
-    of the predicted class.
+    Of an estimator `g_i` are log ratios of `predict_proba`: at `T = 1` it is one minus that of the predicted class.
 
     Validity: equals `TaylorMVS` where the gradients of all margins have one norm and `T = sigma ||grad g||`; in
     general a poor estimate of robustness, and the same at every sigma. It has no interval: nothing is sampled.
@@ -305,8 +303,8 @@ class Softmax(OnePassScore):
 
 
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
-    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64. Infinite
-    where no other class can be reached by changing the features."""
+    """Return the score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
+    Infinite where no other class can be reached by changing the features."""
     exact, rows = logits.double(), weight.double()
     predicted = exact.argmax(dim=1)
     gaps = exact.gather(1, predicted[:, None]) - exact

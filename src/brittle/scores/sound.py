@@ -1,7 +1,6 @@
 """Checks of a score: its class, its parameters, its measurements, and its estimate.
 
-The scores of brittle pass through the same checks as those from outside: the first three at the door of a run or a
-call, the last for every batch.
+All scores pass through them, those of brittle too: the first three before a run or a call, the last for every batch.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def check_score(score: ScoreLike) -> None:
 
 
 def check_parameters(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, and every field that decides equality stands in a parameter. One that
-    is its default may be left out."""
+    """Raise unless a score's class is sound and its parameters hold each field that decides equality or its default."""
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
     with failing(kind, "parameters"):
@@ -117,25 +115,23 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
         about = "a probability of the decision" if reads_probability else "the scores of classes"
         raise ParameterError(
             f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "
-            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins",
+            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins"
         )
 
 
 def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
-    """The first thing that is wrong with an estimate of so many points; None where nothing is."""
+    """Return the first thing that is wrong with an estimate of so many points; None where nothing is."""
     if not isinstance(estimate, Estimate):
         return f"{kind_of(estimate)}; expected an Estimate, as brittle.scores.base.finish makes it"
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     numbers |= {f"counted[{at}]": end for at, end in enumerate(estimate.counted or ())}
     integers = {"status": estimate.status, "passes": estimate.passes}
     integers |= {} if estimate.evidence is None else {"evidence": estimate.evidence}
-    for name, tensor in (numbers | integers).items():
+    for name, x in (numbers | integers).items():
         dtype = "int64" if name in integers else "float64"
-        is_sound = isinstance(tensor, Tensor) and (
-            tensor.dtype is torch.int64 if name in integers else tensor.is_floating_point()
-        )
-        if not is_sound or tensor.shape != (points,):
-            description = f"{list(tensor.shape)} of {tensor.dtype}" if isinstance(tensor, Tensor) else kind_of(tensor)
+        is_sound = isinstance(x, Tensor) and (x.dtype is torch.int64 if name in integers else x.is_floating_point())
+        if not is_sound or x.shape != (points,):
+            description = f"{list(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else kind_of(x)
             return f"{name} {description}; expected [{points}] of torch.{dtype}, one for each point"
     detail = (None,) * points if estimate.detail is None else estimate.detail
     if len(detail) != points or not all(isinstance(text, str | None) for text in detail):

@@ -34,8 +34,7 @@ class Taylor(TangentScore):
     Validity: exact for linear models and normal noise. On real networks it can be useless away from small sigma. It has
     no interval: nothing is sampled, and the network's curvature is not known.
 
-    Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
-    definition 2.
+    Source: Han et al., Characterizing data point vulnerability via average-case robustness (UAI 2024), definition 2.
 
     Attributes:
         classes: competing classes to keep; by default all up to 100 classes, the 20 nearest by logit above.

@@ -31,7 +31,7 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """States of a prediction by its interval: it survives the noise with at least some probability, or not."""
 
 _NUMBERS = ["value", "low", "high"]
-_COMMON_KEYS = ("sigma", "noise", "action", "unit", "code", "draws")
+_COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,8 +42,7 @@ class Column(ScoreRecord):
         rows: the score's rows of the table, indexed by point in the order of the data; `value`, `low` and `high` are
             NaN wherever the status carries no number.
         variant: the score's name, with those parameters other than noise and draws that tell it from its siblings.
-        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); it asks for the column as
-            the label does.
+        shown: the label without what tells people nothing (`brittle.estimate.short_labels`); a key, too.
     """
 
     rows: pd.DataFrame
@@ -62,7 +61,7 @@ class Column(ScoreRecord):
         return len(self.rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The values, `[N]`, as `numpy.asarray(column)` gives them."""
+        """Return the values, `[N]`, as `numpy.asarray(column)` gives them."""
         values = self.value.to_numpy(dtype=np.float64 if dtype is None else dtype)
         return values.copy() if copy else values
 
@@ -123,9 +122,9 @@ class Column(ScoreRecord):
         return [cell if isinstance(cell, bytes) else None for cell in self.rows["votes"]]
 
     @property
-    def rests_on(self) -> pd.Series:
+    def interval_evidence(self) -> pd.Series:
         """Evidence of the interval of each point: its own, or `counted` where it holds that of counting."""
-        return rests_on(self.rows)
+        return interval_evidence(self.rows)
 
     @property
     def p_robust(self) -> pd.Series:
@@ -148,7 +147,7 @@ class Column(ScoreRecord):
         return float(limit) if isinstance(limit, int | float) else None
 
     @property
-    def judges(self) -> bool:
+    def is_decisive(self) -> bool:
         """True where points hold or break by this column: a flip probability with intervals.
 
         The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
@@ -161,7 +160,7 @@ class Column(ScoreRecord):
         """Return for each point whether it holds: its prediction is kept with probability `limit` or more.
 
         `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
-        a number, and everywhere where the column judges no point (`judges`).
+        a number, and everywhere where the column judges no point (`is_decisive`).
 
         Raises:
             DataError: the value is no flip probability.
@@ -171,7 +170,7 @@ class Column(ScoreRecord):
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
         choices = {HOLDS: self.high <= 1.0 - limit, BREAKS: self.low >= 1.0 - limit, UNDECIDED: self.value.notna()}
         states = np.select([*choices.values()], [*choices], "").astype(object)
-        if not self.judges:
+        if not self.is_decisive:
             return pd.Series([None] * len(self), index=self.value.index, dtype=object)
         return self.value.astype(object).where(self.value.isna(), states).replace({np.nan: None})
 
@@ -186,7 +185,7 @@ Row = dict[Any, Any]
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
-    """The columns of the tables of a run, in the order of its record.
+    """Return the columns of the tables of a run, in the order of its record.
 
     Raises:
         StorageError: a point stands twice, or has two rows of one score, which no run writes.
@@ -209,7 +208,7 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
 
 
 def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
-    """The rows of one score by point; of a long run only these are a frame, beside the table."""
+    """Return the rows of one score by point; of a long run only these are a frame, beside the table."""
     matches = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
     rows = matches.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
     _check_once(rows.index, f"the rows of {score}")
@@ -230,7 +229,7 @@ def storable(text: object) -> str:
     return str(text).encode("utf-8", "replace").decode("utf-8")
 
 
-def rests_on(rows: pd.DataFrame) -> pd.Series:
+def interval_evidence(rows: pd.DataFrame) -> pd.Series:
     """Return the evidence of the interval of each row: its own, or `counted` where it holds that of counting."""
     held = (rows["low"] <= rows["counted_low"]) & (rows["high"] >= rows["counted_high"])
     return cast("pd.Series", rows["evidence"]).mask(held, Evidence.COUNTED.slug)
@@ -243,25 +242,19 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    parameters_by_record = [
-        (record.score, {key: value for key, value in record.parameters.items() if key not in _COMMON_KEYS})
-        for record in records
+    pairs = [
+        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON}) for row in records
     ]
     variants: defaultdict[str, set[str]] = defaultdict(set)
-    for score, parameters in parameters_by_record:
+    for score, parameters in pairs:
         variants[score].add(parameters_json(parameters))
-    return [
-        score_label(score, parameters) if len(variants[score]) > 1 else score
-        for score, parameters in parameters_by_record
-    ]
+    return [score_label(score, parameters) if len(variants[score]) > 1 else score for score, parameters in pairs]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
     it differs from others of that score."""
-    return [
-        _name_among(column, [sibling for sibling in columns if sibling.score == column.score]) for column in columns
-    ]
+    return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
 
 
 def _name_among(column: Column, siblings: Sequence[Column]) -> str:
@@ -281,33 +274,30 @@ class Labelled(Protocol):
 
 
 Key = Labelled | str | tuple[str, Parameter]
-"""Key of a column: a score, by its label; a label or a name; a name and its sigma, or where it has none the value of
-another parameter."""
+"""Key of a column: a score; a label or a name; a name and its sigma, or without one the value of another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
-    """The one column that `key` asks for, as `Table` takes it."""
-    key_text, score, fits = _asked(key)
+    """Return the one column that `key` asks for, as `Table` takes it."""
+    text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         labels = listed([column.label for column in fitting])
-        raise DataError(
-            "no_such_score", f"{key_text} is one of {len(fitting)} columns: {labels}; say which by its label"
-        )
+        raise DataError("no_such_score", f"{text} is one of {len(fitting)} columns: {labels}; say which by its label")
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
-    near = dict.fromkeys([*same, *difflib.get_close_matches(key_text, labels, 5, cutoff=0.3), *labels])
+    near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])
     raise DataError(
         "no_such_score",
-        f"expected a score of this run, found {key_text}; the nearest of its scores: {listed([*near]) or 'none'}",
+        f"expected a score of this run, found {text}; the nearest of its scores: {listed([*near]) or 'none'}",
     )
 
 
-def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
-    """A key in words, the name of its score, and which columns fit it."""
+def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:
+    """Return a key in words, the name of its score, and a predicate for its columns."""
     match key:
         case str():
             return key, key.partition("(")[0], lambda column: key in (column.label, column.shown, column.score)
@@ -321,10 +311,6 @@ def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 
 def _beside_name(column: Column) -> list[Parameter]:
-    """The values by which a column may be asked for: its sigma, else any parameter."""
-    parameters = column.parameters
-    return (
-        [parameters["sigma"]]
-        if "sigma" in parameters
-        else [value for value in parameters.values() if not isinstance(value, bool)]
-    )
+    """Return the values by which a column may be asked for: its sigma, else any parameter."""
+    facts = column.parameters
+    return [facts["sigma"]] if "sigma" in facts else [value for value in facts.values() if not isinstance(value, bool)]

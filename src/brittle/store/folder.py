@@ -24,15 +24,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, SoftFileLock, Timeout
 
 from brittle.errors import ParameterError, ResumeError, StorageError
-from brittle.store.record import (
-    FORMAT,
-    UNDECISIVE,
-    Account,
-    RunRecord,
-    differences,
-    read_object,
-    storage_errors,
-)
+from brittle.store.record import FORMAT, UNDECISIVE, Account, RunRecord, differences, read_object, storage_errors
 from brittle.store.schemas import SHARD_KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
@@ -100,11 +92,9 @@ def file_name(kind: str, number: int) -> str:
 
 def strays(folder: Path, manifest: Manifest) -> list[Path]:
     """Return files named as a shard or a temporary file of a run that the manifest does not list, by name."""
-    listed_names = {name for _, name, _ in manifest.files}
+    names = {name for _, name, _ in manifest.files}
     with storage_errors(folder):
-        return sorted(
-            path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in listed_names
-        )
+        return sorted(path for path in folder.iterdir() if _STRAY.fullmatch(path.name) and path.name not in names)
 
 
 @dataclass(frozen=True)
@@ -144,11 +134,10 @@ class RunFolder:
 
     @contextmanager
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
-        """The folder, made if absent, for this process alone while the block runs.
+        """Open the folder, made if absent, for this process alone while the block runs.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing. The path may be a link to a folder; what lies in it under the names of a run
-        may not be links.
+        manifest, so they count as missing. The path may be a link to a folder; the files of a run may not be links.
 
         Raises:
             ResumeError: the run that is there is not `expected`; nothing was written.
@@ -233,11 +222,8 @@ class RunFolder:
         self._commit(MANIFEST, as_bytes(self._manifest))
 
     def _commit(self, name: str, content: bytes) -> None:
-        write(
-            self.path / name,
-            content,
-            "what was written before is whole: make room and go on with --resume (resume=True)",
-        )
+        advice = "what was written before is whole: make room and go on with --resume (resume=True)"
+        write(self.path / name, content, advice)
 
 
 def check_same(
@@ -253,7 +239,7 @@ def check_same(
 
 
 def exists_error(place: Path) -> StorageError:
-    """The error for a place that holds a run where a new one is to be written."""
+    """Return the error for a place that holds a run where a new one is to be written."""
     return StorageError(
         "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
     )
@@ -314,7 +300,7 @@ def _has_locks(folder: Path) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """The process that a lock names, in words; None where it names none.
+    """Return the process that a lock names, in words; None where it names none.
 
     Raises:
         StorageError: it is somebody else's file.

@@ -62,8 +62,8 @@ class Account:
 
     @classmethod
     def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, start: int = 0) -> Account:
-        """The account of the rows of some points, which took `passes`. `check_passes` were made to check them, and
-        `start` points of the run stand before them."""
+        """Return the account of the rows of some points, which took `passes`. `check_passes` were made to check
+        them, and `start` points of the run stand before them."""
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         without = {row["point"]: row for row in reversed(missing)}
@@ -80,7 +80,7 @@ class Account:
         )
 
     def __add__(self, rows_behind: Account) -> Account:
-        """The account of both, this one's points first."""
+        """Return the account of both, this one's points first."""
         numbers = (field.name for field in fields(self) if field.name != "failures")
         sums = {name: getattr(self, name) + getattr(rows_behind, name) for name in numbers}
         return Account(**sums, failures=(self.failures + rows_behind.failures)[:FAILURES_KEPT])
@@ -102,8 +102,7 @@ class ModelRecord:
         weights_sha256: digest of the file of its weights, or None.
         state_sha256: digest of all parameters and buffers, of what an estimator has learned, or None for a function.
         fixed_batch: rows that it takes, where it takes no other number.
-        bounds: smallest and largest value of an input, where all features have the same; None where they have bounds of
-            their own, or none.
+        bounds: smallest and largest value of an input; None where features have bounds of their own, or none.
         lower: the smallest value of each feature, in the order of the axes (C order), None for one without a bound; or
             None where the bounds are not per feature.
         upper: the largest, likewise.
@@ -309,7 +308,7 @@ class RunRecord:
         confidence: of all intervals.
         batch_size: most rows in one pass through the network.
         shard_points: points in a shard.
-        part: which of how many parts of a run it is, where each is computed by a command of its own; None is the whole.
+        part: which of how many parts of a run it is, each computed by its own command; None is the whole.
         model: the model.
         data: the data.
         scores: what was computed.
@@ -346,8 +345,8 @@ class RunRecord:
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
-    """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type. Other
-    facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
+    """Return the record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
+    Other facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
     defaults = {member.name: member.default for member in fields(kind) if isinstance(member.default, str | bool | None)}  # type: ignore[arg-type]
     extra = {name: value for name, value in content.items() if name not in defaults and value is not None}
     if kind is DataRecord:
@@ -359,7 +358,7 @@ def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
 
 
 def read_object(path: Path, kind: type[T]) -> T:
-    """The record `kind` that the file `path` of a run folder holds, which may come from anybody."""
+    """Return the record `kind` that the file `path` of a run folder holds, which may come from anybody."""
     with storage_errors(path):
         if not path.is_file():
             meant = nearby(path.parent, lambda folder: (folder / path.name).is_file())
@@ -374,8 +373,7 @@ def read_object(path: Path, kind: type[T]) -> T:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Make a `StorageError` of an `OSError`, which the system raises for a file of a run: `path`, or one that it
-    names."""
+    """Make a `StorageError` of an `OSError` for a file of a run: `path`, or one that the system names."""
     try:
         yield
     except OSError as error:
@@ -384,7 +382,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def parse_object(text: str, path: Path, kind: type[T]) -> T:
-    """The record `kind` in a text, that of the file `path`."""
+    """Return the record `kind` in a text, that of the file `path`."""
     try:
         return convert(kind, parse_json(text))
     except FormatProblem as error:
@@ -427,20 +425,15 @@ def differences(
 ) -> list[str]:
     """Return the differences between two runs: each field in words, with both values, but for those in `without`."""
     ours, theirs = (plain(record) for record in (before, after))
-    scores_before, scores_after = (
-        {score["label"]: score for score in record.pop("scores")} for record in (ours, theirs)
-    )
+    earlier, later = ({score["label"]: score for score in run.pop("scores")} for run in (ours, theirs))
     changes = _compared(ours, theirs, places, without)
-    for place, scores, other_scores in (
-        (places[0], scores_before, scores_after),
-        (places[1], scores_after, scores_before),
-    ):
+    for place, scores, other_scores in ((places[0], earlier, later), (places[1], later, earlier)):
         if alone := [label for label in scores if label not in other_scores]:
             changes.append(f"scores {listed(alone)} only {place}")
-    if scores_before.keys() == scores_after.keys() and [*scores_before] != [*scores_after]:
-        changes.append(f"scores {', '.join(scores_before)} {places[0]}, {', '.join(scores_after)} {places[1]}")
-    for label in scores_before.keys() & scores_after.keys():
-        changes += _compared(scores_before[label], scores_after[label], places, without, "scores.")
+    if earlier.keys() == later.keys() and [*earlier] != [*later]:
+        changes.append(f"scores {', '.join(earlier)} {places[0]}, {', '.join(later)} {places[1]}")
+    for label in earlier.keys() & later.keys():
+        changes += _compared(earlier[label], later[label], places, without, "scores.")
     return list(dict.fromkeys(changes))
 
 

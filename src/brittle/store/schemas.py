@@ -1,5 +1,4 @@
-"""The columns of the tables of a run, and the inputs and votes in them, as bytes in a cell. Inputs are kept that are no
-images and small.
+"""The columns of the tables of a run, and the inputs and votes in them, as bytes in a cell. Inputs are no images.
 
 The cell of an input holds its numbers in the order of its axes (C order), little-endian: four bytes each where the
 network computed in single precision or less, so that nothing is rounded, and eight otherwise. Bytes and not lists: a
@@ -58,10 +57,9 @@ COUNTEREXAMPLES = _schema(
     },
     filled=("point", "score", "parameters"),
 )  # fmt: skip
-"""One row per point and score that found an input with another prediction: the class there, or what is
-decided there in words (as for points), and, where inputs are
-images, PNG thumbnails of it and of the difference, magnified to the full range around mid-grey; that input itself where
-inputs are no images and small."""
+"""One row per point and score that found an input with another prediction: the class there, or what is decided there in
+words (as for points), and, where inputs are images, PNG thumbnails of it and of the difference, magnified to the full
+range around mid-grey; that input itself where inputs are no images and small."""
 
 SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
 """The kinds of shard file."""
@@ -79,18 +77,17 @@ def keeps(shape: Sequence[int]) -> bool:
 
 
 def pack(values: np.ndarray) -> list[bytes]:
-    """Inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
+    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
 
     Example:
         >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
         array([[0.5, 2. ]])
     """
-    kind = _TYPES[values.dtype.itemsize]
-    return [row.tobytes() for row in np.ascontiguousarray(values, kind)]
+    return [row.tobytes() for row in np.ascontiguousarray(values, _TYPES[values.dtype.itemsize])]
 
 
 def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
-    """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
+    """Return the inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
     cells = column.to_pylist()
     inputs = np.full((len(cells), numbers), np.nan)
     for size, kind in _TYPES.items():
@@ -123,8 +120,8 @@ class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
 
     Of each point: independent `units` of noise, 0 where nothing was counted, and copies in each, `members`, 1 or 2,
-    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`,
-    and of which both did.
+    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`, or
+    both.
     """
 
     units: NDArray[np.int64]
@@ -145,7 +142,7 @@ class ClassVotes:
         return self.units * self.members
 
     def most_other(self, than: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The class with the most votes other than that of each point, `[N]`; of equals the first, -1 for none."""
+        """Return the first class with the most votes beside that of each point, `[N]`; -1 for none."""
         classes = np.full(len(self.units), -1)
         rivals = np.flatnonzero(self.index != than[self.place])
         order = rivals[np.lexsort((-self.index[rivals], self.copies[rivals]))]
@@ -163,14 +160,11 @@ def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
     """
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
-    entries = np.zeros((len(place), _ENTRY), _NUMBER)
-    entries[:, 0], entries[:, 1 : 1 + members] = index, classes[place, index]
+    rows = np.zeros((len(place), _ENTRY), _NUMBER)
+    rows[:, 0], rows[:, 1 : 1 + members] = index, classes[place, index]
     ends = np.searchsorted(place, np.arange(len(units) + 1))
     heads = np.stack((units, np.full(len(units), members)), axis=1).astype(_NUMBER)
-    return [
-        head.tobytes() + entries[start:end].tobytes()
-        for head, start, end in zip(heads, ends[:-1], ends[1:], strict=True)
-    ]
+    return [head.tobytes() + rows[low:end].tobytes() for head, low, end in zip(heads, ends[:-1], ends[1:], strict=True)]
 
 
 def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
@@ -186,15 +180,10 @@ def unpack_votes(cells: list[bytes | None]) -> ClassVotes:
     index, once, twice = numbers[entries].reshape(-1, _ENTRY).T
     place = np.repeat(np.arange(len(filled)), (sizes - _HEAD) // _ENTRY)
     votes = ClassVotes(numbers[starts], numbers[starts + 1], place, index, once, twice)
-    votes_by_point = np.bincount(place, votes.copies, minlength=len(filled))
+    totals = np.bincount(place, votes.copies, minlength=len(filled))
     ordered = (np.diff(index) > 0) | (np.diff(place) > 0)
-    if (
-        numbers.min(initial=0) < 0
-        or (votes.members > 2).any()
-        or (votes_by_point > votes.draws).any()
-        or not ordered.all()
-    ):
-        raise ValueError("a cell holds votes that no copies give")
+    if numbers.min(initial=0) < 0 or (votes.members > 2).any() or (totals > votes.draws).any() or not ordered.all():
+        raise ValueError("the votes in a cell cannot come from noisy copies")
     return votes
 
 

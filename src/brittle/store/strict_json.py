@@ -45,17 +45,17 @@ class FormatProblem(ValueError):
 
 
 def plain(record: Any) -> Any:
-    """A record as JSON values."""
+    """Return a record as JSON values."""
     return json.loads(json.dumps(asdict(record), allow_nan=False, default=msgspec.to_builtins))
 
 
 def dump(record: Any) -> str:
-    """A record as JSON with its keys in the order of the fields."""
+    """Return a record as JSON with its keys in the order of the fields."""
     return json.dumps(plain(record), indent=1) + "\n"
 
 
 def read_text(path: Path, max_bytes: int = MOST_BYTES) -> str:
-    """The text of the file `path`, of so many bytes at most."""
+    """Return the text of the file `path`, of so many bytes at most."""
     with path.open("rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -74,10 +74,10 @@ def parse(kind: type[T], text: str) -> T:
 
 
 def parse_json(text: str) -> object:
-    """The JSON value that `text` holds, of no declared type yet."""
+    """Return the JSON value that `text` holds, of no declared type yet."""
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
+            text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_parse_integer
         )
     except FormatProblem:
         raise
@@ -88,7 +88,7 @@ def parse_json(text: str) -> object:
 
 
 def convert(kind: type[T], value: Any) -> T:
-    """The dataclass `kind` that a JSON value holds."""
+    """Return the dataclass `kind` that a JSON value holds."""
     try:
         record = msgspec.convert(value, kind)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, BrittleError) as error:
@@ -120,12 +120,8 @@ def _check_levels(value: object) -> None:
     """Raise where lists and objects stand in each other so deep that whatever walks them would end Python's stack."""
     level = [value]
     for _ in range(MOST_LEVELS + 1):
-        level = [
-            part
-            for holder in level
-            if isinstance(holder, dict | list)
-            for part in (holder.values() if isinstance(holder, dict) else holder)
-        ]
+        holders = [part for part in level if isinstance(part, dict | list)]
+        level = [part for holder in holders for part in (holder.values() if isinstance(holder, dict) else holder)]
     if level:
         raise FormatProblem(f"it has more than {MOST_LEVELS} levels")
 
@@ -137,7 +133,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
+    """Parse a whole number; raise where its size is above `MOST_WHOLE`."""
     number = int(text)
     if abs(number) > MOST_WHOLE:
         raise FormatProblem(f"{text:.60} is larger than {MOST_WHOLE}")

@@ -16,7 +16,7 @@ from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, distinct_names, storable
-from brittle.store.export import CARD, cells_of, columns_told, export
+from brittle.store.export import CARD, cells_of, export, filled_columns
 from brittle.store.folder import RunFolder, Shard
 from brittle.store.index import make_index
 from brittle.store.record import Account, RunRecord
@@ -49,13 +49,13 @@ class Table:
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def __repr__(self) -> str:
-        """A few lines: what was scored, how many predictions hold and how near others are, the first columns."""
+        """Return a few lines: what was scored, how many predictions hold and how near others are, the first columns."""
         if is_installed("report"):
             return load("view", "text")(self)
         return f"Table({len(self.points):,} points, {len(self.columns)} columns)"
 
     def __getitem__(self, key: Key) -> Column:
-        """The column of one score.
+        """Return the column of one score.
 
         Args:
             key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that
@@ -74,7 +74,7 @@ class Table:
         return columns_of(self.points, self.scores, self.record.scores)
 
     def long(self) -> pd.DataFrame:
-        """The scores as a pandas frame, one row per point, score and parameters."""
+        """Return the scores as a pandas frame, one row per point, score and parameters."""
         return self.scores.to_pandas()
 
     def frame(self, limit: float | None = None, *, whole: bool = False) -> pd.DataFrame:
@@ -87,12 +87,10 @@ class Table:
         exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
         others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
         are `p_robust`, `low` and so on. Where several judge, the one that the first screen reads has these columns,
-        too, and `by` is its `S`. Of a score at several numbers of draws the largest is told. Columns that hold nothing
-        are left out.
+        too, and `by` is its `S`. A score is shown at its largest number of draws. Empty columns are left out.
 
         The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
-        so that `data.join(table.frame())` puts both side by side, and `point` has its type, too. Of other data it is
-        their rows, and `point` is text.
+        so that `data.join(table.frame())` puts both side by side, and `point` has its type. Otherwise it is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -102,14 +100,14 @@ class Table:
                 flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
-        return self.label_points(self._told(limit, whole=whole), typed=not whole)
+        return self.label_points(self._text_frame(limit, whole=whole), typed=not whole)
 
-    def _told(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
+    def _text_frame(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
         """Return `frame` with the ids of the points as text."""
         if whole:
             return self.all_columns(limit, whole=True)
         frame = self.all_columns(limit, whole=False, label=self.representative(limit))
-        return frame.filter(columns_told([frame]))
+        return frame.filter(filled_columns([frame]))
 
     def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
         """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
@@ -127,17 +125,16 @@ class Table:
     def representative(self, limit: float | None) -> str | None:
         """Return the label of the score that `frame` tells under bare names, too, where several judge."""
         column = None if "" in self._short_names() else representative_column(self.columns, limit)
-        return column.label if column is not None and column.judges else None
+        return column.label if column is not None and column.is_decisive else None
 
     def all_columns(self, limit: float | None, *, whole: bool, label: str | None = None) -> pd.DataFrame:
-        """Return `frame` with the columns that it may leave out: the same ones for any points of a run, whose
-        `representative` is `label`."""
+        """Return `frame` with all columns, the same for any points of a run, whose `representative` is `label`."""
         import pandas as pd
 
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
         check_share("limit", limit)
         if whole:
-            parts = [frame.rename_axis(None), *map(_whole, self.columns)]
+            parts = [frame.rename_axis(None), *map(_full_columns, self.columns)]
             return pd.concat(parts, axis=1).reset_index(drop=True)
         parts, ends = [self.name_classes(frame)[[*TOLD]].rename_axis(None)], list[tuple[str, str]]()
         columns = self._short_names()
@@ -170,7 +167,7 @@ class Table:
         return dict(enumerate(map(storable, self.record.data.names)))
 
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
-        """The cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as it is.
+        """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read.
 
         Args:
             limit: as of `frame`.
@@ -182,15 +179,14 @@ class Table:
         Raises:
             ParameterError: the limit is not between 0 and 1.
         """
-        return cells_of(self._told(limit, whole=whole))
+        return cells_of(self._text_frame(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
-        """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
+        """Return the `count` least robust points, as of `brittle show --top`; a notebook shows their images, too.
 
         Args:
             count: how many.
-            by: the score that orders them, as for `table[...]`; by default the flip probability that speaks for the
-                run.
+            by: the score that orders them, as for `table[...]`; by default the representative of the run.
 
         Returns:
             `point`, `row`, and under the names of `frame` the class and the label of each point, and `p_robust` or the
@@ -232,15 +228,14 @@ class Table:
         against: Mapping[str, Table] | None = None,
         height: int = 640,
     ) -> Any:
-        """The report: one page with its figures and images inside, which a notebook shows in a frame.
+        """Return the report: one page with its figures and images inside, which a notebook shows in a frame.
 
         The page names no address; its policy allows its own script and style, by their digests, and nothing else. The
         frame has no rights to the notebook around it. The same table gives the same bytes.
 
         Args:
             path: a file to write the page to; its folder must exist.
-            epsilon: perturbation size of the worst-case chapter, in pixel units, such as `"8/255"`; by default one that
-                suits the margins.
+            epsilon: perturbation size of the worst-case chapter, in pixel units; by default by the margins.
             against: other runs over the same points, by the names that the page gives them.
             height: of the frame in a notebook, in pixels.
 
@@ -259,21 +254,16 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """The scores that `frame` tells of, by the shortest name that tells each from the others. It is empty of one
-        alone, and of the only one that judges."""
-        most_draws: dict[object, int] = {}
+        """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
+        of one alone, and of the only one that judges."""
+        top: dict[object, int] = {}
         for column in self.columns:
-            most_draws[column.setting, column.variant] = max(
-                most_draws.get((column.setting, column.variant), 0), column.most_draws or 0
-            )
-        shown_columns = [
-            column for column in self.columns if (column.most_draws or 0) == most_draws[column.setting, column.variant]
-        ]
-        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.judges]
-        return {
-            "" if [column] == alone else name: column
-            for name, column in zip(distinct_names(shown_columns), shown_columns, strict=True)
-        }
+            key = column.setting, column.variant
+            top[key] = max(top.get(key, 0), column.most_draws or 0)
+        columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
+        alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
+        pairs = zip(distinct_names(columns), columns, strict=True)
+        return {"" if [column] == alone else name: column for name, column in pairs}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder `folder`, which must not hold a run yet.
@@ -290,7 +280,7 @@ class Table:
             place.note(self.record)  # it is no run before all of it is there
 
     def _shards(self) -> Iterator[Shard]:
-        """The shards of a run of these points; the account of the first has what no row tells."""
+        """Yield the shards of a run of these points; the account of the first has what no row tells."""
         account_of_run = self.record.account
         for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
             points = self.points.slice(start, self.record.shard_points)
@@ -304,12 +294,12 @@ class Table:
 
 
 def _class(names: Mapping[int, str], code: float) -> Any:
-    """A class by name; where others alone have names, its number as text, so that a column has one type."""
+    """Return a class by name; where others alone have names, its number as text, so that a column has one type."""
     return names.get(int(code), str(int(code))) if names else code
 
 
 def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
-    """A column as `Table.frame` shows it, under its name."""
+    """Return a column as `Table.frame` shows it, under its name."""
     import pandas as pd
 
     dot, rows = f"{name}." if name else "", column.rows
@@ -322,8 +312,8 @@ def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
     return pd.DataFrame(values | {f"{dot}status": rows["status"]}).rename_axis(None)
 
 
-def _whole(column: Column) -> pd.DataFrame:
-    """All of a column, under names that begin with its label."""
+def _full_columns(column: Column) -> pd.DataFrame:
+    """Return every field of a column, under names that begin with its label."""
     import pandas as pd
 
     label, names = column.label, ["low", "high", "status", "passes"]

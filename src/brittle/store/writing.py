@@ -1,8 +1,7 @@
 """The one way in which a file is written: whole or not at all, and over nothing but a regular file or a free name.
 
 Whoever can write a folder can put a link, a pipe or a device where a file of ours is to be. None is opened: not to
-write through it, not to wait for it. What is written gets a name of its own beside the file, is flushed to the disk,
-and is renamed.
+write through it, not to wait for it. The content gets a name of its own beside the file, is flushed, and is renamed.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def check_writable_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user names, and those above it, so that they outlive a power cut; it may be a link to
-    one."""
+    """Make a folder, perhaps through a link, and those above it, so that they outlive a power cut."""
     try:
         new = [place for place in (path.absolute(), *path.absolute().parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -65,8 +63,8 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
-    """A file to write to, which gets the name `path` where the block ends well and is removed otherwise. A file that is
-    replaced hands on its permissions. The advice says what to do where it cannot be written."""
+    """Open a file to write, which gets the name `path` where the block ends well and is removed otherwise. A file that
+    is replaced hands on its permissions. The advice says what to do where it cannot be written."""
     check_target(path)
     short = os.fsdecode(os.fsencode(path.name)[:200])  # file systems take 255 bytes, with what stands around
     temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
@@ -107,8 +105,8 @@ def _flush(folder: Path) -> None:
 
 
 def nearby(path: Path, is_candidate: Callable[[Path], bool]) -> str:
-    """The end of a sentence: what in the folder of `path` has nearly its name, else some of what could be meant.
-    `is_candidate` says whether a path could be meant. Empty, or words that begin with a semicolon."""
+    """Return the end of a sentence: what in the folder of `path` has nearly its name, else some of what could be
+    meant. `is_candidate` says whether a path could be meant. Empty, or words that begin with a semicolon."""
     folder = path.parent
     try:
         names = [file.name for _, file in zip(range(1000), folder.iterdir(), strict=False) if is_candidate(file)]

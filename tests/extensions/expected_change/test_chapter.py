@@ -1,4 +1,4 @@
-"""The chapter on the expected change: true to the analysis, plain about what is missing."""
+"""Chapter on the expected change: true to the analysis, plain about what is missing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def table() -> Table:
 
 
 def column_of(table: Table, score: str) -> np.ndarray:
-    return next(one for one in table.columns if one.score == score).value.to_numpy()
+    return next(column for column in table.columns if column.score == score).value.to_numpy()
 
 
-def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
+def test_the_large_numbers_match_the_analysis(table: Table) -> None:
     mean, size = change_values(table)["numbers"]
     sampled = expected_change_points(table, Setting(0.2, "gaussian"))["sampled_change"].to_numpy(dtype=np.float64)
     interval = ranged_interval(sampled, -1.0, 1.0, 0.99)
@@ -42,7 +42,7 @@ def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "words"),
+    ("missing_scores", "words"),
     [
         (("probability_change",), ("This run holds no sampled change", "Mean |Laplacian|")),
         (("laplacian",), ("This run holds no Laplacian", "Mean change of", "This run lacks a Laplacian or a p_robust")),
@@ -51,8 +51,8 @@ def test_the_large_numbers_are_those_of_the_analysis(table: Table) -> None:
     ],
 )
 @pytest.mark.usefixtures("nothing_drawn")
-def test_scores_that_are_missing(table: Table, gone: tuple[str, ...], words: tuple[str, ...]) -> None:
-    page = page_of(without_score(table, *gone))
+def test_scores_that_are_missing(table: Table, missing_scores: tuple[str, ...], words: tuple[str, ...]) -> None:
+    page = page_of(without_score(table, *missing_scores))
     assert_inert(page)
     assert [part for part in words if part not in page.text] == []
 
@@ -66,10 +66,10 @@ def test_the_table_and_the_figure_hold_the_frames(table: Table) -> None:
         assert cells[3].split("\n")[0] == f"{row['spearman']:.3f}"
         assert cells[4] == f"{signed(row['slope'], 3)}\n{reach(row['slope_low'], row['slope_high'], 3)}"
         assert cells[5] == f"{signed(row['ratio'], 3)}\n{reach(row['ratio_low'], row['ratio_high'], 3)}"
-    drawn, points = prediction["figure"].frame, expected_change_points(table, Setting(0.2, "gaussian"))
-    assert drawn["predicted"].tolist() == points["predicted_change"].tolist()
-    assert drawn["sampled"].tolist() == points["sampled_change"].tolist()
-    assert (drawn["kind"] == KINK).tolist() == points["kink"].tolist()
+    frame, points = prediction["figure"].frame, expected_change_points(table, Setting(0.2, "gaussian"))
+    assert frame["predicted"].tolist() == points["predicted_change"].tolist()
+    assert frame["sampled"].tolist() == points["sampled_change"].tolist()
+    assert (frame["kind"] == KINK).tolist() == points["kink"].tolist()
     assert prediction["kinks"] == 3
 
 
@@ -96,5 +96,5 @@ def test_the_verdict_on_flips_follows_the_test() -> None:
         (np.where(rng.random(200) < 0.5, 0.4, 0.0), "do not show that a low Laplacian tells"),
         (np.zeros(200), "keep it there, so no difference can be found"),
     ):
-        made = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
-        assert words in change_values(made)["flips"]["conclusion"]
+        run = with_score(table, "monte_carlo", flips, {"sigma": 0.2, "draws": 50}, quantity="flip_probability")
+        assert words in change_values(run)["flips"]["conclusion"]

@@ -1,4 +1,4 @@
-"""What the tests of the report share."""
+"""Configuration shared by the tests of the report."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import pytest
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs them all: it draws each figure once, where two would draw nearly all of them twice."""
+    """Run these tests in a single process, which draws each figure once; two would draw nearly all of them twice."""
     item.add_marker(pytest.mark.xdist_group("report"))

@@ -1,4 +1,4 @@
-"""What a page is made from: which classes it shows."""
+"""Contents of a page: the classes that it shows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_a_class_of_few_points_is_not_extreme_by_luck() -> None:
     label = "taylor(sigma=0.1)"
     table = make_table(points=2004, classes=41, scores=("taylor",), sigmas=(0.1,), images=False)
     labels = [40] * 4 + [row % 40 for row in range(2000)]
-    rows = [row | {"label": one} for row, one in zip(table.points.to_pylist(), labels, strict=True)]
+    rows = [row | {"label": code} for row, code in zip(table.points.to_pylist(), labels, strict=True)]
     table = replace(table, points=pa.Table.from_pylist(rows, schema=POINTS))
-    for lucky in (0.0, 1.0):
-        flips = [lucky if one == 40 else 0.2 + 0.6 * one / 39 for one in labels]
+    for mean in (0.0, 1.0):
+        flips = [mean if code == 40 else 0.2 + 0.6 * code / 39 for code in labels]
         bias = open_contents(with_value(table, label, flips)).bias
         assert bias is not None
         ends = bias.classes["class"].tolist()
         assert 40 in (ends[0], ends[-1])
-        kept = extreme_classes(bias, 12)
-        assert kept == [39, 38, 37, 36, 35, 34, 5, 4, 3, 2, 1, 0]
+        classes = extreme_classes(bias, 12)
+        assert classes == [39, 38, 37, 36, 35, 34, 5, 4, 3, 2, 1, 0]
         assert extreme_classes(bias, 41) == ends

@@ -1,4 +1,4 @@
-"""Images: each where the page looks for it, none from what is no small PNG, differences at one magnification."""
+"""Images: each where the page looks for it, none from invalid PNGs, differences at one magnification."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def plain(colour: tuple[int, int, int], size: tuple[int, int] = (8, 8)) -> bytes
     return png(np.full((size[1], size[0], 3), colour) / 255.0)
 
 
-def tile(made: str, side: int, place: int) -> np.ndarray:
-    sheet = np.asarray(Image.open(BytesIO(base64.b64decode(made.partition(",")[2]))).convert("RGB"))
+def tile(sheet_url: str, side: int, place: int) -> np.ndarray:
+    sheet = np.asarray(Image.open(BytesIO(base64.b64decode(sheet_url.partition(",")[2]))).convert("RGB"))
     down, along = divmod(place, PER_SIDE)
     return sheet[down * side : (down + 1) * side, along * side : (along + 1) * side]
 
@@ -48,22 +48,22 @@ DAMAGED = {
 }
 
 
-def test_every_image_is_where_its_tile_says() -> None:
+def test_every_image_is_at_the_place_of_its_tile() -> None:
     colours = [(10 * place % 250, 200 - place // 4, 120) for place in range(PER_SIDE**2 + 20)]
     pngs: list[bytes | None] = [plain(colour) for colour in colours]
     pngs[3] = None
-    made = sheets(pngs, reversed(range(len(pngs))))
-    assert len(made.images) == 2
-    assert made.tiles[3] == -1
-    assert sorted(made.tiles[made.tiles >= 0]) == list(range(len(pngs) - 1))
+    atlas = sheets(pngs, reversed(range(len(pngs))))
+    assert len(atlas.images) == 2
+    assert atlas.tiles[3] == -1
+    assert sorted(atlas.tiles[atlas.tiles >= 0]) == list(range(len(pngs) - 1))
     for point in (0, 1, 30, 43):
-        sheet, place = divmod(int(made.tiles[point]), PER_SIDE**2)
-        middle = tile(made.images[sheet], made.side, place)[4, 4].astype(int)
+        sheet, place = divmod(int(atlas.tiles[point]), PER_SIDE**2)
+        middle = tile(atlas.images[sheet], atlas.side, place)[4, 4].astype(int)
         assert np.abs(middle - colours[point]).max() <= 24  # the sheets are compressed with loss
     assert sheets([None, None], [0, 1]).images == ()
 
 
 @pytest.mark.parametrize("damaged", DAMAGED.values(), ids=[*DAMAGED])
-def test_what_is_no_small_png_is_left_out(damaged: bytes | None) -> None:
+def test_damaged_and_large_images_are_left_out(damaged: bytes | None) -> None:
     assert decoded(damaged) is None
     assert sheets([damaged, plain((1, 1, 1))], [0, 1]).tiles.tolist() == [-1, 0]

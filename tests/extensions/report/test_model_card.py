@@ -1,4 +1,4 @@
-"""A model card has the figures of the run, in YAML that the Hub reads and Markdown that no name in the data breaks."""
+"""Model cards have the figures of the run, in YAML that the Hub reads and Markdown that no name in the data breaks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from brittle.store.table import Table
 
 
 def parts(card: str) -> tuple[dict[str, Any], str]:
-    """The metadata of a card by a plain parser of YAML, and its text."""
+    """Return the metadata of a card, by a plain parser of YAML, and its text."""
     empty, matter, text = card.split("---\n", 2)
     assert not empty
     return yaml.safe_load(matter), text
@@ -31,11 +31,11 @@ def parts(card: str) -> tuple[dict[str, Any], str]:
 def metrics(card: str) -> dict[str, dict[str, Any]]:
     (model,) = parts(card)[0]["model-index"]
     (result,) = model["results"]
-    return {one["type"]: one for one in result["metrics"]}
+    return {metric["type"]: metric for metric in result["metrics"]}
 
 
 def signs(wrong: int, near: int, points: int = 40) -> Table:
-    """The sign of numbers far from 0, of which the first `near` are 0.0, so that half of their copies flip."""
+    """Score the sign of numbers far from 0; the first `near` are almost 0, so that half of their copies flip."""
     x = torch.where(torch.arange(points) % 2 == 0, 1.0, -1.0)[:, None]
     y = (x[:, 0] < 0).long()
     y[-wrong:] = 1 - y[-wrong:]
@@ -45,21 +45,21 @@ def signs(wrong: int, near: int, points: int = 40) -> Table:
 
 
 def test_the_figures_are_those_of_the_run() -> None:
-    """Counted here, with the intervals of the beta distribution, of which each may miss by half of 1%."""
-    table, told = signs(wrong=3, near=6), metrics(model_card(signs(wrong=3, near=6)))
-    known = {"holds": 34, "accuracy": 37}
-    assert told.keys() == known.keys()
-    for name, count in known.items():
+    """Count here, with intervals of the beta distribution that may each miss by half of 1%."""
+    table, metrics_by_name = signs(wrong=3, near=6), metrics(model_card(signs(wrong=3, near=6)))
+    counts = {"holds": 34, "accuracy": 37}
+    assert metrics_by_name.keys() == counts.keys()
+    for name, count in counts.items():
         low, high = stats.beta.ppf(0.0025, count, 41 - count), stats.beta.ppf(0.9975, count + 1, 40 - count)
-        args = told[name]["args"]
-        assert told[name]["value"] == count / 40
+        args = metrics_by_name[name]["args"]
+        assert metrics_by_name[name]["value"] == count / 40
         assert args["points"] == 40
         assert args["confidence"] == table.record.confidence
         slack = 0.006 if name == "holds" else 1e-4  # states of points are wrong at times, which widens the interval
         assert low - slack <= args["low"] <= low
         assert high <= args["high"] <= high + slack
     section = parts(model_card(table))[1]
-    assert [float(one) for one in re.findall(r"\| ([\d.]+) \|", section)] == [34 / 40, 37 / 40]
+    assert [float(share) for share in re.findall(r"\| ([\d.]+) \|", section)] == [34 / 40, 37 / 40]
     assert {"34", "37", "40"} <= {*re.findall(r"\d+", section)}
 
 
@@ -76,14 +76,14 @@ def test_a_command_writes_it(suffix: str, tmp_path: Path, monkeypatch: pytest.Mo
     refused("parameter", "limit", model_card, table, 2.0)
 
 
-def test_what_a_run_does_not_know_is_left_out() -> None:
+def test_missing_figures_are_left_out() -> None:
     assert metrics(model_card(make_table(points=30, scores=("monte_carlo",), labels=False))).keys() == {"holds"}
     assert metrics(model_card(make_table(points=30, scores=("softmax",)))).keys() == {"accuracy"}
-    unknown = make_table(points=30, scores=("input_margin",), labels=False)
-    chosen = make_table(points=30, scores=("monte_carlo",))
-    data = replace(chosen.record.data, ids_sha256="0" * 64, chosen_from=500)
-    part = replace(chosen.record, part=(1, 3))
-    for table in (unknown, *(replace(chosen, record=one) for one in (replace(chosen.record, data=data), part))):
+    unlabelled = make_table(points=30, scores=("input_margin",), labels=False)
+    labelled = make_table(points=30, scores=("monte_carlo",))
+    data = replace(labelled.record.data, ids_sha256="0" * 64, chosen_from=500)
+    records = replace(labelled.record, data=data), replace(labelled.record, part=(1, 3))
+    for table in (unlabelled, *(replace(labelled, record=record) for record in records)):
         card = model_card(table)
         assert card.startswith("## ")
         assert "model-index" not in card
@@ -122,8 +122,8 @@ def test_names_are_text_alone(start: int) -> None:
         data = replace(table.record.data, class_names=(text, "b", "c"), path=path, split=text)
         record = replace(table.record, data=data, model=replace(table.record.model, spec=text.replace("/", "")))
         card = model_card(replace(table, record=record))
-        found, section = parts(card)
-        (model,) = found["model-index"]
+        metadata, section = parts(card)
+        (model,) = metadata["model-index"]
         printed = brittle.errors.printable(text.replace("/", ""))
         assert model["name"] == model["results"][0]["dataset"]["name"] == printed, repr(text)
         assert len(model["results"][0]["metrics"]) == 2, repr(text)
@@ -137,14 +137,14 @@ def test_the_hub_reads_it() -> None:
     hub = pytest.importorskip("huggingface_hub")
     table = signs(wrong=3, near=6)
     card = hub.ModelCard(model_card(table))
-    held, right = card.data.eval_results
-    assert (held.metric_type, held.metric_value, right.metric_type, right.metric_value) == (
+    holds, accuracy = card.data.eval_results
+    assert (holds.metric_type, holds.metric_value, accuracy.metric_type, accuracy.metric_value) == (
         "holds",
         0.85,
         "accuracy",
         0.925,
     )
-    assert right.task_type == "tabular-classification"
-    assert right.metric_args == metrics(model_card(table))["accuracy"]["args"]
-    again = hub.ModelCard(str(hub.ModelCard.from_template(card.data, template_str="---\n{{ card_data }}\n---\n")))
-    assert again.data.eval_results == card.data.eval_results
+    assert accuracy.task_type == "tabular-classification"
+    assert accuracy.metric_args == metrics(model_card(table))["accuracy"]["args"]
+    copied = hub.ModelCard(str(hub.ModelCard.from_template(card.data, template_str="---\n{{ card_data }}\n---\n")))
+    assert copied.data.eval_results == card.data.eval_results

@@ -1,4 +1,4 @@
-"""The report in a frame of a notebook, which is inert, and a table in a few lines that can be read."""
+"""Reports in an inert frame of a notebook, and tables in a few readable lines."""
 
 from __future__ import annotations
 
@@ -35,60 +35,60 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def short_text(said: str, most: int = 5) -> bool:
-    """Whether what is printed is a few lines of characters that can be read."""
-    lines = said.split("\n")
-    return len(lines) <= most and all(line.isprintable() and len(line) < 240 for line in lines)
+def is_short(text: str, limit: int = 5) -> bool:
+    """Return whether the text is a few lines of readable characters."""
+    lines = text.split("\n")
+    return len(lines) <= limit and all(line.isprintable() and len(line) < 240 for line in lines)
 
 
 every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=[*RECIPES])
 
 
-def made(recipe: dict[str, Any]) -> Table:
+def make_small(recipe: dict[str, Any]) -> Table:
     return make_table(**SMALL | recipe)
 
 
 @every_recipe
-def test_a_table_is_short_and_says_what_the_overview_says(recipe: dict[str, Any]) -> None:
-    table = made(recipe)
-    said = repr(table)
-    assert how_brittle(overview(table)) in said or not len(table.points)
-    assert short_text(said, 3)
+def test_a_table_is_short_and_has_the_sentence_of_the_overview(recipe: dict[str, Any]) -> None:
+    table = make_small(recipe)
+    text = repr(table)
+    assert how_brittle(overview(table)) in text or not len(table.points)
+    assert is_short(text, 3)
     count, columns = len(table.points), len(table.record.scores)
     plural = "" if count == 1 else "s"
-    assert said.startswith(f"Table of {count} point{plural} and {columns} column")
-    assert "models:cnn on cifar10-test.npz (test)" in said
+    assert text.startswith(f"Table of {count} point{plural} and {columns} column")
+    assert "models:cnn on cifar10-test.npz (test)" in text
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE), 8))
 def test_text_from_a_user_is_text(start: int) -> None:
     """Names of the model, the data, the split, the classes and the columns."""
     texts = [HOSTILE[(start + step) % len(HOSTILE)] for step in range(4)]
-    table = with_model(made({"classes": 2}), spec=f"x/{texts[0]}")
+    table = with_model(make_small({"classes": 2}), spec=f"x/{texts[0]}")
     data = replace(table.record.data, path=f"/data/{texts[1]}", split=texts[2], class_names=(texts[3], texts[0]))
-    scores = [replace(one, label=texts[number]) for number, one in enumerate(table.record.scores)]
+    scores = [replace(entry, label=texts[number]) for number, entry in enumerate(table.record.scores)]
     hostile = with_scores(replace(table, record=replace(table.record, data=data)), scores)
     assert show(texts[2], 40) in repr(hostile)
-    assert short_text(repr(hostile))
+    assert is_short(repr(hostile))
 
 
 @pytest.mark.parametrize(
     "change", [{"points": pa.table({})}, {"scores": pa.table({"value": [1.0]})}, {"record": None}], ids=str
 )
-def test_a_table_that_does_not_hold_together_is_shown_all_the_same(change: dict[str, Any]) -> None:
-    broken = replace(made({}), **change)
+def test_a_broken_table_is_still_shown(change: dict[str, Any]) -> None:
+    broken = replace(make_small({}), **change)
     assert repr(broken).startswith("Table that cannot be read: ")
-    assert short_text(repr(broken), 1)
+    assert is_short(repr(broken), 1)
 
 
-def test_columns_are_told_by_what_differs() -> None:
-    """Also where what differs stands at the end of a long name."""
-    said = repr(make_table(points=9, scores=("shrinkage",), sigmas=(0.125, 0.25), budgets=(10,))).splitlines()[-1]
-    assert said == "  columns: shrinkage[sigma=0.125], shrinkage[sigma=0.25]"
+def test_columns_are_named_by_their_differences() -> None:
+    """Also where the difference is at the end of a long name."""
+    line = repr(make_table(points=9, scores=("shrinkage",), sigmas=(0.125, 0.25), budgets=(10,))).splitlines()[-1]
+    assert line == "  columns: shrinkage[sigma=0.125], shrinkage[sigma=0.25]"
     noises = [f"a_noise_with_a_name_that_is_long_{number}" for number in range(3)]
-    table = made({})
-    first = table.record.scores[0]
-    records = [replace(first, label=f"{first.score}({name})", parameters={"noise": name}) for name in noises]
+    table = make_small({})
+    score = table.record.scores[0]
+    records = [replace(score, label=f"{score.score}({name})", parameters={"noise": name}) for name in noises]
     names = repr(replace(table, record=replace(table.record, scores=tuple(records)))).splitlines()[-1].split(", ")
     assert len(set(names)) == 3
     assert max(map(len, names)) < 60
@@ -101,18 +101,18 @@ def page(nothing_drawn: None) -> Table:
 
 
 def frame(page: ReportPage) -> dict[str, str | None]:
-    """The attributes of the frame, which is all there is."""
+    """Return the attributes of the frame, the only element."""
     parsed = Page(page._repr_html_())
     ((tag, attributes),) = parsed.elements
     assert (tag, parsed.text, parsed.open, parsed.unbalanced) == ("iframe", "", [], [])
     return attributes
 
 
-def test_the_frame_holds_the_page_that_is_written_and_gives_it_no_rights(page: Table, tmp_path: Path) -> None:
-    shown = page.report(tmp_path / "report.html", height=300)
+def test_the_frame_holds_the_written_page_without_rights(page: Table, tmp_path: Path) -> None:
+    report = page.report(tmp_path / "report.html", height=300)
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    attributes = frame(shown)
-    assert shown.html == written
+    attributes = frame(report)
+    assert report.html == written
     assert (attributes["srcdoc"] or "").replace('href="about:srcdoc#', 'href="#') == written
     assert attributes["height"] == "300"
     assert set((attributes["sandbox"] or "").split()) == {"allow-scripts", "allow-downloads"}
@@ -121,24 +121,24 @@ def test_the_frame_holds_the_page_that_is_written_and_gives_it_no_rights(page: T
 
 
 def test_links_within_the_page_stay_in_the_frame() -> None:
-    """In a frame of its own an address that is a fragment alone is one of the notebook."""
+    """An address that is a fragment alone would be one of the notebook."""
     html = '<a class="x" href="#here">a</a> <a href="data:,">b</a> <use href="#shape"/> href="#text'
-    shown = frame(ReportPage(html))["srcdoc"] or ""
-    assert re.findall(r'href="([^"]*)', shown) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
+    source = frame(ReportPage(html))["srcdoc"] or ""
+    assert re.findall(r'href="([^"]*)', source) == ["about:srcdoc#here", "data:,", "#shape", "#text"]
     code = f"<style>{html}</style><script>{html}</script>"
     assert frame(ReportPage(code))["srcdoc"] == code
     assert repr(ReportPage(html)).startswith("Report, 0.0 MB")
 
 
-def test_a_page_is_saved_and_a_run_folder_has_the_page_of_its_table(page: Table, tmp_path: Path) -> None:
-    shown = page.report()
-    assert '.save("report.html")' in repr(shown)
-    assert shown.save(tmp_path / "report.html").read_text(encoding="utf-8") == shown.html
+def test_a_saved_run_gives_the_same_page(page: Table, tmp_path: Path) -> None:
+    report = page.report()
+    assert '.save("report.html")' in repr(report)
+    assert report.save(tmp_path / "report.html").read_text(encoding="utf-8") == report.html
     with pytest.raises(StorageError, match="unwritable"):
-        shown.save(tmp_path / "none" / "report.html")
+        report.save(tmp_path / "none" / "report.html")
     page.save(tmp_path / "run")
-    again = brittle.read_table(tmp_path / "run")
-    assert again.report(against={"b": page}) == page.report(against={"b": again})
+    reread = brittle.read_table(tmp_path / "run")
+    assert reread.report(against={"b": page}) == page.report(against={"b": reread})
 
 
 def test_the_top_of_a_table_is_its_least_robust_points(page: Table) -> None:
@@ -155,23 +155,23 @@ def test_a_notebook_shows_the_images_of_the_top() -> None:
         table.points.column_names.index("name"), "name", pa.array([name] * 30, table.points.schema.field("name").type)
     )
     top = replace(table, points=points).top(5)
-    for some, count in ((top, 5), (top.head(2), 2), (top[top["p_robust"] < 2], 5)):
-        html: Any = some._repr_html_()  # pyright: ignore[reportCallIssue]
+    for rows, count in ((top, 5), (top.head(2), 2), (top[top["p_robust"] < 2], 5)):
+        html: Any = rows._repr_html_()  # pyright: ignore[reportCallIssue]
         images = dict(zip(table.points["point"].to_pylist(), table.points["image"].to_pylist(), strict=True))
-        shown = [base64.b64decode(one) for one in re.findall(r"data:image/png;base64,([^\"]+)", html)]
-        assert shown == [images[point] for point in some["point"]]
-        assert len(shown) == count
+        pngs = [base64.b64decode(image) for image in re.findall(r"data:image/png;base64,([^\"]+)", html)]
+        assert pngs == [images[point] for point in rows["point"]]
+        assert len(pngs) == count
         assert "<b>" not in html
         assert "\u202e" not in html
     assert "<img" not in str(top[["p_robust"]]._repr_html_())  # pyright: ignore[reportCallIssue]
-    for odd in (pd.concat([top, top], axis=1), top.assign(image=1)):
-        assert "image/png" not in str(odd._repr_html_())  # pyright: ignore[reportCallIssue]
+    for wide in (pd.concat([top, top], axis=1), top.assign(image=1)):
+        assert "image/png" not in str(wide._repr_html_())  # pyright: ignore[reportCallIssue]
     assert "<script" not in str(top.rename(columns={"p_robust": "<script>"})._repr_html_())  # pyright: ignore[reportCallIssue]
     assert len(table.top(0)) == 0
     assert type(make_table(points=9, scores=("moments",), images=False).top(5)) is pd.DataFrame
 
 
-def test_what_cannot_be_shown_is_said(page: Table, tmp_path: Path) -> None:
+def test_refusals(page: Table, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="read_table"):
         page.report(against={"b": str(tmp_path)})  # pyright: ignore[reportArgumentType] that is the mistake
     for height in (0, -1, 2.5, True, "300"):

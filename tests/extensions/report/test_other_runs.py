@@ -36,31 +36,31 @@ def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
     assert run["differences"].frame["value"].tolist() == compared
 
 
-def test_what_differs_is_said(table: Table) -> None:
-    def facts(other: Table) -> dict[str, str]:
-        return {fact.term: fact.text for fact in beside(table, {"other": other})["runs"][0]["entries"]}
+def test_differences_are_named(table: Table) -> None:
+    def facts(run: Table) -> dict[str, str]:
+        return {fact.term: fact.text for fact in beside(table, {"other": run})["runs"][0]["entries"]}
 
     assert facts(table)["Model"].startswith("The same, models:cnn (00000000000")
     assert facts(table)["Points"] == "160 points in both, paired by id."
-    other = facts(with_model(table, state_sha256="abc"))["Model"]
-    assert other.startswith("Another one, models:cnn (abc; here 0000")
+    model = facts(with_model(table, state_sha256="abc"))["Model"]
+    assert model.startswith("Another one, models:cnn (abc; here 0000")
     assert "no digest tells" in facts(with_model(table, state_sha256=None, sha256=None))["Model"]
-    fewer = replace(table, points=table.points.slice(0, 100))
-    assert facts(fewer)["Points"] == "100 points in both, paired by id; 60 only here."
+    shortened = replace(table, points=table.points.slice(0, 100))
+    assert facts(shortened)["Points"] == "100 points in both, paired by id; 60 only here."
 
 
 def test_runs_that_share_nothing(table: Table) -> None:
-    alone = make_table(points=160, scores=("entropy",), labels=False)
-    (run,) = beside(table, {"other": alone})["runs"]
+    unrelated = make_table(points=160, scores=("entropy",), labels=False)
+    (run,) = beside(table, {"other": unrelated})["runs"]
     assert list(run["grid"].rows) == []
     assert "share no score" in run["entries"][-1].text
-    assert_inert(page_of(table, against={"other": alone, "more": alone}, chapters=(CHAPTER,)))
+    assert_inert(page_of(table, against={"other": unrelated, "more": unrelated}, chapters=(CHAPTER,)))
     with pytest.raises(DataError, match="runs_differ"):
         beside(table, {"other": change_run(seed=1)})
     assert CHAPTER.summarize(open_contents(table)) is None
 
 
-def test_of_many_runs_each_has_a_table(table: Table) -> None:
+def test_each_of_many_runs_has_a_table(table: Table) -> None:
     runs = beside(table, {"x" * 50: table, "x" * 60: table, "weak": other_run(1)})["runs"]
     assert len({run["name"] for run in runs}) == 3
     assert all(run["differences"].frame.empty and run["grid"].rows for run in runs)

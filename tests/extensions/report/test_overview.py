@@ -1,4 +1,4 @@
-"""The first screen: what it says is what the run holds, and it stands first."""
+"""First screen: its sentences and counts are those of the run, and it comes first."""
 
 from __future__ import annotations
 
@@ -16,56 +16,58 @@ from brittle.extensions.report.chapters.overview import CHAPTER, PICTURED
 @pytest.mark.parametrize("recipe", [{}, {"labels": False}, {"classes": 2}, {"broken": 5}, {"points": 1}], ids=str)
 def test_groups_and_bars_hold_every_point_with_a_number_once(recipe: dict[str, int]) -> None:
     table = make_table(**recipe)
-    found, screen = overview(table), values_of(CHAPTER, table)
-    rated = found.points - found.without_number
+    run, screen = overview(table), values_of(CHAPTER, table)
+    rated = run.points - run.without_number
     assert sum(int(group["points"].replace(",", "")) for group in screen["groups"]) == rated
-    assert {group["kind"] for group in screen["groups"]} <= ({"no label"} if not found.labelled else {"right", "wrong"})
+    assert {group["kind"] for group in screen["groups"]} <= ({"no label"} if not run.labelled else {"right", "wrong"})
     for bar in screen["bars"]:
         ends = [start + width for _, _, start, width in bar["parts"]]
         assert ends[-1] == pytest.approx(100.0, abs=0.02)
     if screen["bars"]:
         assert sum(points for bar in screen["bars"] for _, points, _, _ in bar["parts"]) == rated
-    assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(found), where(found), how_sure(found))
+    assert (screen["brittle"], screen["where"], screen["sure"]) == (how_brittle(run), where(run), how_sure(run))
 
 
 @pytest.mark.usefixtures("nothing_drawn")
-def test_it_stands_before_all_else_and_a_reader_of_screens_hears_the_bars() -> None:
+def test_it_comes_first_and_its_bars_have_descriptions() -> None:
     page = page_of(make_table(class_names=HOSTILE[:10]))
     assert_inert(page)
     sections = [attributes["id"] for tag, attributes in page.elements if tag == "section" and "id" in attributes]
     assert sections[:2] == ["overview", "explore"]
     assert sections.index("classes") < sections.index("scored")
-    spoken = [str(each.get("aria-label")) for tag, each in page.elements if tag == "svg" and each.get("role") == "img"]
+    spoken = [
+        str(attrs.get("aria-label")) for tag, attrs in page.elements if tag == "svg" and attrs.get("role") == "img"
+    ]
     assert sum("holds " in words and "breaks " in words for words in spoken) >= 2
 
 
 @pytest.mark.parametrize("scores", [("monte_carlo",), ("moments", "input_margin"), ("input_margin",)], ids=str)
-def test_pictures_are_of_the_least_safe_right_points_and_the_most_suspicious_wrong_ones(
+def test_pictures_show_the_least_safe_and_most_suspicious_points(
     scores: tuple[str, ...],
 ) -> None:
-    """Each points at its place; beside its own image stands that of the nearest other input, where the run holds it."""
+    """Every point is at its place; beside its image is that of the nearest counterexample, if the run holds it."""
     table = make_table(points=90, scores=scores, sigmas=(0.1,), budgets=(100,))
     column = table.columns[0]
     safety = column.p_robust if column.is_probability else column.value
     points = table.points.to_pandas().set_index("point").assign(safety=safety).sort_values("safety", kind="stable")
-    right, wrong = points[points["correct"].eq(True)], points[points["correct"].eq(False)].iloc[::-1]
+    correct, wrong = points[points["correct"].eq(True)], points[points["correct"].eq(False)].iloc[::-1]
     wrong = wrong.sort_values("label_probability", kind="stable")
     places = {point: place for place, point in enumerate(table.points["point"].to_pylist())}
-    shown = values_of(CHAPTER, table)["pictures"]
-    assert len(shown) == 2
-    for kind, expected in zip(shown, (right, wrong), strict=True):
-        assert [one["place"] for one in kind["points"]] == [places[point] for point in expected.index[:PICTURED]]
-        assert all(len(one["images"]) == 1 + ("input_margin" in scores) for one in kind["points"])
-    assert all("labelled" in one["notes"][0] for one in shown[1]["points"])
+    pictures = values_of(CHAPTER, table)["pictures"]
+    assert len(pictures) == 2
+    for kind, expected in zip(pictures, (correct, wrong), strict=True):
+        assert [entry["place"] for entry in kind["points"]] == [places[point] for point in expected.index[:PICTURED]]
+        assert all(len(entry["images"]) == 1 + ("input_margin" in scores) for entry in kind["points"])
+    assert all("labelled" in entry["notes"][0] for entry in pictures[1]["points"])
 
 
-def test_without_images_there_are_no_pictures_and_without_labels_one_list() -> None:
+def test_pictures_need_images_and_two_lists_need_labels() -> None:
     assert values_of(CHAPTER, make_table(images=False))["pictures"] == []
-    (alone,) = values_of(CHAPTER, make_table(labels=False))["pictures"]
-    assert len(alone["points"]) == PICTURED
+    (picture_list,) = values_of(CHAPTER, make_table(labels=False))["pictures"]
+    assert len(picture_list["points"]) == PICTURED
 
 
-def test_a_run_without_flip_probabilities_says_so_or_speaks_of_something_else() -> None:
+def test_a_run_without_flip_probabilities_has_no_states() -> None:
     screen = values_of(CHAPTER, make_table(points=5, scores=("logit_margin",)))
     assert "No point has a p_robust" in screen["brittle"]
     assert (screen["groups"], screen["bars"], screen["sure"]) == ([], [], "")

@@ -1,4 +1,4 @@
-"""The page: inert, self-contained, the same for the same table, and honest about what a run does not hold."""
+"""Page of a report: inert, self-contained, the same for the same table, and open about what a run lacks."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
     assert addresses(text) == []
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 3
-    (code,) = (each for each in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
-    (style,) = (each for each in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
-    allowed = [f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in (style, code)]
+    assert sum(attributes.get("class") == "drawing" for _, attributes in page.elements) == 3
+    (code,) = (script for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
+    (style,) = (sheet for sheet in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    allowed = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'" for content in (style, code)
+    ]
     assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
         f"default-src 'none'; img-src data:; style-src {allowed[0]}; script-src {allowed[1]}; "
         "base-uri 'none'; form-action 'none'"
@@ -67,10 +69,10 @@ def test_the_same_table_gives_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(figure, "draw", figures_drawn_once)  # every figure is drawn again
     shuffled = replace(full, scores=full.scores.take(list(reversed(range(len(full.scores))))))
-    written = tmp_path / "report.html"
-    shuffled.report(written)
-    assert written == tmp_path / "report.html"
-    assert written.read_bytes() == text.encode()
+    path = tmp_path / "report.html"
+    shuffled.report(path)
+    assert path == tmp_path / "report.html"
+    assert path.read_bytes() == text.encode()
 
 
 def test_hostile_text_in_every_field_is_shown_as_text() -> None:
@@ -79,7 +81,7 @@ def test_hostile_text_in_every_field_is_shown_as_text() -> None:
     table = make_table(classes=20, broken=2, class_names=HOSTILE[20:40], **recipe)
     page = page_of(poisoned_run(table, 20))
     assert_inert(page)
-    assert sum(each.get("class") == "drawing" for _, each in page.elements) == 3
+    assert sum(attributes.get("class") == "drawing" for _, attributes in page.elements) == 3
     for name in HOSTILE[20:40]:
         forms = {" ".join(wording.show(text, 28).split()) for text in (name, storable(name))}  # of a record, of a frame
         assert any(form in page.text for form in forms), name
@@ -105,7 +107,7 @@ def test_hostile_scores_statuses_and_noises_are_shown_as_text() -> None:
     ],
 )
 @pytest.mark.usefixtures("nothing_drawn")
-def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
+def test_missing_parts_of_a_run_are_named(recipe: tuple[Any, ...]) -> None:
     page = page_of(make_table(**recipe[0]))
     assert_inert(page)
     assert all(words in page.text for words in recipe[1:])
@@ -123,24 +125,24 @@ def test_what_a_run_lacks_is_said(recipe: tuple[Any, ...]) -> None:
         ),
     ],
 )
-def test_what_is_odd_to_draw_is_drawn(recipe: tuple[Any, ...]) -> None:
-    """One class, one point, no number at all, more classes than there is room for."""
+def test_extreme_runs_are_drawn(recipe: tuple[Any, ...]) -> None:
+    """Draw one class, one point, no number at all, and more classes than there is room for."""
     page = page_of(make_table(**recipe[0]))
     assert_inert(page)
     assert all(words in page.text for words in recipe[1:])
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[Table, Table]:
-    """Runs with every chapter, over the same points."""
+def runs() -> tuple[Table, Table]:
+    """Make runs with every chapter, over the same points."""
     return change_run(points=40, scores=("monte_carlo", "max_probability", "logit_margin", "input_margin")), other_run(
         points=40
     )
 
 
-@pytest.mark.parametrize("chapter", [other_runs, worst_case], ids=lambda one: one.CHAPTER.name)
-def test_hostile_points_classes_scores_and_runs_are_shown_as_text(both: tuple[Table, Table], chapter: Any) -> None:
-    table, other = (poisoned_run(one) for one in both)
-    page = page_of(table, against={HOSTILE[2]: other}, chapters=(chapter.CHAPTER,))
+@pytest.mark.parametrize("chapter", [other_runs, worst_case], ids=lambda module: module.CHAPTER.name)
+def test_hostile_points_classes_and_runs_are_shown_as_text(runs: tuple[Table, Table], chapter: Any) -> None:
+    table, second = (poisoned_run(run) for run in runs)
+    page = page_of(table, against={HOSTILE[2]: second}, chapters=(chapter.CHAPTER,))
     assert_inert(page)
     assert any(wording.show(text, 28) in page.text for text in HOSTILE[:20])

@@ -1,4 +1,4 @@
-"""The pictures of the report in README and documentation are of the page as it is."""
+"""Pictures of the report in README and documentation match the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMAGES = Path(__file__).parents[3] / "docs" / "images"
 
 
 @pytest.mark.parametrize("name", ["report.png", "report-point.png"])
-def test_the_pictures_are_of_the_page_as_it_is(name: str) -> None:
-    """Where it fails, templates, style or script changed since: `make screenshots` takes the pictures anew."""
+def test_the_pictures_match_the_page(name: str) -> None:
+    """Templates, style and script are unchanged since `make screenshots` took the pictures."""
     with Image.open(IMAGES / name) as picture:
         assert picture.info[KEY] == page_digest()

@@ -1,4 +1,4 @@
-"""Numbers and names as the page writes them."""
+"""Numbers and names in the form of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_numbers(write: object, numbers: dict[float, str]) -> None:
 
 
 @pytest.mark.parametrize("share", [1e-300, 3e-21, 9.9e-7])
-def test_a_share_below_what_is_known_is_a_bound(share: float) -> None:
+def test_a_tiny_share_is_shown_as_a_bound(share: float) -> None:
     assert wording.small_percent(share) == "less than 0.0001%"
 
 

@@ -1,4 +1,4 @@
-"""Weights out of the checkpoints that training scripts write: found, taken as they are, and nothing in them is run."""
+"""Weights from the checkpoints of training scripts: located, loaded unchanged, and no code of a file runs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def state(scale: float = 2.0) -> dict[str, Tensor]:
     return {"linear.weight": numbers.reshape(3, 4), "linear.bias": numbers[:3].clone(), "offset": numbers[3:6].clone()}
 
 
-def under(prefix: str, weights: State) -> dict[str, Tensor]:
+def below(prefix: str, weights: State) -> dict[str, Tensor]:
     return {prefix + name: tensor for name, tensor in weights.items()}
 
 
-def loaded(code: Path, content: Any, **options: Any) -> LoadedModel:
+def load(code: Path, content: Any, **options: Any) -> LoadedModel:
     torch.save(content, code.with_name("w.pt"), **options)
     return load_model(f"{code}:make", weights=code.with_name("w.pt"))
 
 
-def averaged() -> dict[str, Tensor]:
-    """What `AveragedModel` saves: the count of its average, and the weights."""
+def average() -> dict[str, Tensor]:
+    """Return the state that `AveragedModel` saves: the count of its average, and the weights."""
     network = nn.Linear(1, 1)
     network.linear, network.offset = nn.Linear(4, 3), nn.Parameter(torch.zeros(3))
     del network.weight, network.bias
@@ -48,20 +48,20 @@ def averaged() -> dict[str, Tensor]:
 
 FORMS: dict[str, Callable[[], Any]] = {
     "plain": state,
-    "of DataParallel": lambda: under("module.", state()),
-    "of a compiled DataParallel": lambda: under("_orig_mod.module.", state()),
+    "of DataParallel": lambda: below("module.", state()),
+    "of a compiled DataParallel": lambda: below("_orig_mod.module.", state()),
     "nested": lambda: {
         "epoch": 3,
         "best": 0.5,
-        "state_dict": under("module.model.", state()),
+        "state_dict": below("module.model.", state()),
         "optimizer": {"state": {}},
     },
     "deeper": lambda: {"run": {"net": {"weights": state()}}},
-    "second of a sequence": lambda: under("1.", state()),
-    "an average": averaged,
-    "twice the same": lambda: {"model": state(), "best": under("module.", state())},
+    "second of a sequence": lambda: below("1.", state()),
+    "an average": average,
+    "twice the same": lambda: {"model": state(), "best": below("module.", state())},
     "also in the attacker": lambda: {
-        "model": under("module.model.", state()) | under("module.attacker.model.", state())
+        "model": below("module.model.", state()) | below("module.attacker.model.", state())
     },
     "of a student": lambda: {"student": state(), "teacher": state() | {"linear.weight": torch.zeros(3, 5)}},
     "in half precision": lambda: {name: tensor.half() for name, tensor in state().items()},
@@ -73,29 +73,29 @@ FORMS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_weights_are_found(form: str, code: Path) -> None:
-    found = loaded(code, FORMS[form]())
-    assert all(torch.equal(found.module.state_dict()[name], tensor) for name, tensor in state().items())
-    assert (found.weights == "") == (form in ("plain", "in half precision"))
-    assert found.declared is None
-    assert len(found.provenance["weights_sha256"]) == 64
+    model = load(code, FORMS[form]())
+    assert all(torch.equal(model.module.state_dict()[name], tensor) for name, tensor in state().items())
+    assert (model.weights == "") == (form in ("plain", "in half precision"))
+    assert model.declared is None
+    assert len(model.provenance["weights_sha256"]) == 64
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
-def test_the_format_before_pytorch_1_6(prefix: str, code: Path) -> None:
-    found = loaded(code, {"net": under(prefix, state())}, _use_new_zipfile_serialization=False)
-    assert torch.equal(found.module.linear.weight, state()["linear.weight"])
+def test_the_format_before_pytorch_1_6_is_read(prefix: str, code: Path) -> None:
+    model = load(code, {"net": below(prefix, state())}, _use_new_zipfile_serialization=False)
+    assert torch.equal(model.module.linear.weight, state()["linear.weight"])
 
 
-def test_prefixes_of_safetensors(code: Path) -> None:
-    save_file(under("_orig_mod.module.", state()), code.with_name("w.safetensors"))
-    found = load_model(f"{code}:make", weights=code.with_name("w.safetensors"))
-    assert torch.equal(found.module.linear.bias, state()["linear.bias"])
-    assert "_orig_mod.module." in found.weights
+def test_prefixes_of_safetensors_are_removed(code: Path) -> None:
+    save_file(below("_orig_mod.module.", state()), code.with_name("w.safetensors"))
+    model = load_model(f"{code}:make", weights=code.with_name("w.safetensors"))
+    assert torch.equal(model.module.linear.bias, state()["linear.bias"])
+    assert "_orig_mod.module." in model.weights
 
 
 def test_the_note_names_place_and_prefix(code: Path) -> None:
-    said = loaded(code, {"ema": under("module.", state()), "args": argparse.Namespace()}).weights
-    assert all(word in said for word in ("w.pt", "ema", "'module.'", "argparse.Namespace"))
+    note = load(code, {"ema": below("module.", state()), "args": argparse.Namespace()}).weights
+    assert all(word in note for word in ("w.pt", "ema", "'module.'", "argparse.Namespace"))
 
 
 MEAN, STD = (0.25, 0.5, 0.75), (0.125, 0.25, 0.5)
@@ -108,13 +108,13 @@ NORMALISED = {
 
 
 @pytest.mark.parametrize("form", NORMALISED)
-def test_what_normalises_inputs_is_declared(form: str, code: Path) -> None:
+def test_normalising_buffers_are_declared(form: str, code: Path) -> None:
     mean, std, prefix = NORMALISED[form]
     numbers = {mean: torch.tensor(MEAN).view(1, 3, 1, 1), std: torch.tensor(STD).view(1, 3, 1, 1)}
-    found = loaded(code, {"model": under(prefix, state()) | numbers})
-    assert torch.equal(found.module.offset, state()["offset"])
-    assert found.declared is not None
-    assert (found.declared.mean, found.declared.std) == (MEAN, STD)
+    model = load(code, {"model": below(prefix, state()) | numbers})
+    assert torch.equal(model.module.offset, state()["offset"])
+    assert model.declared is not None
+    assert (model.declared.mean, model.declared.std) == (MEAN, STD)
 
 
 MISFITS: dict[str, Callable[[], Any]] = {
@@ -125,10 +125,10 @@ MISFITS: dict[str, Callable[[], Any]] = {
     "others": lambda: {"model": Small().state_dict()},
     "one is missing": lambda: {"model": {name: tensor for name, tensor in state().items() if name != "offset"}},
     "one of another shape": lambda: state() | {"linear.bias": torch.zeros(4)},
-    "one more": lambda: under("module.", state()) | {"module.head.weight": torch.zeros(3)},
-    "one more before them": lambda: under("model.", state()) | {"head.weight": torch.zeros(3)},
+    "one more": lambda: below("module.", state()) | {"module.head.weight": torch.zeros(3)},
+    "one more before them": lambda: below("model.", state()) | {"head.weight": torch.zeros(3)},
     "an average and the last": lambda: {"model": state(), "model_ema": state(3.0)},
-    "two networks": lambda: under("student.", state()) | under("teacher.", state(3.0)),
+    "two networks": lambda: below("student.", state()) | below("teacher.", state(3.0)),
     "means of bytes": lambda: state() | {"mean": torch.tensor([125.0] * 3), "std": torch.tensor([63.0] * 3)},
     "two normalisations": lambda: (
         state()
@@ -137,18 +137,18 @@ MISFITS: dict[str, Callable[[], Any]] = {
     "a mean alone": lambda: state() | {"mean": torch.tensor(MEAN)},
     "no numbers": lambda: {name: tensor.to("meta") for name, tensor in state().items()},
 }
-"""Checkpoints of which no weights, or two, are those of the network."""
+"""Checkpoints that hold no weights of the network, or two versions."""
 
 
 @pytest.mark.parametrize("form", MISFITS)
-def test_what_does_not_fit_is_refused(form: str, code: Path) -> None:
-    assert refused("weights", "w.pt", loaded, code, MISFITS[form]()).exit_code == 3
+def test_checkpoints_that_do_not_fit_are_refused(form: str, code: Path) -> None:
+    assert refused("weights", "w.pt", load, code, MISFITS[form]()).exit_code == 3
 
 
-def test_the_nearest_are_named(code: Path) -> None:
-    content = {"best": under("module.", {"linear.bias": state()["linear.bias"]}), "head": {"offset": torch.zeros(3)}}
-    refused("weights", r"best.* 1 of 3 .*head.* 1 of 3", loaded, code, content)
-    refused("weights", "model and ema", loaded, code, {"model": state(), "ema": state(3.0)})
+def test_the_nearest_states_are_named(code: Path) -> None:
+    content = {"best": below("module.", {"linear.bias": state()["linear.bias"]}), "head": {"offset": torch.zeros(3)}}
+    refused("weights", r"best.* 1 of 3 .*head.* 1 of 3", load, code, content)
+    refused("weights", "model and ema", load, code, {"model": state(), "ema": state(3.0)})
 
 
 def test_tied_weights_may_stand_there_once(code: Path) -> None:
@@ -158,15 +158,15 @@ def test_tied_weights_may_stand_there_once(code: Path) -> None:
         "    net[1].weight = net[0].weight\n    return net\n"
     )
     weights = {"0.weight": torch.ones(3, 3), "0.bias": torch.zeros(3), "1.bias": torch.ones(3)}
-    found = loaded(code, {"net": weights}).module
-    assert torch.equal(found[1].weight, torch.ones(3, 3))
-    assert torch.equal(found[1].bias, torch.ones(3))
+    model = load(code, {"net": weights}).module
+    assert torch.equal(model[1].weight, torch.ones(3, 3))
+    assert torch.equal(model[1].bias, torch.ones(3))
 
 
 def test_batch_norm_of_old_checkpoints_counts_no_batches(code: Path) -> None:
     code.write_text("from torch import nn\nmake = lambda: nn.Sequential(nn.BatchNorm1d(3))\n")
     old = {name: torch.full((3,), 2.0) for name in ("weight", "bias", "running_mean", "running_var")}
-    assert loaded(code, under("module.0.", old)).module[0].running_var.tolist() == [2.0] * 3
+    assert load(code, below("module.0.", old)).module[0].running_var.tolist() == [2.0] * 3
 
 
 HOSTILE: dict[str, Callable[[Path], bytes]] = {
@@ -199,7 +199,7 @@ def test_code_in_the_old_format_is_refused(code: Path, tmp_path: Path) -> None:
 
 
 class Hook:
-    """Starts a program that leaves a file, wherever Python itself would make it again."""
+    """An object that starts a program, which leaves a file, when Python rebuilds it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -208,8 +208,8 @@ class Hook:
         return subprocess.call, (["touch", str(self.path)],)
 
 
-def test_no_object_of_a_checkpoint_is_made(code: Path, tmp_path: Path) -> None:
-    """A callable that brittle has never heard of, with its arguments: neither is called."""
-    found = loaded(code, {"model": state(), "hook": Hook(tmp_path / "made")})
-    assert torch.equal(found.module.linear.weight, state()["linear.weight"])
+def test_no_object_of_a_checkpoint_is_rebuilt(code: Path, tmp_path: Path) -> None:
+    """Neither an unknown callable of a checkpoint nor its arguments are called."""
+    model = load(code, {"model": state(), "hook": Hook(tmp_path / "made")})
+    assert torch.equal(model.module.linear.weight, state()["linear.weight"])
     assert not (tmp_path / "made").exists()

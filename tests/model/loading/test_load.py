@@ -1,4 +1,4 @@
-"""What the command line accepts as a model and as weights, and what it refuses."""
+"""Models and weights that the command line accepts, and refusals of others."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ OTHERS = {
     "data.npz": "usage",
     "model.xyz": "usage",
 }
-"""What is typed as a model and cannot be one; it is named, not opened."""
+"""Names that can be no model; the refusal names the file and never opens it."""
 
 
 @pytest.mark.parametrize("spec", OTHERS)
-def test_what_can_be_no_model_is_named(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_can_be_no_model_are_refused(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if "absent" not in spec and ":" not in spec and "." in spec:
         Path(spec).write_bytes(PICKLE)
@@ -50,12 +50,12 @@ def test_what_can_be_no_model_is_named(spec: str, tmp_path: Path, monkeypatch: p
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_holds_its_own_weights_takes_no_others(tmp_path: Path) -> None:
+def test_files_with_weights_accept_no_others(tmp_path: Path) -> None:
     (tmp_path / "model.skops").write_bytes(b"")
     refused("usage", "leave out --weights", load_model, tmp_path / "model.skops", weights="w.safetensors")
 
 
-def test_each_form_is_told_by_a_name_of_that_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_source_form_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of a source in the table is itself of its form, so that a message may list it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FOLDER").mkdir()
@@ -103,7 +103,7 @@ def test_another_package_adds_a_source(tmp_path: Path) -> None:
     assert done.stdout.split() == ["7", "lines:7", "lines", "False"], done.stderr
 
 
-def test_a_factory_in_a_file(code: Path) -> None:
+def test_a_factory_in_a_file_is_loaded(code: Path) -> None:
     loaded = load_model(f"{code}:make")
     assert loaded.module(torch.rand(2, 4)).shape == (2, 3)
     assert loaded.provenance["runs_code"] is True
@@ -112,7 +112,7 @@ def test_a_factory_in_a_file(code: Path) -> None:
     assert json.loads(json.dumps(loaded.provenance)) == loaded.provenance
 
 
-def test_what_is_run_is_what_is_digested(code: Path) -> None:
+def test_the_digest_is_that_of_the_executed_code(code: Path) -> None:
     before = load_model(f"{code}:make").provenance
     stamp = code.stat()
     code.write_text(FACTORY.replace("manual_seed(0)", "manual_seed(1)"), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_what_is_run_is_what_is_digested(code: Path) -> None:
     assert before["state_sha256"] != after["state_sha256"]
 
 
-def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_factory_in_an_installed_module_is_loaded(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code.rename(code.with_name("installed_net.py"))
     monkeypatch.syspath_prepend(code.parent)
     loaded = load_model("installed_net:make")
@@ -137,7 +137,7 @@ def test_a_factory_in_an_installed_module(code: Path, monkeypatch: pytest.Monkey
         ("absent", "absent does not exist; the file has .*make"),
     ],
 )
-def test_factories_that_make_no_network(code: Path, name: str, match: str) -> None:
+def test_factories_of_other_objects_are_refused(code: Path, name: str, match: str) -> None:
     refused("user_code", match, load_model, f"{code}:{name}")
 
 
@@ -148,16 +148,20 @@ def test_factories_that_make_no_network(code: Path, name: str, match: str) -> No
         ("def make(:", "failed: SyntaxError"),
         ("import sys; sys.exit(0)", "failed at line 1: SystemExit"),
         ("import layers", "no module named 'layers'|No module named 'layers'.*PYTHONPATH="),
+        ("import parts.first", "PYTHONPATH="),
+        ("def make():\n    import layers", "at line 2: .*PYTHONPATH="),
+        ("import pickle\ndef make():\n    return pickle.loads(b'clayers\\nSize\\n.')", "at line 3: .*PYTHONPATH="),
     ],
 )
-def test_files_that_cannot_be_run(source: str, match: str, tmp_path: Path) -> None:
+def test_files_that_cannot_run_are_refused(source: str, match: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(source, encoding="utf-8")
     (tmp_path / "layers.py").write_text("", encoding="utf-8")
+    (tmp_path / "parts").mkdir()
     refused("user_code", match, load_model, f"{tmp_path / 'bad.py'}:make")
 
 
 def test_the_current_folder_is_not_searched(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for an installed command: no entry of `sys.path` is the current folder, and loading a file there adds none."""
+    """As in an installed command, no entry of `sys.path` is the current folder, and loading a file there adds none."""
     monkeypatch.chdir(code.parent)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".")])
     for _ in range(2):
@@ -166,7 +170,7 @@ def test_the_current_folder_is_not_searched(code: Path, monkeypatch: pytest.Monk
 
 
 def weights_of(code: Path, **changes: torch.Tensor | None) -> Path:
-    """A `.safetensors` file for the network in `code`, with some tensors changed or left out."""
+    """Write a `.safetensors` file for the network in `code`, with some tensors changed or left out."""
     state = load_model(f"{code}:make").module.state_dict() | {
         name.replace("__", "."): tensor for name, tensor in changes.items()
     }
@@ -197,7 +201,7 @@ def test_weights_must_fit(code: Path, changes: dict[str, torch.Tensor | None], m
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_weights_must_be_finite_and_buffers_too_unless_they_mask(code: Path, value: float) -> None:
+def test_weights_and_buffers_must_be_finite_except_masks(code: Path, value: float) -> None:
     path = weights_of(code, linear__bias=torch.tensor([0.0, value, value]))
     refused("weights", r"linear\.bias of .* 2 NaN or infinite values among 3", load_model, f"{code}:make", weights=path)
     path = weights_of(code, offset=torch.full((3,), value))
@@ -214,9 +218,9 @@ def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: P
     assert error.exit_code == 6
 
 
-def test_the_state_digest_knows_names_types_and_values() -> None:
-    plain, named, half = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2)), nn.Linear(3, 2).bfloat16()
-    named[0].load_state_dict(plain.state_dict())
+def test_the_state_digest_covers_names_types_and_values() -> None:
+    plain, nested, half = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2)), nn.Linear(3, 2).bfloat16()
+    nested[0].load_state_dict(plain.state_dict())
     half.load_state_dict(plain.state_dict())
-    assert len({state_digest(module) for module in (plain, named, half, nn.Linear(3, 2))}) == 4
+    assert len({state_digest(module) for module in (plain, nested, half, nn.Linear(3, 2))}) == 4
     assert state_digest(plain) == state_digest(plain)

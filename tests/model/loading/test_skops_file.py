@@ -36,11 +36,11 @@ def test_a_forest_is_not_trusted_but_a_function_may_trust_it(skops: ModuleType, 
     assert loaded.provenance["runs_code"] is True
 
 
-def test_what_is_no_estimator_or_no_file_of_skops(skops: ModuleType, tmp_path: Path) -> None:
+def test_files_without_a_skops_estimator_are_refused(skops: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "model.skops"
     skops.dump({"a": 1}, path)
     refused("model_file", "dict", load_model, path)
-    whole = path.read_bytes()
-    for damaged in (b"", b"text" * 20, whole[:60]):
+    content = path.read_bytes()
+    for damaged in (b"", b"text" * 20, content[:60]):
         path.write_bytes(damaged)
         refused("model_file", "skops cannot load", load_model, path)

@@ -26,8 +26,7 @@ _COLUMNS = (
 def agreement(table: Table) -> pd.DataFrame:
     r"""Compare every estimator of p_robust with Monte Carlo with the most draws at the same noise.
 
-    An estimator that read the first `m` of the reference's `N` draws, according to the record, is compared with the
-    votes of the other draws,
+    An estimator that read `m` of the reference's `N` draws, by the record, is compared with the votes of the others,
 
     $$f_{ref} = (N f_N - m f_m) / (N - m),$$
 
@@ -53,11 +52,8 @@ def agreement(table: Table) -> pd.DataFrame:
     for setting, reference in references.items():
         same = (reference.variant, setting)
         votes = {column.draws: column for column in counts if (column.variant, column.setting) == same}
-        rows += [
-            _compare(column, *_hold_out(column, reference, votes), setting)
-            for column in columns
-            if column is not reference and column.setting in (setting, NO_NOISE)
-        ]
+        rivals = [column for column in columns if column.setting in (setting, NO_NOISE) and column is not reference]
+        rows += [_compare(column, *_hold_out(column, reference, votes), setting) for column in rivals]
     frame = pd.DataFrame(rows, columns=_COLUMNS).astype({"budget": "Int64"})
     return frame.sort_values(["sigma", "noise", "cost", "estimator"], ignore_index=True)
 

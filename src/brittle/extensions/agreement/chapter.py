@@ -14,17 +14,14 @@ from brittle.store.settings import Setting
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """A table of errors and rank correlations for each noise setting; None where the run holds nothing to compare."""
+    """Return a table of errors and rank correlations for each noise setting; None without two to compare."""
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None
     groups: Any = frame.groupby(["sigma", "noise"])
     tables = [_comparison(contents, Setting(*key), rows) for key, rows in groups]
-    return {
-        "tables": sorted(tables, key=lambda summary: not summary["main"]),
-        "shared": bool(frame["shares_draws"].any()),
-        "left": max(frame["left_out"]),
-    }
+    tables.sort(key=lambda summary: not summary["main"])
+    return {"tables": tables, "shared": bool(frame["shares_draws"].any()), "left": max(frame["left_out"])}
 
 
 CHAPTER = Chapter("agreement", "Estimators against Monte Carlo", summarize, "methods")

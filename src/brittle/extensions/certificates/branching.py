@@ -121,13 +121,11 @@ class _FreeWalk(Walk):
         self.intervals.append(self.fixed_intervals[len(self.intervals)])
         return self.intervals[-1]
 
-    def relax_function(
-        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
-    ) -> Tensor:
+    def relax(self, function: tuple, entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines) -> Tensor:
         """Relax the function between two lines, the lower of them with a free slope."""
         operator, *constants = function
         if not is_rectifier(operator, tuple(constants)):
-            return super().relax_function(function, entering, values, interval, lines)
+            return super().relax(function, entering, values, interval, lines)
         step, negative_slope = len(self.intervals) - 1, float(constants[0]) if constants else 0.0
         begin = self.initial_choices.slopes.get(step)
         if begin is None:
@@ -156,12 +154,10 @@ class _FreeBetween(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Negative coefficients take the upper line, positive ones the lower; assumed signs add their multiples."""
-        walk, step, lines, entering = ctx.walk, ctx.step, ctx.lines, ctx.entering
+        walk, step, lines, entering, below = ctx.walk, ctx.step, ctx.lines, ctx.entering, ctx.negative_slope
         walk.coefficients[step] = gradients[0].detach()
         positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
-        slope = torch.where(
-            ctx.crossing, ctx.negative_slope + (1 - ctx.negative_slope) * walk.slopes[step], lines.lower.slope
-        )
+        slope = torch.where(ctx.crossing, below + (1 - below) * walk.slopes[step], lines.lower.slope)
         lower = Line(slope, lines.lower.offset)
         difference = positive * (lower.at(entering) - ctx.values) + negative * (lines.upper.at(entering) - ctx.values)
         input_gradient = positive * lower.slope + negative * lines.upper.slope
@@ -231,8 +227,7 @@ def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Te
     Source: Wang et al., Beta-CROWN (NeurIPS 2021), section 3; Bunel et al., Branch and bound for piecewise linear
     neural network verification (JMLR 2020), section 5.2, for the choice of the number.
 
-    The last parts of a point may exceed its `budget` of passes; `count` gets the points and the passes of each, half
-    of them forward and half backward.
+    The last parts of a point may exceed its `budget` of passes; `count` gets points and their passes, half backward.
     """
     passes_spent = torch.zeros_like(budget)
 
@@ -299,20 +294,18 @@ class _Tree:
 
     def _apply_signs(self, parts: _Parts) -> tuple[list[Enclosure], Choices]:
         """Return the bounds under the assumptions of each part, and its choices by step."""
-        intervals = list(pick(self.margins.intervals, parts.root))
-        sizes = [intervals[step].lower[0].numel() for step in self.steps]
+        bounds = list(pick(self.margins.intervals, parts.root))
+        sizes = [bounds[step].lower[0].numel() for step in self.steps]
 
         def by_step(values: Tensor) -> dict[int, Tensor]:
             split = zip(self.steps, values.double().split(sizes, dim=1), strict=True)
-            return {step: block.view_as(intervals[step].lower) for step, block in split}
+            return {step: block.view_as(bounds[step].lower) for step, block in split}
 
         choices = Choices(by_step(parts.slopes), by_step(parts.signs), by_step(parts.multipliers))
-        for step, signs in choices.signs.items():
-            lower, upper = intervals[step].lower, intervals[step].upper
-            intervals[step] = Enclosure(
-                lower.where(signs <= 0, lower.clamp(min=0)), upper.where(signs >= 0, upper.clamp(max=0))
-            )
-        return intervals, choices
+        for step, sign in choices.signs.items():
+            low, high = bounds[step].lower, bounds[step].upper
+            bounds[step] = Enclosure(low.where(sign <= 0, low.clamp(min=0)), high.where(sign >= 0, high.clamp(max=0)))
+        return bounds, choices
 
     def _bound(self, roots: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
         """Bound parts and choose the number to split each of them at.

@@ -59,12 +59,11 @@ def margin_bounds(
 ) -> MarginBounds:
     """Return lower bounds of margins `W z + b` of the network's output, for all inputs of a region.
 
-    Two linear functions replace every nonlinear layer, one below and one above it within the bounds of its input;
-    these bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any layer's value
-    `h` has a linear lower bound in the input, `c . h(x) + a . (x' - x) + e`: on the walk backwards through the network
-    the sign of each coefficient chooses between the two functions. `a` is the gradient of that walk and `e` the sum
-    of the offsets of the chosen functions from the network at `x`. Affine layers stand for themselves; their adjoints
-    are vector-Jacobian products.
+    Two linear functions replace every nonlinear layer, one below and one above it within the bounds of its input; these
+    bounds come from the same procedure, cut with intervals. Then a linear function `c . h` of any layer's value `h` has
+    a linear lower bound in the input, `c . h(x) + a . (x' - x) + e`: on the walk backwards through the network the sign
+    of each coefficient chooses between the two functions. `a` is the gradient of that walk and `e` the sum of the
+    offsets of the chosen functions from the network at `x`. Affine layers are exact, by vector-Jacobian products.
 
     Source: Zhang, Weng, Chen, Hsieh, Daniel, Efficient neural network robustness certification with general
     activation functions (NeurIPS 2018), section 3. Without `tighten`: Zhang et al., Towards stable and efficient
@@ -102,9 +101,7 @@ class Walk:
         self.intervals: list[Enclosure] = []
         self.inputs = region.points.clone().requires_grad_(True)
         # Its gradient collects the offsets of the relaxations from the network, `e`.
-        self.offsets = torch.zeros(
-            len(region.points), dtype=torch.float64, device=region.points.device, requires_grad=True
-        )
+        self.offsets = region.points.new_zeros(len(region.points), dtype=torch.float64, requires_grad=True)
         self.functions = torch.zeros(len(region.points), dtype=torch.int64, device=region.points.device)
         self.widest = region.points[0].numel()
         # Values that several layers see, with the numbers that need no more passes and their bounds.
@@ -220,7 +217,7 @@ class Walk:
         )
         lines = relax(layer.operator, interval, constants).where_finite(interval)
         values = run_layer(layer, (entering.value.detach(), *constants))
-        between = self.relax_function((layer.operator, *constants), entering.value, values, interval, lines)
+        between = self.relax((layer.operator, *constants), entering.value, values, interval, lines)
         return Bounded(between, propagate(layer, (interval, *constants)), is_tight=True)
 
     def narrow(self, entering: Bounded) -> Enclosure:
@@ -250,9 +247,7 @@ class Walk:
         self._cuts[id(entering)] = entering, is_done | is_wide.view_as(entering.value), interval
         return interval
 
-    def relax_function(
-        self, function: tuple[Any, ...], entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines
-    ) -> Tensor:
+    def relax(self, function: tuple, entering: Tensor, values: Tensor, interval: Enclosure, lines: Lines) -> Tensor:
         """Return `values` of a function, an operator with its constants, that goes backwards through two lines."""
         return _Between.apply(entering, self.offsets, values, lines)
 
@@ -266,17 +261,15 @@ class Walk:
         self._cuts[id(entering)] = entering, is_done | number_mask, cut_interval
         return cut_interval
 
-    def _cut_by_relaxation(self, entering: Bounded, number_mask: Tensor) -> Enclosure:
+    def _cut_by_relaxation(self, entry: Bounded, number_mask: Tensor) -> Enclosure:
         rows = len(self.inputs)
         number_mask = number_mask.reshape(rows, -1)
         numbers = number_mask.shape[1]
         places, counts = _places(number_mask & (number_mask.sum(dim=1, keepdim=True) <= MAX_FUNCTIONS))
         self.functions += 2 * counts
-        value = entering.value.reshape(rows, -1)
+        value = entry.value.reshape(rows, -1)
         # One more place, for rows with fewer chosen numbers than others.
-        lower, upper = (
-            pad(end.reshape(rows, -1), (0, 1)) for end in (entering.interval.lower, entering.interval.upper)
-        )
+        lower, upper = (pad(end.reshape(rows, -1), (0, 1)) for end in (entry.interval.lower, entry.interval.upper))
         for block in places.split(max(1, NUMBERS // (len(value) * self.widest)), dim=1):
             if not block.numel():
                 break
@@ -284,8 +277,8 @@ class Walk:
             functions = functions.scatter_(2, block.T[..., None], 1.0)[..., :-1]
             lower.scatter_(1, block, self.lower(value, functions).T)
             upper.scatter_(1, block, -self.lower(value, -functions).T)
-        relaxation_interval = Enclosure(lower[:, :-1].view_as(entering.value), upper[:, :-1].view_as(entering.value))
-        return entering.interval & relaxation_interval
+        relaxation_interval = Enclosure(lower[:, :-1].view_as(entry.value), upper[:, :-1].view_as(entry.value))
+        return entry.interval & relaxation_interval
 
 
 def _part(value: Bounded, begin: int, end: int) -> Bounded:

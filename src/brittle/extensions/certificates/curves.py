@@ -37,8 +37,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Curve:
-    """A continuous function of one number. The last of its pieces, from left to right, ends at infinity; at less than
-    `start` it is not defined."""
+    """A continuous function of one number from `start` on. The last of its pieces, from the left, ends at infinity."""
 
     function: Function
     pieces: tuple[Piece, ...]
@@ -63,7 +62,7 @@ class Curve:
         return self.function(upper) if self.rising else self.bound_gap(lower, upper, torch.zeros_like(lower), 1)
 
     def is_curved(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """True where no straight line equals the function on `[lower, upper]`."""
+        """Return true where no straight line equals the function on `[lower, upper]`."""
         is_bent = torch.zeros_like(lower, dtype=torch.bool)
         begin = -math.inf
         for piece in self.pieces:
@@ -133,7 +132,7 @@ def _pieces(*parts: tuple[float, int, Function]) -> tuple[Piece, ...]:
     return tuple(Piece(*part) for part in parts)
 
 
-def _straight(slope: float) -> Function:
+def _line(slope: float) -> Function:
     return lambda values: torch.full_like(values, slope)
 
 
@@ -180,7 +179,7 @@ def _elu(alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Cu
         lambda y: scale * torch.where(y > 0, y, alpha * torch.expm1(input_scale * y.clamp(max=0))),
         _pieces(
             (0.0, 1, lambda y: scale * alpha * input_scale * torch.exp(input_scale * y.clamp(max=0))),
-            (math.inf, 0, _straight(scale)),
+            (math.inf, 0, _line(scale)),
         ),
         rising=True,
     )
@@ -201,9 +200,9 @@ def _clamp(low: Any = None, high: Any = None) -> Curve:
     minimum, maximum = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
     if minimum > maximum:
         raise UnsupportedLayer(f"clamp to [{minimum}, {maximum}]")
-    parts = [(maximum, 0, _straight(1.0))]
-    parts = [(minimum, 0, _straight(0.0)), *parts] if minimum > -math.inf else parts
-    parts = [*parts, (math.inf, 0, _straight(0.0))] if maximum < math.inf else parts
+    parts = [(maximum, 0, _line(1.0))]
+    parts = [(minimum, 0, _line(0.0)), *parts] if minimum > -math.inf else parts
+    parts = [*parts, (math.inf, 0, _line(0.0))] if maximum < math.inf else parts
     return Curve(lambda y: y.clamp(minimum, maximum), _pieces(*parts), rising=True)
 
 
@@ -229,9 +228,7 @@ def _power(exponent: float) -> Curve:
 
 
 def _leaky(slope: float = 0.01, *_: Any) -> Curve:
-    return Curve(
-        lambda y: functional.leaky_relu(y, slope), _pieces((0.0, 0, _straight(slope)), (math.inf, 0, _straight(1.0)))
-    )
+    return Curve(lambda y: functional.leaky_relu(y, slope), _pieces((0.0, 0, _line(slope)), (math.inf, 0, _line(1.0))))
 
 
 def _odd(function: Function, slope: Function) -> Curve:
@@ -240,7 +237,7 @@ def _odd(function: Function, slope: Function) -> Curve:
 
 
 CURVES: dict[str, Callable[..., Curve]] = {
-    "abs": lambda: Curve(torch.abs, _pieces((0.0, 0, _straight(-1.0)), (math.inf, 0, _straight(1.0)))),
+    "abs": lambda: Curve(torch.abs, _pieces((0.0, 0, _line(-1.0)), (math.inf, 0, _line(1.0)))),
     "clamp": _clamp,
     "clamp_max": lambda high: _clamp(None, high),
     "clamp_min": _clamp,
@@ -250,12 +247,12 @@ CURVES: dict[str, Callable[..., Curve]] = {
     "gelu": _gelu,
     "hardsigmoid": lambda: Curve(
         functional.hardsigmoid,
-        _pieces((-3.0, 0, _straight(0.0)), (3.0, 0, _straight(1 / 6)), (math.inf, 0, _straight(0.0))),
+        _pieces((-3.0, 0, _line(0.0)), (3.0, 0, _line(1 / 6)), (math.inf, 0, _line(0.0))),
         rising=True,
     ),
     "hardswish": lambda: Curve(
         functional.hardswish,
-        _pieces((-3.0, 0, _straight(0.0)), (3.0, 1, lambda y: (2 * y + 3) / 6), (math.inf, 0, _straight(1.0))),
+        _pieces((-3.0, 0, _line(0.0)), (3.0, 1, lambda y: (2 * y + 3) / 6), (math.inf, 0, _line(1.0))),
     ),
     "hardtanh": lambda low=-1.0, high=1.0: _clamp(low, high),
     "leaky_relu": _leaky,

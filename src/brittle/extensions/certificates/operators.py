@@ -108,8 +108,7 @@ def _pair_with_zero(logit: Tensor) -> Tensor:
 def _group_means(values: Tensor, groups: int) -> Tensor:
     """Return the mean of each row and group of channels (0 groups: each channel), at each of its numbers."""
     means = values.reshape(len(values), groups or values.shape[1], -1).mean(dim=2)
-    numbers_per_mean = values.numel() // means.numel()
-    return means[..., None].expand(-1, -1, numbers_per_mean).reshape(values.shape)
+    return means[..., None].expand(-1, -1, values.numel() // means.numel()).reshape(values.shape)
 
 
 def _sum_less(values: Tensor, axes: Any, keepdim: bool, correction: float) -> Tensor:
@@ -228,10 +227,8 @@ def _layer_norm(build: Build, value: Any, shape: Any, weight: Any = None, bias: 
     return normed if bias is None else build("add", normed, bias)
 
 
-def _group_norm(
-    build: Build, value: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
-):
-    normed = _standardise(build, value, lambda numbers: build("group_mean", numbers, groups), eps)
+def _group_norm(build: Build, x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any):
+    normed = _standardise(build, x, lambda numbers: build("group_mean", numbers, groups), eps)
     normed = normed if weight is None else build("channel_mul", normed, weight)
     return normed if bias is None else build("channel_add", normed, bias)
 

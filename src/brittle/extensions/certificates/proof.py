@@ -214,8 +214,7 @@ class Proof:
 
     Attributes:
         bounded: True where no input farther away than the diameter counts.
-        diameter: largest distance of two inputs within the classifier's bounds; without bounds a scale of each point,
-            `[K]`.
+        diameter: largest distance of two inputs within the bounds; without bounds a scale of each point, `[K]`.
         margin: each margin at the points, less the allowance for rounding, `[K, C]`.
         passes: passes so far, `[K]`; the classifier counts them, too.
         trial: passes of the last radius by linear relaxation, `[K]`.

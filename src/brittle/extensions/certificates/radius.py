@@ -73,8 +73,7 @@ class Certified(Measurement):
     functions (NeurIPS 2018), section 3; Wang et al., Beta-CROWN (NeurIPS 2021), section 3, for the parts.
 
     Attributes:
-        norm: `linf`, the largest change of one input number, `l2`, the Euclidean distance, or `l1`, the sum of the
-            changes.
+        norm: `linf`, the largest change of one number, `l2`, the Euclidean distance, or `l1`, the sum of changes.
         bounded: only inputs inside the classifier's bounds count.
         proof: `full`; or `fast`: intervals bound what enters each layer, and each radius costs one forward pass and one
             backward pass for each margin that is not proved there yet; or `middle`: two more by linear relaxation.

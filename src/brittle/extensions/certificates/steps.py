@@ -43,8 +43,7 @@ def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: t
     if layer.operator == "amax":
         return _numbers_of_axes(value, constants[0], len(fill))
     places = _find_windows(layer, value, constants, shape)
-    padded = _pad_with(value, places, fill)
-    numbers = [padded]
+    numbers = [_pad_with(value, places, fill)]
     for axis, (_, _, starts, stride, count) in places.items():
         numbers = [
             values.narrow(axis, start, (count - 1) * stride + 1)[
@@ -61,8 +60,7 @@ def _numbers_of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
     if rows == 1:
         value, reduced_axes = value[None], {axis + 1 for axis in reduced_axes}
     row_axes = [axis for axis in range(1, value.dim()) if axis not in reduced_axes]
-    moved = value.permute(0, *sorted(reduced_axes), *row_axes)
-    return moved.flatten(1, len(reduced_axes))
+    return value.permute(0, *sorted(reduced_axes), *row_axes).flatten(1, len(reduced_axes))
 
 
 def _find_windows(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
@@ -95,6 +93,7 @@ def _size_of_axis(constants: tuple[Any, ...], number: int, place: int, default: 
 
 
 def _pad_with(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
+    """Pad `value` by the first two amounts of each axis in `places`, with a number of `fill` per point."""
     pads = [amount for axis in sorted(places, reverse=True) for amount in places[axis][:2]]
     if not any(pads):
         return value

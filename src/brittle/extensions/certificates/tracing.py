@@ -15,26 +15,9 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
 from brittle.decisions import Decision, PredictedClass
-from brittle.extensions.certificates.graph import (
-    Edge,
-    Layer,
-    Network,
-    UnknownOperator,
-    UnsupportedLayer,
-    identity,
-    run_layer,
-)
-from brittle.extensions.certificates.operators import (
-    ALIASES,
-    COMPOSITES,
-    FUNCTIONS,
-    IDENTITIES,
-    MULTIVALUED,
-    SUPPORTED,
-    VALUE_OPERATORS,
-    VIEWS,
-    check,
-)
+from brittle.extensions.certificates import graph, operators
+from brittle.extensions.certificates.graph import Edge, Layer, Network, UnsupportedLayer, run_layer
+from brittle.extensions.certificates.operators import ALIASES, COMPOSITES, FUNCTIONS, VALUE_OPERATORS
 from brittle.model.classifier import Classifier
 from brittle.model.evaluation_mode import traced
 
@@ -47,7 +30,7 @@ def build_network(classifier: Classifier, inputs: Tensor) -> Network:
     """
     try:
         network = _network(classifier, inputs, row_by_row=False)
-    except UnknownOperator:
+    except graph.UnknownOperator:
         raise
     except UnsupportedLayer as error:
         try:
@@ -67,7 +50,7 @@ def _network(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> Networ
     if classifier.outputs == "binary-logit":
         layers.append(Layer("binary_logit", "binary_logit", FUNCTIONS["binary_logit"], (output,)))
         output = Edge("binary_logit")
-    read = identity
+    read = graph.identity
     if classifier.outputs == "probs":
         output, read = probability_scores(layers, output, classifier.decision, classifier.dtype or torch.float32)
     return Network(_prune_layers(layers, output), units, output, row_by_row, read)
@@ -221,7 +204,7 @@ def _check_writes(graph: fx.Graph) -> None:
         for target in tree_leaves(targets):
             if not isinstance(target, fx.Node):
                 continue
-            view = target.op == "call_function" and _canonical(target) in VIEWS | IDENTITIES
+            view = target.op == "call_function" and _canonical(target) in operators.VIEWS | operators.IDENTITIES
             if view or target.op == "get_attr" or len(target.users) > 1:
                 raise ChangedInPlace(f"{_canonical(node)} in place on a tensor that is used elsewhere")
 
@@ -243,7 +226,7 @@ class _Builder:
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
         """Append a layer and return its edge."""
-        check(operator, args)
+        operators.check(operator, args)
         is_taken = self.node.name in (layer.name for layer in self.layers)
         is_node_layer = operator == _canonical(self.node) and not is_taken
         name = self.node.name if is_node_layer else f"{self.node.name}.{len(self.layers)}"
@@ -254,7 +237,7 @@ class _Builder:
         """Return the edge of the node's value; for several values, the function from a number to its edge."""
         if operator in VALUE_OPERATORS:  # of values and their places
             return lambda number: self._values_only(number, operator, args)
-        if operator in MULTIVALUED:
+        if operator in operators.MULTIVALUED:
             target = self.node.target
             return lambda number: self.add(operator, lambda *all_args: _call(target, *all_args)[number], args)
         if operator in COMPOSITES:
@@ -328,7 +311,7 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
     return tuple(args)
 
 
-_DIRECT = SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
+_DIRECT = operators.SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
 """Operators that need no decomposition."""
 
 

@@ -68,7 +68,7 @@ def choose_threshold(scores: NDArray[np.float64], tpr: float) -> float:
 
 
 def is_flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
-    """True unless the score is a finite number that reaches the threshold, `[n]`."""
+    """Return true unless the score is a finite number that reaches the threshold, `[n]`."""
     return ~(np.isfinite(scores) & (scores >= threshold))
 
 
@@ -78,8 +78,7 @@ def calibrate(
     """Choose the threshold on half of the brittle points, count flags on the other half and all robust ones, and judge.
 
     The threshold does not depend on undecided points. The rates count these either way: the rate of false positives
-    all of them, the rate of true positives the held-out half. Scores are larger where safer; a score that is not
-    finite counts as minus infinity.
+    all of them, the rate of true positives the held-out half. Scores are larger where safer; a non-finite one is -inf.
     """
     values, rng = np.where(np.isfinite(scores), scores, -np.inf), np.random.default_rng(seed)
     (calibration, held_out), (_, undecided) = (
@@ -109,13 +108,7 @@ def calibrate(
     return threshold, counts, judge(points.truth, values, points.brittle, points.robust, confidence)
 
 
-def judge(
-    truth: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    brittle: NDArray[np.bool_],
-    robust: NDArray[np.bool_],
-    confidence: float,
-) -> Judgement:
+def judge(truth: NDArray, scores: NDArray, brittle: NDArray, robust: NDArray, confidence: float) -> Judgement:
     """Compare the order of `scores` `[n]`, larger where safer, with `truth` `[n]` and with brittle against robust."""
     order = kendall(truth, scores, confidence)
     area, low, high = auroc(scores[brittle], scores[robust], confidence)

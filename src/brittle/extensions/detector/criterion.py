@@ -91,8 +91,7 @@ class CalibrationPoints:
 
     `truth`, `[n]`, is the margin, or the probability that the prediction is kept: larger where safer, never NaN. A
     point that is neither `brittle` nor `robust` is undecided. `left_out` counts points whose margin is doubtful
-    (`masked`), points without a margin or flip probability (`without_number`), and points that the score was trained
-    on (`learned_from`).
+    (`masked`), points without a margin or flip probability (`without_number`), and training points (`learned_from`).
     """
 
     ids: pd.Index
@@ -119,7 +118,7 @@ def select_points(
     if (epsilon is None) == (limit is None):
         raise ParameterError(
             f"a detector needs an epsilon, for the worst case, or a limit, for the average case; found epsilon "
-            f"{epsilon!r:.60} and limit {limit!r:.60}; give one of them",
+            f"{epsilon!r:.60} and limit {limit!r:.60}; give one of them"
         )
     check_share("limit", limit)
     if not isinstance(label, str | None):
@@ -176,5 +175,5 @@ def check_table(table: Any) -> None:
     if not isinstance(table, Table):
         raise ParameterError(
             f"expected the brittle.Table of a run, found {type(table).__name__}; brittle.score gives one, and "
-            f"brittle.read_table reads one from its folder",
+            f"brittle.read_table reads one from its folder"
         )

@@ -135,12 +135,10 @@ class Detector:
         With `epsilon` a point is brittle if its input margin is at most that; points whose margin is `masked` are left
         out, an infinite margin is robust. With `limit` a point is brittle if its prediction breaks under the noise of
         the run: `brittle.analysis.decide` finds it kept with a probability below `limit`; an undecided point is
-        neither brittle nor robust. Half of the brittle points give the threshold, the other half and all robust
-        points give its rates.
+        neither brittle nor robust. Half of the brittle points give the threshold, all other points give its rates.
 
         Args:
-            table: a run with `input_margin` or a flip probability, and with the score; `brittle join` puts together two
-                runs over the same points.
+            table: a run with `input_margin` or a flip probability, and with the score, perhaps by `brittle join`.
             epsilon: margins up to this are brittle, in the declared pixel units; a number, or a fraction as `8/255`.
             norm: norm of the margins, `l2`, `linf` or `l1`; by default that of the run. With `limit`, the norm of the
                 score where it has one.
@@ -240,8 +238,7 @@ class Detector:
     def flag(self, scores: ArrayLike | Tensor) -> NDArray[np.bool_]:
         """Flag `scores` `[B]` as brittle, `[B]`: all but finite numbers that reach the threshold.
 
-        A score does not show whether two logits tie: `apply` and `wrap`, which see the logits, flag ties at every
-        threshold.
+        A score does not show whether two logits tie: `apply` and `wrap` flag ties at every threshold.
 
         Args:
             scores: larger where safer, so for a detector of the entropy its negative; NaN and None where there is none.
@@ -269,8 +266,7 @@ class Detector:
             pseudo_margin: the pseudo-margin of the fit, if the score is `pseudo_margin`.
 
         Raises:
-            ModelError: the model, its last linear layer or the pseudo-margin is another one, or the score needs such a
-                layer and the network has none.
+            ModelError: the model, its last linear layer or the pseudo-margin is another one, or the layer is missing.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
         if not isinstance(network, Classifier):
@@ -289,8 +285,7 @@ class Detector:
     ) -> pd.DataFrame:
         """Flag every point of `points`, and return a frame with a row per point and the columns of `FLAGS`.
 
-        A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle, however
-        many there are.
+        A point that cannot be scored (a broken image, NaN logits) has no score, and is flagged as brittle.
 
         Args:
             classifier: the model that the detector was fitted for.
@@ -307,15 +302,8 @@ class Detector:
         from brittle.run import score
 
         subject, reading = self._prepare(classifier, pseudo_margin)
-        run = score(
-            subject,
-            points,
-            [reading],
-            confidence=self.confidence,
-            batch_size=batch_size,
-            progress=progress,
-            most_failures=None,
-        )
+        options: dict[str, Any] = {"confidence": self.confidence, "batch_size": batch_size, "progress": progress}
+        run = score(subject, points, [reading], **options, most_failures=None)
         values = orient(kind_of(self.score), run.scores["value"].to_pandas().to_numpy(np.float64))
         tied = [status == Status.TIE.slug for status in run.scores["status"].to_pylist()]
         return flag_frame(run, values, self.flag(values) | np.array(tied, dtype=bool))
@@ -349,8 +337,7 @@ class Detector:
         return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
 
     def _prepare(self, classifier: Classifier, pseudo_margin: PseudoMargin | None) -> tuple[Classifier, OnePassScore]:
-        """Check that classifier and pseudo-margin are those of the fit; return the classifier with the head, and the
-        score."""
+        """Check that classifier and pseudo-margin are those of the fit; return the classifier and the score."""
         score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
         if score.parameters != self.parameters:
             raise ModelError(

@@ -34,8 +34,7 @@ PER_FEATURE = (
 class Identity:
     """The identity of a model: two models with the same identity give the same logits for the same inputs.
 
-    The digest covers names, types, shapes and bytes of all weights, or the fitted state of an estimator, not the code
-    of the network.
+    The digest covers names, types, shapes and bytes of all weights, or the fitted state of an estimator, but no code.
 
     Attributes:
         state_sha256: digest of all parameters and buffers, or of the estimator, 64 hexadecimal digits.
@@ -73,7 +72,7 @@ class Identity:
         if not isinstance(classifier, Classifier):
             raise ParameterError(
                 f"expected a brittle.Classifier, found {type(classifier).__name__}; wrap the model with the bounds and "
-                f"the preprocessing of the run: brittle.Classifier(model, bounds, mean, std)",
+                f"the preprocessing of the run: brittle.Classifier(model, bounds, mean, std)"
             )
         decision = None if classifier.decision.of_classes else classifier.decision.label
         _check_decision("of a random model" if classifier.random else decision)
@@ -88,9 +87,7 @@ class Identity:
     def differences(self, actual: Identity) -> str:
         """List the fields that differ with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
         pairs = {name: (value, getattr(actual, name)) for name, value in asdict(self).items()}
-        return "; ".join(
-            f"{name} {before!s:.60} here {after!s:.60}" for name, (before, after) in pairs.items() if before != after
-        )
+        return "; ".join(f"{name} {old!s:.60} here {new!s:.60}" for name, (old, new) in pairs.items() if old != new)
 
 
 def _check_decision(decision: str | None) -> None:

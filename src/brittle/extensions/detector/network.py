@@ -62,8 +62,7 @@ def orient(kind: type[OnePassScore], values: Numbers) -> Numbers:
 
 
 def score_of(score: str, norm: Any = None, pseudo_margin: PseudoMargin | None = None) -> OnePassScore:
-    """Return the score for `brittle.score` and for a network with the detector built in; a norm of None is the
-    default of the score."""
+    """Return the score for `brittle.score` and for a network with the detector built in, None its default norm."""
     if not isinstance(pseudo_margin, PseudoMargin | None):
         kind = type(pseudo_margin).__name__
         raise ParameterError(f"expected a brittle.PseudoMargin, found {kind}; PseudoMargin.load reads it from its file")
@@ -152,10 +151,8 @@ class DetectorNetwork(nn.Module):
         """
         if not isinstance(self.network, Estimator):
             return self._run(inputs, self.network)
-        logits, score, brittle = self._run_estimator(*self._read(inputs))
-        return (
-            (logits, score, brittle) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), brittle.numpy())
-        )
+        logits, score, flags = self._run_estimator(*self._read(inputs))
+        return (logits, score, flags) if isinstance(inputs, Tensor) else (logits.numpy(), score.numpy(), flags.numpy())
 
     def _read(self, inputs: Any) -> tuple[Tensor, Any]:
         """Return the inputs of an estimator, `[B, *shape]`, in double precision, and the estimator for their codes."""
@@ -191,10 +188,8 @@ class DetectorNetwork(nn.Module):
     def _check_shape(self, inputs: Any) -> None:
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):
             expected = "[B, *shape]" if self._channels == 1 else f"[B, {self._channels}, ...]"
-            received = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
-            raise ParameterError(
-                f"a tensor {expected} is needed; found {received}; give one input alone as inputs[None]"
-            )
+            actual = f"shape {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ParameterError(f"a tensor {expected} is needed; found {actual}; give one input alone as inputs[None]")
 
     def _run(self, inputs: Tensor, network: Any) -> tuple[Tensor, Tensor, Tensor]:
         self._check_shape(inputs)

@@ -61,8 +61,7 @@ class PseudoMargin:
     with features `h_i` (and the margins of the head to every class there, see `MarginRegressor`), input margins `d_i`,
     `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
     (`regressor.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over
-    the training share. Adam; the weights of the pass with the smallest squared error on a held-out share of
-    `regressor.HELD_OUT` are kept.
+    the training share. Adam; the weights with the smallest squared error on a held-out share (`regressor.HELD_OUT`).
 
     The pseudo-margin of the paper has these layers and this loss, reads features alone, and has no `c`, `mu`, `s`.
 
@@ -255,10 +254,8 @@ class PseudoMargin:
         try:
             return _decode(content)
         except REFUSED as error:
-            reason = str(error).partition(chr(10))[0]
-            raise ArtefactError(
-                "file_refused", f"{path} is not a pseudo-margin: {reason:.400}; train it again"
-            ) from error
+            why = str(error).partition(chr(10))[0]
+            raise ArtefactError("file_refused", f"{path} is not a pseudo-margin: {why:.400}; train it again") from error
 
 
 @dataclass(frozen=True)
@@ -343,7 +340,7 @@ class PseudoMarginScore(OnePassScore):
         return self.learned.regressor(one_pass.features_and_weight[0])
 
     def checked_value(self, one_pass: OnePass) -> Tensor:
-        """The same on the device of the weights, after a check of the number of features."""
+        """Return the same on the device of the weights, after a check of the number of features."""
         return self.learned.predict(one_pass.features_and_weight[0])
 
     @property

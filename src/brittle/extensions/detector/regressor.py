@@ -73,8 +73,7 @@ class MarginRegressor(nn.Module):
 
     `scale * sigmoid(W_6 relu(W_5 ... relu(W_1 (u - mean) / std)))`, without the biases; `scale` is the margin at which
     the output saturates. `u` holds the features `h` and, if the head of the network is given, its margins in feature
-    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: functions of `h` that take
-    many points to learn.
+    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: hard functions of `h` to learn.
     """
 
     head_weight: Tensor
@@ -111,8 +110,7 @@ class MarginRegressor(nn.Module):
         logits = features.double() @ weight.mT + self.head_bias
         predicted = logits.argmax(dim=1, keepdim=True)
         gaps = logits.gather(1, predicted) - logits
-        lengths = row_distances(weight, self._order)
-        margins = gaps / lengths[predicted[:, 0]].clamp_min(TINY)
+        margins = gaps / row_distances(weight, self._order)[predicted[:, 0]].clamp_min(TINY)
         ordered = margins.scatter(1, predicted, torch.inf).sort(dim=1).values[:, :-1]
         return torch.cat((features.float(), ordered.float()), dim=1)
 

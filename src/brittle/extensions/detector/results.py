@@ -128,8 +128,7 @@ class Judgement:
     """A verdict on a score: how well it separates brittle from robust points of this model.
 
     Attributes:
-        tau: Kendall's tau-b between the score and the margin, or the probability that the prediction is kept; None
-            if either is constant.
+        tau: Kendall's tau-b between the score and the margin, or one minus the flip probability; None if constant.
         tau_low: lower end of its interval.
         tau_high: upper end.
         auroc: probability that a brittle point scores lower than a robust one, or None if a class is empty.

@@ -11,29 +11,13 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.mean_interval import MeanInterval, ranged_interval
-from brittle.extensions.expected_change.predicted_change import (
-    expected_change_points,
-    expected_change_table,
-    label_flips,
-    mean_absolute,
-)
-from brittle.extensions.report import charts
+from brittle.extensions.expected_change import predicted_change
+from brittle.extensions.expected_change.predicted_change import label_flips
+from brittle.extensions.report import charts, wording
 from brittle.extensions.report.chapter import Chapter, Grid, Number
 from brittle.extensions.report.contents import Contents, decided_signs
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    p_value,
-    percent_interval,
-    plural,
-    reach,
-    short,
-    signed,
-    small_percent,
-    with_reach,
-)
+from brittle.extensions.report.wording import MISSING, fixed, interval, plural, reach, signed, small_percent, with_reach
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
@@ -67,19 +51,15 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     setting = contents.change_setting
     numbers = [] if setting is None else [_mean_number(contents, setting)]
     numbers += [] if contents.laplacian is None else [_laplacian_number(contents, contents.laplacian)]
-    return {
-        "setting": "" if setting is None else _setting_text(contents, setting),
-        "numbers": numbers,
-        "prediction": _prediction(contents),
-        "flips": _flips(contents),
-    }
+    level = "" if setting is None else _setting_text(contents, setting)
+    return {"setting": level, "numbers": numbers, "prediction": _prediction(contents), "flips": _flips(contents)}
 
 
 CHAPTER = Chapter("expected-change", "Expected change", summarize, "part")
 
 
 def _setting_text(contents: Contents, setting: Setting) -> str:
-    """The noise setting that the chapter speaks of, and why that one."""
+    """Return the noise setting that the chapter speaks of, and why that one."""
     column = contents.changes[setting]
     name = f"{contents.noise_text(setting)}{contents.radius_text(setting)}"
     if len(contents.changes) == 1:
@@ -110,32 +90,28 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
     values = laplacian.value.dropna()
     if infinite := int(np.isinf(values).sum()):
         return Number("Mean |Laplacian|", "∞", f"{plural(infinite, 'point')} without a finite one.")
-    mean, low, high = mean_absolute(contents, laplacian)
+    mean, low, high = predicted_change.mean_absolute(contents, laplacian)
     note = (
         f"{reach(low, high, 3)}, per squared pixel unit. It is negative for "
         f"{small_percent(float((values < 0.0).mean()))} of {plural(len(values), 'point')}."
     )
-    return Number("Mean |Laplacian|", short(mean, 3), note)
+    return Number("Mean |Laplacian|", wording.short(mean, 3), note)
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
-    """The Laplacian against the sampled change."""
-    frame = expected_change_table(contents)
+    """Return the Laplacian against the sampled change."""
+    frame = predicted_change.expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:
-        lacking = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
-        return {
-            "conclusion": f"This run holds no {lacking}, so there is nothing to compare.",
-            "figure": None,
-            "grid": None,
-        }
-    spoken = contents.change_setting or next(iter(rows))
-    conclusion = f"Under noise of {contents.noise_text(spoken)}, {_reading(rows[spoken])}"
+        gap = "Laplacian" if contents.laplacian is None else "sampled change (probability_change)"
+        return {"conclusion": f"This run holds no {gap}, so there is nothing to compare.", "figure": None, "grid": None}
+    chosen_setting = contents.change_setting or next(iter(rows))
+    conclusion = f"Under noise of {contents.noise_text(chosen_setting)}, {_reading(rows[chosen_setting])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
     words = f"Sampled mean change against the change that the Laplacian predicts, at one noise level. {conclusion}"
     return {
         "conclusion": conclusion,
-        "figure": Figure(change_chart, _points(contents, spoken), words),
+        "figure": Figure(change_chart, _points(contents, chosen_setting), words),
         "grid": Grid(header, [_prediction_row(contents, setting, row) for setting, row in rows.items()]),
         "kinks": max(row["kinks"] for row in rows.values()),
         "dropped": max(row["dropped"] for row in rows.values()),
@@ -145,7 +121,7 @@ def _prediction(contents: Contents) -> dict[str, Any]:
 
 def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
     """Both changes of the points at one setting, with the interval of the sampled one and the kind of the point."""
-    points = expected_change_points(contents, setting)
+    points = predicted_change.expected_change_points(contents, setting)
     decided = (points["sampled_low"] > 0.0) | (points["sampled_high"] < 0.0)
     same = np.sign(points["predicted_change"]) == np.sign(points["sampled_change"])
     frame = pd.DataFrame(
@@ -163,7 +139,7 @@ def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
 
 
 def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """Sampled change against the predicted one at one noise setting; the dashed line is the theory."""
+    """Return sampled change against the predicted one at one noise setting; the dashed line is the theory."""
     side = min(width - 66, 420)
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     scale, ticks = charts.symlog([*frame["predicted"], *frame["sampled"]])
@@ -176,19 +152,17 @@ def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     colours, shapes = (alt.Scale(domain=kinds, range=[KINDS[kind][part] for kind in kinds]) for part in (0, 1))
     place = alt.Chart(sorted_rows).encode(x=x, color=alt.Color("kind:N", scale=colours, legend=key, sort=None))
     ends = alt.Chart(pd.DataFrame({"predicted": scale["domain"], "sampled": scale["domain"]}))
-    theory = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(
-        x=x, y=alt.Y("sampled:Q", **y)
-    )
+    line = ends.mark_line(stroke=charts.MUTED, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=alt.Y("sampled:Q", **y))
     thin = place.mark_rule(strokeWidth=0.75, opacity=0.6).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     marks = place.mark_point(filled=True, size=16, opacity=1).encode(
         y=alt.Y("sampled:Q", **y), shape=alt.Shape("kind:N", scale=shapes, legend=key, sort=None)
     )
-    return alt.layer(theory, thin, marks).properties(width=side, height=side)
+    return alt.layer(line, thin, marks).properties(width=side, height=side)
 
 
 def _prediction_row(contents: Contents, setting: Setting, row: Row) -> tuple[str, ...]:
     under = contents.radius_text(setting).strip(" ()")
-    share = percent_interval(row["agreement_low"], row["agreement_high"])
+    share = wording.percent_interval(row["agreement_low"], row["agreement_high"])
     order = f"{fixed(row['spearman'])}\n{interval(row['spearman_low'], row['spearman_high'])}".replace("-", "−")
     return (
         f"{contents.noise_text(setting)}{' *' if row['clipped'] else ''}" + (f"\n{under}" if under else ""),
@@ -241,8 +215,7 @@ def _within(row: Row, name: str, good: tuple[float, float]) -> bool | None:
 
 def _flips(contents: Contents) -> dict[str, Any]:
     """Flips of the confident predictions with the lowest and with the highest Laplacian."""
-    frame = label_flips(contents)
-    rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
+    rows = {Setting(row["sigma"], row["noise"]): row for row in label_flips(contents).to_dict("records")}
     if not rows:
         conclusion = "This run lacks a Laplacian or a p_robust by as many copies of each point (monte_carlo)."
         return {"conclusion": conclusion, "grid": None}
@@ -251,12 +224,9 @@ def _flips(contents: Contents) -> dict[str, Any]:
     setting = next(reversed(rows))
     if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
         setting = chosen
-    name, row = contents.noise_text(setting), _kept(rows[setting])
-    return {
-        "conclusion": _flips_conclusion(name, row),
-        "grid": _by_laplacian(contents, rows),
-        "dropped": max(row["dropped"] for row in rows.values()),
-    }
+    name, row = contents.noise_text(setting), _complement(rows[setting])
+    dropped = max(row["dropped"] for row in rows.values())
+    return {"conclusion": _flips_conclusion(name, row), "grid": _by_laplacian(contents, rows), "dropped": dropped}
 
 
 def _flips_conclusion(name: str, row: Row) -> str:
@@ -274,8 +244,8 @@ def _flips_conclusion(name: str, row: Row) -> str:
     )
 
 
-def _kept(row: Row) -> Row:
-    """Return a row of `label_flips` with the shares of noisy copies that keep the prediction, not that flip."""
+def _complement(row: Row) -> Row:
+    """Return a row of `label_flips` with shares of noisy copies that keep the prediction, not flip it."""
     ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
     return row | {f"{group}{end}": 1.0 - row[f"{group}{opposite}"] for group in GROUPS for end, opposite in ends}
 
@@ -287,9 +257,9 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
             f"{row['points']:,}",
             f"{row['group']:,}",
             *(f"{fixed(row[group])}\n{interval(row[f'{group}_low'], row[f'{group}_high'])}" for group in GROUPS),
-            p_value(row["p_flips"]),
+            wording.p_value(row["p_flips"]),
         )
-        for setting, row in ((setting, _kept(row)) for setting, row in rows.items())
+        for setting, row in ((setting, _complement(row)) for setting, row in rows.items())
         if row["group"]
     ]
     header = ("Noise", "Confident points", "In either group", "p_robust, lowest Laplacian", "p_robust, highest", "p")

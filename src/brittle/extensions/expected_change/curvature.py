@@ -124,8 +124,7 @@ def log_odds_weights(clean: Clean, rank: int) -> Tensor:
 def sum_curvature(need: Curvature, classifier: Classifier, clean: Clean, weights: Tensor) -> LogitCurvature:
     """Compute the Laplacian of `sum_k w_k z_k` for `weights` `[B, C]`, by the method of `need`."""
     signs = clean.stream(Gaussian(1.0), "curvature")
-    function = _weighted(classifier, clean, weights)
-    flat, kink = _find_flats_and_kinks(classifier, clean, function, signs.draw(LOOKS))
+    flat, kink = _find_kinks(classifier, clean, _weighted(classifier, clean, weights), signs.draw(LOOKS))
     size = clean.inputs[0].numel()
     exact = need.is_exact(size)
     positions = (~flat if need.method == "auto" else torch.ones_like(flat)).nonzero()[:, 0]
@@ -148,9 +147,7 @@ def _weighted(classifier: Classifier, clean: Clean, weights: Tensor) -> Function
     return lambda inputs, part: (clean.logits_of(classifier, inputs, part) * weights[part]).sum(dim=1)
 
 
-def _find_flats_and_kinks(
-    classifier: Classifier, clean: Clean, function: Function, directions: Tensor
-) -> tuple[Tensor, Tensor]:
+def _find_kinks(classifier: Classifier, clean: Clean, function: Function, directions: Tensor) -> tuple[Tensor, Tensor]:
     """Return where the network does not bend along `directions`, and where it has a kink at the point, `[B]` each: a
     step of `NUDGE` changes the gradient by another amount than the second derivatives predict."""
     scale = classifier.bounds.scale(clean.inputs)
@@ -195,9 +192,7 @@ def _exact(classifier: Classifier, clean: Clean, function: Function) -> Tensor:
     return total
 
 
-def differentiable_gradients(
-    classifier: Classifier, clean: Clean, function: Function
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def differentiable_gradients(classifier: Classifier, clean: Clean, function: Function) -> Iterator[tuple[Tensor, ...]]:
     """Yield batches of rows, their inputs, and the gradient of `function` there, which can be differentiated again."""
     for part in torch.arange(len(clean.inputs), device=clean.inputs.device).split(clean.rows):
         inputs = clean.inputs[part].clone().requires_grad_(True)

@@ -29,11 +29,10 @@ class Laplacian(Score):
     rank, such as the most likely competitor; per squared pixel unit.
 
     Noise of covariance `s^2 I` moves the probability by `E[dp] = s^2 L / 2 + O(s^4)` on average; noise on the sphere of
-    radius `r` in `n` dimensions by `r^2 L / (2n)`. The chain rule splits it:
-    `L = p_c (2 ||m||^2 - sum_k p_k ||grad g_k||^2) + p_c (1 - p_c) sum_k w_k lap z_k`, with the margins
-    `g_k = z_c - z_k`, `m = sum_k p_k grad g_k`, and `w` the gradient of the log-odds of `c` with respect to the logits.
-    The first term needs only the Jacobian of the logits, which `Taylor` and `FirstOrderMargin` share; the second is 0
-    wherever the network is piecewise linear.
+    radius `r` in `n` dimensions by `r^2 L / (2n)`. The chain rule splits it: `L = p_c (2 ||m||^2 - sum_k p_k ||grad
+    g_k||^2) + p_c (1 - p_c) sum_k w_k lap z_k`, with the margins `g_k = z_c - z_k`, `m = sum_k p_k grad g_k`, and `w`
+    the gradient of the log-odds of `c` with respect to the logits. The first term needs only the Jacobian of the
+    logits, which `Taylor` and `FirstOrderMargin` share; the second is 0 wherever the network is piecewise linear.
 
     Validity: `gram` is exact for piecewise linear networks; `exact` sums all `n` second derivatives, `probes` takes
     random directions, `auto` tests whether the network bends at the point and takes `probes` if it does (`exact` for

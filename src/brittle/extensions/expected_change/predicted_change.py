@@ -115,10 +115,8 @@ def expected_change_table(table: Table) -> pd.DataFrame:
     laplacian, confidence = laplacian_column(columns), table.record.confidence
     if laplacian is None:
         return pd.DataFrame(columns=_FIELDS)
-    rows = [
-        _row(_points(table, laplacian, change), laplacian, change, confidence)
-        for change in sampled_columns(columns, CHANGE).values()
-    ]
+    changes = sampled_columns(columns, CHANGE).values()
+    rows = [_row(_points(table, laplacian, change), laplacian, change, confidence) for change in changes]
     return pd.DataFrame(rows, columns=_FIELDS).astype({"draws": "Int64"})
 
 
@@ -136,8 +134,7 @@ def _points(table: Table, laplacian: Column, change: Column) -> pd.DataFrame:
 def _row(points: pd.DataFrame, laplacian: Column, change: Column, confidence: float) -> Row:
     names = ["predicted_change", "sampled_change", "sampled_low", "sampled_high", "kink"]
     numbers = points[names].to_numpy(dtype=np.float64)
-    complete = np.isfinite(numbers[:, :2]).all(axis=1)
-    predicted, sampled, below, above, kinks = numbers[complete].T
+    predicted, sampled, below, above, kinks = numbers[np.isfinite(numbers[:, :2]).all(axis=1)].T
     decided = (below > 0.0) | (above < 0.0)
     agree, count = int((np.sign(predicted) == np.sign(sampled))[decided].sum()), int(decided.sum())
     ends = clopper_pearson(agree, count, confidence) if count else (0.0, 1.0)
@@ -221,10 +218,8 @@ def label_flips(table: Table, confident: float = 0.8, group: int = 50) -> pd.Dat
     if laplacian is None:
         return pd.DataFrame(columns=_FLIPS)
     sure = next((column for column in columns if column.score == MAX_PROBABILITY and column.value.notna().any()), None)
-    rows = [
-        _flip_row(laplacian, flips, sure, confident, group, table.record.confidence)
-        for flips in sampled_columns(columns, FLIPS).values()
-    ]
+    sampled = sampled_columns(columns, FLIPS).values()
+    rows = [_flip_row(laplacian, flips, sure, confident, group, table.record.confidence) for flips in sampled]
     return pd.DataFrame(rows, columns=_FLIPS).astype({"draws": "Int64"})
 
 
@@ -266,8 +261,7 @@ def _mann_whitney(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> 
 def mean_absolute(table: Table, column: Column | None = None) -> MeanInterval:
     """Mean of `|value|` over the points, `(1 / N) sum_i |L(x_i)|` for the Laplacian: the roughness of a model.
 
-    The interval is that of `skewed_mean` (Hall's, corrected for the skewness of such heavy tails), cut at 0. Points
-    without a value are left out.
+    The interval is that of `skewed_mean` (Hall's, corrected for skewness), cut at 0. Points without a value are out.
 
     References:
         The analysis of the expected change in the classification probability of the predicted label, Ruo Yang, Ping

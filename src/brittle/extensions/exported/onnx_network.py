@@ -183,7 +183,7 @@ class OnnxNetwork(nn.Module):
     Its scores are compared with those of onnxruntime at the first inputs, and at as many again with the numbers of each
     input shifted by one place, all in one batch. Where they differ by more than `MAX_DIFFERENCE`, onnxruntime computes
     the scores, and there are no gradients. `original` is the network of onnxruntime; `forward_only` is None before the
-    first inputs, too.
+    first inputs.
     """
 
     def __init__(self, original: OnnxModel, nodes: list[_Node], constants: Mapping[str, np.ndarray]) -> None:
@@ -193,7 +193,7 @@ class OnnxNetwork(nn.Module):
         self.forward_only: str | None = None
         self._compared = False
         self.layers = nn.ModuleDict()
-        self._nodes = _link_layers(nodes, constants, original.output, self.layers)
+        self._nodes = _link(nodes, constants, original.output, self.layers)
         self._last_use = {name: at for at, node in enumerate(self._nodes) for name in node.inputs}
         self._constants = dict(constants)
         self._parameter_of: dict[str, str] = {}
@@ -274,9 +274,7 @@ def _share(scores: Tensor, reference: Tensor) -> float:
     return float(((scores - reference).abs() / sizes.clamp_min(torch.finfo(reference.dtype).tiny)).max())
 
 
-def _link_layers(
-    nodes: list[_Node], constants: Mapping[str, np.ndarray], output: str, layers: nn.ModuleDict
-) -> list[_Node]:
+def _link(nodes: list[_Node], constants: Mapping[str, np.ndarray], output: str, layers: nn.ModuleDict) -> list[_Node]:
     """Return the nodes of a graph, with each product with a constant matrix, and a sum after it, as one of `layers`."""
     uses = Counter(name for node in nodes for name in node.inputs) + Counter([output])
     linked_nodes: list[_Node] = []

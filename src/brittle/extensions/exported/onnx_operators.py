@@ -186,15 +186,13 @@ def _unsqueeze(x: Any, axes: list[int]) -> Any:
 
 
 def _slice(x: Any, starts: list[int], ends: list[int], axes: Any = None, steps: Any = None) -> Any:
-    for axis, start, end, step in zip(
-        axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=True
-    ):
-        before = (slice(None),) * (axis % x.ndim)
+    for dim, start, end, step in zip(axes or range(len(starts)), starts, ends, steps or [1] * len(starts), strict=True):
+        before = (slice(None),) * (dim % x.ndim)
         if step == 1 or isinstance(x, np.ndarray):
             x = x[(*before, slice(start, end, step))]
         else:  # PyTorch has no negative steps
-            places = torch.arange(*slice(start, end, step).indices(x.shape[axis]), device=x.device)
-            x = x.index_select(axis, places)
+            places = torch.arange(*slice(start, end, step).indices(x.shape[dim]), device=x.device)
+            x = x.index_select(dim, places)
     return x
 
 

@@ -52,11 +52,10 @@ class MMSE(_Smoothed):
     """Flip probability of normal margins with mean and variance from gradients at noisy copies.
 
     `1 - P(g > 0)` with `g ~ N(D mean_j z(x + e_j), sigma^2 D G D^T)`. With the form `quadratic`, `G = (a + b) / 2`: `a`
-    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of
-    `J(x + e_j) K J(x + e_j)^T`: their mean is the variance of a quadratic margin
-    (see `brittle.measure.linearization.quadratic_gram`). With the form `linear`, `G = J K J^T`,
-    `J = mean_j J(x + e_j)`: the linear model that is closest to the network in mean square, with the bias
-    `Cov(J) / draws`. Both cost the same passes.
+    is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of `J(x + e_j) K
+    J(x + e_j)^T`: their mean is the variance of a quadratic margin (see
+    `brittle.measure.linearization.quadratic_gram`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
+    linear model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same.
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws; mean and variance
     also if the margins are quadratic in normal noise, up to sampling error. The form `linear` has a bias on every

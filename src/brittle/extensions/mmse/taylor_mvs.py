@@ -24,8 +24,7 @@ class TaylorMVS(TangentScore):
     `f` the factor.
 
     Validity: an approximation of `Taylor` without an integral; it ignores the dependence between the margins. With
-    `f = 1.702` and two classes it is within 0.01 of `Taylor`; with 1 it is the formula of the paper. It has no
-    interval, like `Taylor`.
+    `f = 1.702` and two classes it is within 0.01 of `Taylor`; with 1 it is the paper's formula. It has no interval.
 
     Source: Han, Srinivas, Lakkaraju (UAI 2024), section 3.2.3.
 

@@ -16,8 +16,7 @@ from brittle.measure.nearest.search import Found, Response, Search
 def blocks(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> None:
     """Put back features of the nearest input so far, in blocks: without gradients, for networks that have none.
 
-    The features are in the order of the size of their change. See `put_back`. A row without such an input first tries
-    fixed far ones (`segments`).
+    The features are in the order of their change (see `put_back`). A row without one first tries fixed far ones.
     """
     segments(search, nearest, effort, rows[search.best.distance[rows].isinf()])
     solved_rows = rows[search.best.distance[rows].isfinite()]

@@ -180,9 +180,7 @@ def _first_argument(smooth: Callable[[_Call, Tensor], Tensor | None]) -> _StandI
 
 def _comparison(sign: int) -> _StandIn:
     """Return the stand-in of a comparison: the first argument (`sign` 1) or the second (-1) is the larger."""
-    return lambda call: (
-        call.soft(sign * (call.args[0] - call.args[1])).sigmoid() if any(map(_varies, call.args[:2])) else None
-    )
+    return lambda op: op.soft(sign * (op.args[0] - op.args[1])).sigmoid() if any(map(_varies, op.args[:2])) else None
 
 
 def _cast(call: _Call) -> Tensor | None:

@@ -12,17 +12,8 @@ from typing import TypeVar
 
 from brittle.errors import StorageError
 from brittle.extensions.object_stores.places import STORE, reaching
-from brittle.store.folder import (
-    MANIFEST,
-    RECORD,
-    Manifest,
-    RunFolder,
-    ShardFile,
-    as_bytes,
-    check_same,
-    exists_error,
-    file_name,
-)
+from brittle.store import folder
+from brittle.store.folder import MANIFEST, RECORD, Manifest, file_name
 from brittle.store.places import is_stored, located, place_of
 from brittle.store.record import RunRecord, parse_object, storage_errors
 from brittle.store.writing import make_folder, write
@@ -30,7 +21,7 @@ from brittle.store.writing import make_folder, write
 T = TypeVar("T")
 
 
-class MirroredFolder(RunFolder):
+class MirroredFolder(folder.RunFolder):
     """A run folder that writes every file to `mirror`, too, a folder here or a place such as `s3://bucket/run`. If both
     hold the same run, each gets its missing shards from the other."""
 
@@ -43,11 +34,11 @@ class MirroredFolder(RunFolder):
     def check_free(self) -> None:
         super().check_free()
         if self._get(MANIFEST) is not None:
-            raise exists_error(self.mirror)
+            raise folder.exists_error(self.mirror)
 
     def _begin(self, expected: RunRecord | None) -> None:
         record = self._read(RECORD, RunRecord)
-        check_same(self.mirror, record, self.record or expected, ("in the mirror", "here"))
+        folder.check_same(self.mirror, record, self.record or expected, ("in the mirror", "here"))
         super()._begin(expected)
         manifest = self._read(MANIFEST, Manifest)
         if record is not None and manifest is not None:
@@ -61,13 +52,13 @@ class MirroredFolder(RunFolder):
             if entry.number not in self.shards:
                 files = {file_name(kind, entry.number): file for kind, file in entry.files.items()}
                 contents = {name: self._get(name) or b"" for name in files}
-                if all(ShardFile.of(contents[name]) == file for name, file in files.items()):
+                if all(folder.ShardFile.of(contents[name]) == file for name, file in files.items()):
                     for name, content in contents.items():  # damaged or lost shards are computed again
                         write(self.path / name, content)
                     self.shards[entry.number] = entry
         if self.record is None:
             write(self.path / RECORD, self._get(RECORD) or b"")
-        write(self.path / MANIFEST, as_bytes(self._manifest))
+        write(self.path / MANIFEST, folder.as_bytes(self._manifest))
 
     def _send(self, manifest: Manifest | None) -> None:
         """Send the shards that the mirror, with this manifest, lacks, and then the manifest."""

@@ -51,8 +51,8 @@ class RareEvent(NoiseScore):
         copies: plain noisy copies, and copies in each level of both methods, at least 20.
 
     Raises:
-        ParameterError: `sigma` is not a positive finite number, the noise is not normal or has no draws, or a number
-            is out of range.
+        ParameterError: `sigma` is not a positive finite number, the noise is not normal or has no draws, or a number is
+            out of range.
     """
 
     copies: int = COPIES
@@ -74,7 +74,7 @@ class RareEvent(NoiseScore):
         if not self.noise.normal:
             raise ParameterError(
                 f"{self.name} needs normal noise with a known covariance, unlike the family {self.noise.name}; use "
-                f"brittle.noise.Gaussian, or monte_carlo for this family",
+                f"brittle.noise.Gaussian, or monte_carlo for this family"
             )
         RareFlips(self.noise, self.copies)
 
@@ -84,7 +84,7 @@ class RareEvent(NoiseScore):
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: RareSampled = measured[self.needs[0]]
-        subset, stretched = (_LogEstimate.of(product, confidence) for product in (sampled.subset, sampled.stretched))
+        subset, stretched = (_Estimate.of(product, confidence) for product in (sampled.subset, sampled.stretched))
         counted = _count_flips(sampled, confidence)
         # The count may cut off either end of the interval of the mean, so each has half the error.
         count_low, count_high = _count_flips(sampled, (1.0 + confidence) / 2.0)
@@ -121,7 +121,7 @@ class RareEvent(NoiseScore):
 
 
 @dataclass(frozen=True)
-class _LogEstimate:
+class _Estimate:
     """A flip probability on the scale of the logarithm, `[B]` each.
 
     The chains of a level depend on those of the level before, which adds `UNSEEN` per level to their standard error.
@@ -134,7 +134,7 @@ class _LogEstimate:
     high: Tensor
 
     @classmethod
-    def of(cls, product: ByLevels, confidence: float) -> _LogEstimate:
+    def of(cls, product: ByLevels, confidence: float) -> _Estimate:
         """Return the estimate of a product of levels with its interval; 0 where the levels did not reach the flips."""
         variance = (1.0 + UNSEEN * product.levels).square() * product.variance.nan_to_num(nan=0.0)
         log = product.log.nan_to_num(nan=-torch.inf) + variance / 2.0
@@ -146,7 +146,7 @@ def _quantile(confidence: float) -> float:
     return float(special.ndtri((1.0 + confidence) / 2.0))
 
 
-def _mean(subset: _LogEstimate, stretched: _LogEstimate) -> Tensor:
+def _mean(subset: _Estimate, stretched: _Estimate) -> Tensor:
     """Return the mean of both on the scale of the logarithm, weighted by precision, `[B]`."""
     weights = [1.0 / estimate.variance.clamp_min(1e-6) for estimate in (subset, stretched)]
     return ((weights[0] * subset.log + weights[1] * stretched.log) / (weights[0] + weights[1])).exp().clamp_max(1.0)
@@ -160,9 +160,7 @@ def _count_flips(sampled: RareSampled, confidence: float) -> tuple[Tensor, Tenso
     return torch.from_numpy(low).to(sampled.subset.log), torch.from_numpy(high).to(sampled.subset.log)
 
 
-def _detail(
-    sampled: RareSampled, subset: _LogEstimate, stretched: _LogEstimate, status: Tensor
-) -> tuple[str | None, ...]:
+def _detail(sampled: RareSampled, subset: _Estimate, stretched: _Estimate, status: Tensor) -> tuple[str | None, ...]:
     """Describe the interval of each method where the number is sampled or a bound, and broken copies, `[B]`."""
 
     def describe(code: int, point: int) -> str | None:

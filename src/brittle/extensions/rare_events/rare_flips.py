@@ -118,8 +118,7 @@ class RareFlips(Measurement):
 
 @dataclass(frozen=True)
 class RarePoint:
-    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where subset simulation found
-    no flip."""
+    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where that found no flip."""
 
     flips: int
     ties: int
@@ -175,6 +174,5 @@ def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor
         copies = clean.inputs[positions] + noise[rows].to(clean.inputs).view(-1, *clean.inputs.shape[1:])
         logits, predicted = clean.logits_of(classifier, copies, positions), clean.predicted[positions]
         margins = margins_of(logits, predicted).double().scatter(1, predicted[:, None], torch.inf)
-        broken = ~logits.isfinite().all(dim=1, keepdim=True)
-        parts.append(margins.masked_fill(broken, -torch.inf))
+        parts.append(margins.masked_fill(~logits.isfinite().all(dim=1, keepdim=True), -torch.inf))
     return torch.cat(parts)

@@ -10,16 +10,8 @@ import torch
 from scipy import special
 from torch import Tensor
 
-from brittle.extensions.rare_events.subset import (
-    CHAIN,
-    FIRST_STEP,
-    SHARE,
-    Draw,
-    LevelProduct,
-    Population,
-    Search,
-    follow,
-)
+from brittle.extensions.rare_events import subset
+from brittle.extensions.rare_events.subset import CHAIN, SHARE, Draw, LevelProduct, Population, Search, follow
 
 STRETCHES = (1.5, 2.0, 3.0, 4.5)
 """Increasing factors that stretch the noise until it flips often."""
@@ -48,8 +40,7 @@ MOST_LEVELS = 30
 
 @dataclass(frozen=True)
 class Stretched:
-    """Flips of stretched and shrunk noise at one point. `product` is the flip probability; None where no stretched copy
-    flipped."""
+    """Flips of stretched and shrunk noise at one point. `product` is the flip probability, None without flips."""
 
     product: LevelProduct | None
     shrunk: int
@@ -93,7 +84,7 @@ def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
     if not bool((scan.margins <= 0).any()):
         return Stretched(None, shrunk)
     share, variance = scan.share_below(0.0)
-    level, number = Level(scan, factor, math.log(share), variance, FIRST_STEP), 1
+    level, number = Level(scan, factor, math.log(share), variance, subset.FIRST_STEP), 1
     level = yield from _move(level, draw, copies // CHAIN)
     while level.factor > 1.0 and number <= MOST_LEVELS and (after := (yield from _next(level, draw))):
         level, number = after, number + 1

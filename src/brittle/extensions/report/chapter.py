@@ -44,8 +44,7 @@ class Chapter:
     Its template, `NAME.html.jinja`, lies beside the module of `summarize`: the macro `body` sets the chapter, and the
     macro `methods`, where there is one, what *Methods* says beyond it. Both read by name what `summarize` gives; a
     figure in it is drawn. `name` is its anchor on the page. `summarize` gives what the template reads, None where the
-    run holds nothing for it. `place` is `first`, before the points; `body`; `part`, in the body below a rule;
-    or `methods`, the closed part.
+    run holds nothing for it. `place` is `first`, before the points; `body`; `part`, below a rule; or `methods`, closed.
     """
 
     name: str

@@ -9,11 +9,7 @@ from brittle.errors import UsageError
 
 
 def report(
-    run_folder: Run,
-    *,
-    out: Path | None = None,
-    epsilon: str | None = None,
-    against: tuple[Path, ...] = (),
+    run_folder: Run, *, out: Path | None = None, epsilon: str | None = None, against: tuple[Path, ...] = ()
 ) -> int:
     """Write the report of RUN, one HTML file, and print how many predictions hold.
 

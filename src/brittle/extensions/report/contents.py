@@ -11,13 +11,7 @@ from functools import cached_property
 import pandas as pd
 
 from brittle.analysis.class_bias import ClassBias, class_bias
-from brittle.analysis.columns import (
-    CHANGE,
-    class_name,
-    laplacian_column,
-    margin_columns,
-    sampled_columns,
-)
+from brittle.analysis.columns import CHANGE, class_name, laplacian_column, margin_columns, sampled_columns
 from brittle.analysis.overview import Overview, overview
 from brittle.estimate import DISTANCES
 from brittle.extensions.report.charts import score_colours
@@ -81,9 +75,7 @@ class Contents(Table):
     def change_setting(self) -> Setting | None:
         """The noise setting at which sampling decides the sign of the change for most points; of equals the last."""
         order = list(self.changes)
-        return max(
-            order, key=lambda setting: (sum(decided_signs(self.changes[setting])), order.index(setting)), default=None
-        )
+        return max(order, key=lambda noise: (sum(decided_signs(self.changes[noise])), order.index(noise)), default=None)
 
     @cached_property
     def noises(self) -> Mapping[str, NoiseRecord]:
@@ -111,12 +103,11 @@ class Contents(Table):
         return score_colours(self.columns)
 
     def class_text(self, number: float | None) -> str:
-        """The name of a class as the page shows it."""
+        """Return the name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def answer_text(self, number: float | None, words: object) -> str:
-        """Return a label or a prediction as the page shows it: the name of its class, or the words for a decision
-        without classes."""
+        """Return a label or a prediction as the page shows it: the name of its class, or words of other decisions."""
         has_class = number is not None and not pd.isna(number)
         return self.class_text(number) if has_class or not isinstance(words, str) else show(words, 40)
 
@@ -131,14 +122,14 @@ class Contents(Table):
         return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
 
     def noise_text(self, setting: Setting) -> str:
-        """A noise setting with three digits, as far as these tell the settings of the run apart."""
+        """Return a noise setting with three digits, as far as these tell the settings of the run apart."""
         sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
         rounded = float(f"{setting.sigma:.3g}") if setting.sigma is not None and setting.in_pixels else None
         alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
         return show(str(setting._replace(sigma=rounded) if alone else setting), 60)
 
     def radius_text(self, setting: Setting) -> str:
-        """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
+        """Return the radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
         sides, noise = self.record.data.input_shape, self.noises.get(setting.noise)
         if noise is None or not noise.fixed_length or setting.sigma is None or not sides:
             return ""

@@ -16,8 +16,7 @@ from brittle.store.table import Table
 from brittle.text import in_markdown, number, span
 
 DIGITS = 10_000
-"""Shares are told in so many steps, and their intervals rounded outwards to these: a parser of YAML reads numbers with
-an exponent as text."""
+"""Shares are told in so many steps, intervals rounded outwards: YAML reads numbers with an exponent as text."""
 
 MODALITIES = {1: "tabular", 3: "image"}
 """Words for inputs by their number of axes."""
@@ -64,18 +63,16 @@ def model_card(table: Table, limit: float | None = None) -> str:
               name: "data in memory"
         <BLANKLINE>
     """
-    run_overview = overview(table, limit)
-    holds, accuracy = (
-        0.0 if is_known else None for is_known in (run_overview.judges and run_overview.rated, run_overview.labelled)
-    )
+    view = overview(table, limit)
+    holds, accuracy = (0.0 if is_known else None for is_known in (view.is_decisive and view.rated, view.labelled))
     checked = None if holds is accuracy is None else check(table, limit=limit, holds=holds, accuracy=accuracy)
-    is_partial = run_overview.record.data.ids_sha256 is not None or run_overview.record.part is not None
-    matter = [] if checked is None or is_partial else _front_matter(run_overview, checked)
-    return "\n".join([*matter, *_section(run_overview, checked)]) + "\n"
+    is_partial = view.record.data.ids_sha256 is not None or view.record.part is not None
+    matter = [] if checked is None or is_partial else _front_matter(view, checked)
+    return "\n".join([*matter, *_section(view, checked)]) + "\n"
 
 
 def _front_matter(run_overview: Overview, checked: Checked) -> list[str]:
-    """The metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
+    """Return the metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
     record = run_overview.record
     data = _text(_data_name(record))
     lines = ["---", "model-index:", f"- name: {_text(Path(record.model.spec).name)}", "  results:"]
@@ -94,23 +91,20 @@ def _front_matter(run_overview: Overview, checked: Checked) -> list[str]:
     return [*lines, "---", ""]
 
 
-def _section(run_overview: Overview, checked: Checked | None) -> list[str]:
-    record = run_overview.record
-    sentences = [how_brittle(run_overview), decision_text(record.model), still_text(record.data), where(run_overview)]
+def _section(view: Overview, checked: Checked | None) -> list[str]:
+    record = view.record
+    sentences = [how_brittle(view), decision_text(record.model), still_text(record.data), where(view)]
     lines = ["## How easily predictions break", ""]
-    lines += [f"- {in_markdown(text)}" for text in (*sentences, how_sure(run_overview), *run_overview.margins) if text]
+    lines += [f"- {in_markdown(text)}" for text in (*sentences, how_sure(view), *view.margins) if text]
     if checked is not None:
         lines += ["", f"| share of the points | found | {100 * checked.confidence:.4g}% interval, of all together |"]
         lines += ["| --- | --- | --- |"]
-        rows = (
-            (_words(run_overview, verdict), number(verdict.value), span(verdict.low, verdict.high))
-            for verdict in checked.verdicts
-        )
+        rows = ((_words(view, row), number(row.value), span(row.low, row.high)) for row in checked.verdicts)
         lines += [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
     scores = ", ".join(score.label for score in record.scores)
     model, data = Path(record.model.spec).name, _data_name(record)
     part = "" if record.part is None else f" (part {record.part[0]} of {record.part[1]} of a run)"
-    facts = f"Measured by brittle {record.brittle} of {model} on {run_overview.points:,} points of {data}{part}"
+    facts = f"Measured by brittle {record.brittle} of {model} on {view.points:,} points of {data}{part}"
     facts += f", seed {record.seed}"
     return [*lines, "", in_markdown(f"{facts}: {scores}.")]
 

@@ -51,7 +51,7 @@ _NAMES = re.compile(r"^export (?:const|function|async function) (\w+)", re.MULTI
 def open_contents(
     table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
 ) -> Contents:
-    """The contents of the page of `table`; arguments as in `Table.report`.
+    """Return the contents of the page of `table`; arguments as in `Table.report`.
 
     Raises:
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.
@@ -89,13 +89,8 @@ def render(contents: Contents, chapters: Collection[Chapter] | None = None) -> s
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, each compiled once in a process."""
-    return Environment(
-        loader=PackageLoader("brittle.extensions.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = PackageLoader("brittle.extensions.report", ".")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 @cache
@@ -109,7 +104,7 @@ def _template(chapter: Chapter) -> Template:
 
 
 def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
-    """The texts of a chapter, or None where the run has nothing for it."""
+    """Return the texts of a chapter, or None where the run has nothing for it."""
     with failing(chapter.summarize, f"the chapter {chapter.name}"):
         values = chapter.summarize(contents)
         if values is None:
@@ -129,7 +124,7 @@ def _draw_all(value: Any, identity: str) -> Any:
     """`value` with every figure in it drawn, under an identity that tells it from the others of the page."""
     if isinstance(value, figure.Figure):
         drawing = Markup(figure.draw(value, identity))
-        return {"drawing": drawing, "spoken": value.spoken} if drawing else None
+        return {"drawing": drawing, "alt_text": value.alt_text} if drawing else None
     if isinstance(value, dict):
         return {name: _draw_all(part, f"{identity}-{name}") for name, part in value.items()}
     if isinstance(value, list):
@@ -143,15 +138,10 @@ def _style() -> str:
 
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
-    """Return the notes on the run: those left to judge, then those put right; heading, class, entries."""
-    entries = [
-        (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
-        for warning in contents.record.warnings
-    ]
+    """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
+    entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
-    lists = [
-        (heading, kind, [entry for done, entry in entries if done == is_handled]) for heading, kind, is_handled in parts
-    ]
+    lists = [(heading, kind, [entry for done, entry in entries if done == handled]) for heading, kind, handled in parts]
     return [part for part in lists if part[2]]
 
 
@@ -174,8 +164,8 @@ def _subtitle(contents: Contents) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
-    The style and the script are those between the tags, to the byte; an empty script is none."""
+    """Return the content security policy of a page: this style, this script if any, images that it holds, and
+    nothing else. The style and the script are those between the tags, to the byte; an empty script is none."""
     rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
     rules += [f"script-src '{_digest(script)}'"] if script else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
@@ -194,8 +184,7 @@ def script() -> str:
 def joined(modules: Mapping[str, str]) -> str:
     """Modules as one strict script: each is a function with names of its own, run after those that it imports.
 
-    A module imports by `import { a, b } from "./other.js";` and exports what it declares by `export const` or
-    `export function`.
+    A module imports by `import { a, b } from "./other.js";` and exports by `export const` or `export function`.
     """
     done: dict[str, str] = {}
 

@@ -23,7 +23,7 @@ from brittle.estimate import LIMIT, Status, parameters_json
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.images import PER_SIDE, TILE, decoded, embedded, sheets
 from brittle.extensions.report.wording import show
-from brittle.store.columns import Column, rests_on, storable
+from brittle.store.columns import Column, interval_evidence, storable
 from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.text import clipped
@@ -73,31 +73,31 @@ class _Run:
 
 
 def page_data(contents: Contents) -> dict[str, object] | None:
-    """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
-    judge = representative_column(contents.columns)
-    spoken = None if judge is None else numbers_beside(contents, judge)
-    columns = _columns(contents, [column for column in (spoken, judge) if column is not None])
+    """Return the points and scores of a run as the script of its page reads them; None without either."""
+    deciding = representative_column(contents.columns)
+    shown_numbers = None if deciding is None else numbers_beside(contents, deciding)
+    columns = _columns(contents, [column for column in (shown_numbers, deciding) if column is not None])
     if not contents.points.num_rows or not columns:
         return None
     this_run = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
     runs = [this_run, *(_other(this_run, name, rival) for name, rival in contents.rivals.items())]
     answers = Answers([run.contents for run in runs])
-    by = spoken if spoken is not None else columns[0]
-    safe = safety(by)
-    order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
-    limit = LIMIT if judge is None or judge.limit is None else judge.limit
+    leading = shown_numbers if shown_numbers is not None else columns[0]
+    safe = safety(leading)
+    order = np.argsort((leading.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
+    limit = LIMIT if deciding is None or deciding.limit is None else deciding.limit
     words, record = words_of(contents.record.model.decision), contents.record
     return {
         **_points(contents, answers),
         "limit": limit,
-        "chosen": chosen_sentence(contents.points.num_rows, record.data),
+        "sampleText": chosen_sentence(contents.points.num_rows, record.data),
         # What tells the notes on these points from those on others: runs over as many of the same data share theirs
         "identity": f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200],
         "runs": [_run(this_run, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
-        "columns": _all_columns(runs, judge, spoken),
-        "by": [column.label for column in columns].index(by.label),
-        "right": words._asdict() | {"correct": show(words.correct)},
-        "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "columns": _all_columns(runs, deciding, shown_numbers),
+        "representative": [column.label for column in columns].index(leading.label),
+        "correctWords": words._asdict() | {"correct": show(words.correct)},
+        "evidence": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),
@@ -115,17 +115,15 @@ class Answers:
         words = {word for source in tables for number, word in _pairs(*source) if number is None and word}
         self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
         numbers = {number for source in tables for number, _ in _pairs(*source) if number is not None}
-        classes = {
-            str(int(number)): runs[0].class_text(number) for number in sorted(numbers) if 0 <= number < FIRST_WORD
-        }
+        classes = {str(int(label)): runs[0].class_text(label) for label in sorted(numbers) if 0 <= label < FIRST_WORD}
         self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
 
     def of(self, run: Contents, column: str) -> NDArray[np.float64]:
-        """The number of each point's `label` or `predicted`; -1 for none."""
+        """Return the number of each point's `label` or `predicted`; -1 for none."""
         return np.array(self._of(run.points, column, _WORDS[column]), dtype=np.float64)
 
     def nearest(self, run: Contents) -> list[int]:
-        """The number of what is decided at each input with another decision."""
+        """Return the number of what is decided at each input with another decision."""
         return self._of(run.counterexamples, "predicted", "decided")
 
     def _of(self, table: pa.Table, column: str, words: str) -> list[int]:
@@ -147,7 +145,7 @@ def _other(this_run: _Run, name: str, rival: Contents) -> _Run:
 
 
 def _points(contents: Contents, answers: Answers) -> dict[str, object]:
-    """The points apart from their scores: names, rows, labels, and what was wrong with them."""
+    """Return the points apart from their scores: names, rows, labels, and what was wrong with them."""
     ids = contents.points["point"].to_pylist()
     return {
         "count": len(ids),
@@ -164,65 +162,59 @@ def _run(run: _Run, answers: Answers) -> dict[str, object]:
     """Return for each point of the page whether the run holds it, its prediction, and whether that is correct."""
     points = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
     points["predicted"] = answers.of(run.contents, "predicted")
-    points["right"] = points["correct"].map({True: 1, False: 0}).fillna(2)
-    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
+    points["correctness"] = points["correct"].map({True: 1, False: 0}).fillna(2)
+    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "correctness": 2})
     return {
         "name": run.name,
         "confidence": run.contents.confidence,
         "held": packed(aligned["held"], "u1"),
         "predicted": packed(aligned["predicted"], "f8"),
-        "correct": packed(aligned["right"], "u1"),
+        "correct": packed(aligned["correctness"], "u1"),
     }
 
 
 def _next(run: _Run, limit: float) -> dict[str, object]:
     """Return the next steps with another run: the score that its commands read, these commands, and their folder."""
-    run_overview = overview(run.contents, limit=limit)
-    steps = [
-        {"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(run_overview)
-    ]
-    return {
-        "next": {
-            "by": "" if run_overview.numbers is None else run_overview.numbers.label,
-            "steps": steps,
-            "where": show(where_to_run(run_overview)).replace("this run", run.name),
-        }
-    }
+    view = overview(run.contents, limit=limit)
+    steps = [{"state": step.state, "kind": step.kind, "command": show(step.command)} for step in next_steps(view)]
+    score = "" if view.numbers is None else view.numbers.label
+    place = show(where_to_run(view)).replace("this run", run.name)
+    return {"next": {"score": score, "steps": steps, "place": place}}
 
 
-def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
-    """The scores of all runs, each with the place of its run. Those whose numbers stand beside the states of another
-    one name its place."""
+def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column | None) -> list[dict[str, object]]:
+    """Return the scores of all runs, each with the places of its run and of the one that decides its states."""
     columns = [
         _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
         for place, run in enumerate(runs)
         for column in run.columns
     ]
-    if judge is None or numbers is None or numbers is judge:
+    if deciding is None or numbers is None or numbers is deciding:
         return columns
     places = {(entry["run"], entry["label"]): place for place, entry in enumerate(columns)}
     return [
-        entry | {"decidedBy": places.get((entry["run"], judge.label)) if entry["label"] == numbers.label else None}
+        entry | {"decidedBy": places.get((entry["run"], deciding.label)) if entry["label"] == numbers.label else None}
         for entry in columns
     ]
 
 
-def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
-    """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
+def _columns(contents: Contents, leading_columns: Sequence[Column]) -> list[Column]:
+    """Return the scores of the page: of the estimators `leading_columns`, with the most draws, and all others."""
     largest = {column.label for column in largest_budgets(contents.columns)}
     candidates = [
         column
         for column in contents.columns
-        if column in spoken or ((column.label in largest or not column.is_probability) and column.value.notna().any())
+        if column in leading_columns
+        or ((column.label in largest or not column.is_probability) and column.value.notna().any())
     ]
-    leading = [column for column in candidates if column in spoken]
+    leading = [column for column in candidates if column in leading_columns]
     max_columns = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
     labels = {column.label for column in [*leading, *candidates][:max_columns]}
     return [column for column in candidates if column.label in labels]
 
 
 def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
-    """A score of a run; `rows` are those of its table, one for each point of the page."""
+    """Return a score of a run; `rows` are those of its table, one for each point of the page."""
     return {
         "label": column.label,
         "name": column.label.partition("(")[0],
@@ -235,7 +227,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "variant": column.variant,
         "quantity": column.quantity,
         "probability": column.is_probability,
-        "judges": column.judges,
+        "isDecisive": column.is_decisive,
         # As the terminal orders points: of an input margin the larger distance.
         "safer": None if safety(column) is None else column.safer or "higher",
         "explanation": column.explanation,
@@ -243,7 +235,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "low": _ends(rows, "low"),
         "high": _ends(rows, "high"),
         "status": _texts(rows["status"].tolist()),
-        "evidence": _texts(rests_on(rows).tolist()),
+        "evidence": _texts(interval_evidence(rows).tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
 
@@ -263,31 +255,26 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     codes, names = pd.factorize(pd.Series(texts, dtype=object))
     if not len(names):
         return None
-    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+    return {"names": [str(name) for name in names], "codes": packed(codes, "i4")}
 
 
 def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
     pngs = contents.points["image"].to_pylist()
     if all(png is None for png in pngs):
         return None
-    image_sheets = sheets(pngs, order.tolist())
-    if not image_sheets.images:
+    album = sheets(pngs, order.tolist())
+    if not album.images:
         return None
-    content = {
-        "side": image_sheets.side,
-        "perSide": PER_SIDE,
-        "sheets": [*image_sheets.images],
-        "tiles": packed(image_sheets.tiles, "i4"),
-    }
+    page = {"side": album.side, "perSide": PER_SIDE, "sheets": [*album.images], "tiles": packed(album.tiles, "i4")}
     bounds, sides = contents.record.model.bounds, contents.record.data.input_shape or (1,)
     # Steps of brightness that one unit of the input is; None where a pixel of an image is none of the input
     reduced = max(sides[1:], default=TILE + 1) > TILE
     steps = None if bounds is None or reduced else 255.0 / (bounds[1] - bounds[0])
-    return {**content, "steps": steps, "grey": sides[0] == 1}
+    return {**page, "steps": steps, "grey": sides[0] == 1}
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
-    """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
+    """Return the nearest inputs with another prediction; as far as room is, with images, the least safe first."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}
@@ -303,7 +290,7 @@ def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> l
             size = len(point_image) + len(neighbour)
             if size <= room:
                 room, shown = room - size, shown + 1
-                pair = {"own": embedded(point_image), "other": embedded(neighbour)}
+                pair = {"pointImage": embedded(point_image), "neighbourImage": embedded(neighbour)}
                 entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
         entries.append(entry)
     return entries
@@ -313,17 +300,12 @@ def _levels(data: DataRecord) -> dict[str, list[str]]:
     """Return the values behind the codes of categorical features, by the name of the feature."""
     categories = data.reading.get("categories")
     categories = categories if isinstance(categories, dict) else {}
-    levels = {
-        name: description.get("levels") for name, description in categories.items() if isinstance(description, dict)
-    }
-    return {
-        storable(name): [str(level) for level in values] for name, values in levels.items() if isinstance(values, list)
-    }
+    levels = {name: entry.get("levels") for name, entry in categories.items() if isinstance(entry, dict)}
+    return {storable(key): [str(level) for level in order] for key, order in levels.items() if isinstance(order, list)}
 
 
 def _inputs(contents: Contents) -> dict[str, object] | None:
-    """Names and values of all features, and of each point the first input with another prediction that was met. None
-    where no input is kept."""
+    """Names and values of all features, and of each point the first input with another prediction, or None."""
     cells = contents.points["input"]
     if cells.null_count == len(cells):
         return None
@@ -341,5 +323,5 @@ def _inputs(contents: Contents) -> dict[str, object] | None:
         "names": feature_names(contents.record.data),
         "levels": _levels(contents.record.data),
         "values": packed(values, "f8"),
-        "others": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
+        "neighbours": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
     }

@@ -18,7 +18,7 @@ from brittle.data.points import InputRows, ListedPoints
 from brittle.data.reading import Format, Reading
 from brittle.data.tables import Roles, answers_in, find_column, find_roles, ids_in, is_text
 from brittle.errors import DataError, ParameterError, listed
-from brittle.extensions.texts.forms import TextForm, TextFunction, Tokenizer, Tokens, codes_of
+from brittle.extensions.texts.forms import TextEstimator, TextForm, TextFunction, Tokenizer, Tokens, codes_of
 
 
 def text_points(
@@ -66,7 +66,7 @@ def text_points(
     if tokenizer is None and model is None:
         return array_points(codes_of(texts), y, bounds=None, **options)
     if tokenizer is None or model is None:
-        raise ParameterError("tokens need a tokenizer and its model; give both, or none for characters")
+        raise ParameterError("tokens need a tokenizer and its model; give both, or neither to change characters")
     form, tokens = TextForm(model, tokenizer, length).fit(texts)
     extra_inputs, mask = tokens.extra_inputs, tokens.varies
     return array_points(form.embed(tokens.ids), y, bounds=form.bounds, extra_inputs=extra_inputs, mask=mask, **options)
@@ -93,7 +93,7 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
     if odd is not None:
         raise DataError("columns", f"row {odd}, column {column!r:.60} of {table.source} holds no text; leave it out")
     facts: dict[str, Any] = {"text_column": column, "columns": [column, *roles.columns]}
-    if isinstance(form, TextFunction):
+    if isinstance(form, TextFunction | TextEstimator):
         bounds, read = None, partial(_read_codes, texts, codes_of([max(texts, key=len)]).shape[1])
     else:
         form, tokens = form.fit(texts)
@@ -127,10 +127,8 @@ def _text_column(table: Sheet, cells: pa.Table, roles: Roles, column_name: str |
     if column not in text and (column_name is not None or len(text) != 1):
         names = listed(list(map(repr, text or roles.features)))
         labels = "" if roles.answers or not text else ", and the one with the labels with --label-column"
-        fault = (
-            f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
-        )
-        raise ParameterError(f"{table.source} has {fault}; name the one to score with {option}{labels}")
+        why = f"{len(text)} columns of text ({names})" if column is None else f"no text in {column!r:.60} ({names} do)"
+        raise ParameterError(f"{table.source} has {why}; name the one to score with {option}{labels}")
     return column or text[0]
 
 

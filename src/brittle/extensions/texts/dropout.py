@@ -30,8 +30,7 @@ class TokenDropout(Transforming):
         digest: digest of the embeddings.
 
     Raises:
-        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite, `[E]` or
-            `[R, E]`.
+        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite or no rows.
     """
 
     replacements: Tensor | None = field(init=False, repr=False, compare=False)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from brittle.decisions.function_code import code_digest
 from brittle.errors import DataError, ModelError, ParameterError
-from brittle.model.arrays import ArrayModel, as_tensor
+from brittle.model.arrays import ArrayModel, Estimator, as_tensor
 from brittle.model.evaluation_mode import evaluating
 from brittle.model.inputs import ExtraInputs
 
@@ -154,7 +155,7 @@ class TextForm:
         if not isinstance(layer, nn.Embedding):
             raise ParameterError(
                 f"{type(self.model).__name__} has no get_input_embeddings() that gives a torch.nn.Embedding; make the "
-                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)",
+                f"embeddings yourself and give them to brittle.data.array_points(x, extra_inputs=..., mask=...)"
             )
         return layer
 
@@ -214,15 +215,13 @@ def _logits(output: Any) -> Tensor:
 class TextFunction(ArrayModel):
     """A function of texts as a model: its inputs are codes of characters, `[B, L]`, 0 behind the end of a text.
 
-    For noise that changes characters, and for classifiers of texts without embeddings: a prompted model, a service, a
-    rule. It runs forward only.
+    For noise on characters, and for classifiers without embeddings: a prompted model, a rule. It runs forward only.
 
         classifier = brittle.Classifier(TextFunction(judge), bounds=None)
         table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
 
     Args:
-        function: maps a list of texts to class scores, `[B, C]`, a tensor or an array. It gets distinct texts, at most
-            `CALLED` at a time.
+        function: maps a list of texts to class scores, `[B, C]`, a tensor or an array; at most `CALLED` at a time.
         digest: digest of its parameters, so that no run goes on with another; by default of its code.
         facts: fields of the run's record about the reading of texts.
     """
@@ -248,6 +247,21 @@ class TextFunction(ArrayModel):
         if sum(map(len, parts)) != len(different):
             raise ValueError(f"{len(different)} texts got scores of {sum(map(len, parts))}")
         return torch.cat(parts)[[place[text] for text in texts]]
+
+
+class TextEstimator(Estimator):
+    """A fitted classifier of scikit-learn that reads texts, such as a pipeline that begins with a `TfidfVectorizer`, as
+    a model of codes of characters, `[B, L]`.
+
+        classifier = brittle.Classifier(TextEstimator(pipeline), bounds=None)
+        table = brittle.score(classifier, brittle.data.text_points(texts, y), "monte_carlo", noise=Edits("typos", 0.05))
+    """
+
+    reads_texts = True
+    facts: ClassVar[Mapping[str, Any]] = {}
+
+    def as_rows(self, inputs: np.ndarray) -> np.ndarray:
+        return np.array([text_of(torch.from_numpy(row)) for row in inputs], dtype=object)
 
 
 CALLED = 64

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from brittle.estimate import ORDER
 from brittle.extensions.trees.read_trees import extract_trees, raw_scores
@@ -35,14 +34,11 @@ _TREES: WeakKeyDictionary[Estimator, Trees | None] = WeakKeyDictionary()
 """The trees of each classifier, which are read and compared once."""
 
 
-def search_boxes(
-    norm: str, bounded: bool, effort: str, classifier: Classifier, clean: Clean
-) -> dict[str, Tensor] | None:
+def search_boxes(norm: str, bounded: bool, effort: str, classifier: Classifier, clean: Clean) -> dict | None:
     """Return the nearest inputs with another class, as in `NearestPoint`, in double precision.
 
     Points with missing values are left out. None where the model is no ensemble of trees, its inputs are normalised,
-    the decision is not the predicted class, or the trees do not reproduce the model's classes.
-    `effort` is one of `BOXES`.
+    the decision is not the predicted class, or the trees have other classes than the model. `effort` is one of `BOXES`.
     """
     model, shape = classifier.model, clean.inputs.flatten(1).shape
     is_plain = classifier.decision.of_classes and classifier.mean is None and classifier.std is None
@@ -285,8 +281,7 @@ def _read(model: Estimator) -> Trees | None:
 
 
 def agrees(model: Estimator, trees: Trees, rows: np.ndarray) -> bool:
-    """Return whether the library gives the sums and classes of these trees at the rows of `[B, n]` whose categories it
-    knows, at least one."""
+    """Return whether the library agrees with these trees at the rows of `[B, n]` of known categories, at least one."""
     rows = model.rules(rows.shape[1]).kept(rows)
     places = place_categories(model, trees, rows)
     has_levels = ~np.isnan(places).any(axis=1)

@@ -125,10 +125,8 @@ def xgboost_trees(data: Mapping[str, Any], iterations: int | None = None) -> Tre
         sizes = {len(tree[key]) for key in per_node if key in tree} | {int(tree["tree_param"]["num_nodes"])}
         _check(sizes == {len(left_ids)} and at in range(groups), "its header claims other nodes, or another class")
         starts, sizes, codes = (tree.get(f"categories{key}", ()) for key in ("_segments", "_sizes", ""))
-        sets = {
-            node: _set_ends(codes[start : start + size])
-            for node, start, size in zip(tree.get("categories_nodes", ()), starts, sizes, strict=True)
-        }
+        spans = zip(tree.get("categories_nodes", ()), starts, sizes, strict=True)
+        sets = {node: _set_ends(codes[start : start + size]) for node, start, size in spans}
         _check({*np.flatnonzero(tree.get("split_type", ())).tolist()} == {*sets}, "its sets of categories are lost")
         value = np.where(left_ids < 0, number * np.float32(weight), 0.0)
         feature, value = np.array(tree["split_indices"]), place_in_class(value, at, groups)
@@ -170,11 +168,11 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[
     """Build the trees of a model of LightGBM, which goes left where an input is no larger."""
     parts, kind = [], header["objective"].split(" ")
     groups, features = int(header["num_tree_per_iteration"]), int(header["max_feature_idx"]) + 1
-    feature_infos = header["feature_infos"].split(" ")
+    infos = header["feature_infos"].split(" ")
     _check(kind[0] in OBJECTIVES, "it is another kind of model")
     counts = {groups, int(header["num_class"]), *(int(word[10:]) for word in kind if word.startswith("num_class:"))}
     _check(counts == {groups} and blocks and len(blocks) % groups == 0, "its header claims other classes")
-    _check(len(header["feature_names"].split(" ")) == len(feature_infos) == features, "its header claims other columns")
+    _check(len(header["feature_names"].split(" ")) == len(infos) == features, "its header claims other columns")
     for at, block in enumerate(blocks):
         kinds, value = (np.array(block.get(key, "").split(), float) for key in ("decision_type", "leaf_value"))
         count, kinds = len(value), kinds.astype(int)
@@ -199,14 +197,11 @@ def lightgbm_trees(header: Lines, blocks: Sequence[Lines], categories: Sequence[
         leaf = np.arange(2 * count - 1) >= count - 1
         value = place_in_class(np.append(np.zeros(count - 1), value), at % groups, groups)
         parts.append(((leaf, feature.astype(int), cut, left_ids, right_ids, value), sets))
-    coded = [place for place, info in enumerate(feature_infos) if categories and info[0] not in "[n"]
+    coded = [place for place, info in enumerate(infos) if categories and info[0] not in "[n"]
     is_plain = any(all(isinstance(level, int | float) for level in levels) for levels in categories)
     # Ordered or constant columns of categories look like columns of numbers in the file.
-    ambiguous_infos = {"none", *(f"[0:{len(levels) - 1}]" for levels in categories)} if is_plain else set()
-    _check(
-        len(coded) == len(categories) and not ambiguous_infos & {*feature_infos},
-        "it does not say which columns hold its categories",
-    )
+    vague = {"none", *(f"[0:{len(levels) - 1}]" for levels in categories)} if is_plain else set()
+    _check(len(coded) == len(categories) and not vague & {*infos}, "it does not say which columns hold its categories")
     levels = dict(zip(coded, categories, strict=True))
     return Trees.join(expand_sets(parts), np.zeros(max(2, groups)), features, _lightgbm_cut, levels=levels)
 

@@ -134,8 +134,7 @@ def expand_sets(trees: Sequence[tuple[Any, Mapping[int, Sequence[float]]]]) -> l
     """Replace nodes that split by sets of numbers with nodes that split at cuts, for `Trees.join`.
 
     Each tree comes with the ends of its sets by node: numbers are in a set from the first end on, from the second on
-    not, and so on, and numbers in the set go to the right. Such a node becomes one node for each end that the nodes
-    above leave undecided.
+    not, and so on, and numbers in the set go to the right. It becomes a node for each end that is still undecided.
     """
     parts, nodes_left = [], MAX_NODES
     for part, sets in trees:
@@ -187,6 +186,5 @@ def single_cut(thresholds: np.ndarray, strict: bool = False) -> np.ndarray:
 
 
 def place_in_class(values: Any, at: int, groups: int) -> np.ndarray:
-    """Return numbers of one group of trees, `[N]`, in the column of its class, `[N, C]`; a single group adds to the
-    second of two classes."""
+    """Return numbers of one group of trees, `[N]`, in its class's column, `[N, C]`; a single group is of the second."""
     return np.asarray(values, np.float64)[:, None] * (np.arange(max(2, groups)) == (1 if groups == 1 else at))

@@ -42,8 +42,7 @@ def read_webdataset(path: Path, reading: Reading) -> ListedPoints:
     """Read points from a `.tar` file, or from those of one split in a folder (`test-000000.tar`), in their order.
 
     A sample is an image `KEY.png` (or another ending of an image) and, with labels, `KEY.cls`, a whole number; other
-    files are counted. A key ends at the first dot of a file name, as in WebDataset. Ids are `SHARD/KEY`. Links are not
-    followed.
+    files are counted. A key ends at the first dot of a file name. Ids are `SHARD/KEY`. Links are not followed.
     """
     source = path_text(path)
     files, split = split_files(path, _SHARD, reading.split)

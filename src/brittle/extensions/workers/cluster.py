@@ -28,8 +28,7 @@ OLDEST_RAY = (2, 52)
 """The first release of Ray whose clusters can ask for a token."""
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
-"""Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each: 20 by default, a
-quarter of an hour of silence."""
+"""Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each, by default 20."""
 
 LOST_SECONDS = 15.0
 """Seconds without an answer after which the head counts as lost: Ray ends the whole process after a minute."""
@@ -54,7 +53,7 @@ class Cluster:
         if self.address != AUTO and _host_and_port(self.address) is None:
             raise UsageError(
                 f"--cluster takes auto or host:port of a cluster's head; found {self.address!r:.100} (run the command "
-                f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)",
+                f"on a node of the cluster, ray:// is not supported; on one machine --workers does the same)"
             )
         if self.size is not None and self.size < 1:
             raise ParameterError(f"workers must be 1 or more; found {self.size}")

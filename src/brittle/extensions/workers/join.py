@@ -123,23 +123,18 @@ def _join_parts(folder: RunFolder, parts: Sequence[JoinedRun], most_failures: in
 
 def _merge_times(records: Sequence[RunRecord]) -> dict[str, Any]:
     """Return the end of the last run and the sum of the times; None where a run has no time."""
-    seconds: list[Any] = [record.seconds for record in records]
-    return {
-        "finished": max(record.finished or "" for record in records),
-        "seconds": None if None in seconds else sum(seconds),
-    }
+    times: list[Any] = [record.seconds for record in records]
+    return {"finished": max(run.finished or "" for run in records), "seconds": None if None in times else sum(times)}
 
 
 def _whole_command(command: Sequence[str], out: Path) -> tuple[str, ...]:
     """Turn the command of a part into the command of the whole run in one process, into `out`."""
-    words = [
-        part for word in command for part in (word.split("=", 1) if word.startswith(("--part=", "--out=")) else [word])
-    ]
+    args = [part for arg in command for part in (arg.split("=", 1) if arg.startswith(("--part=", "--out=")) else [arg])]
     for option, replacement in (("--part", []), ("--out", ["--out", str(out)])):
-        if option in words:
-            place = words.index(option)
-            words[place : place + 2] = replacement
-    return tuple(words)
+        if option in args:
+            place = args.index(option)
+            args[place : place + 2] = replacement
+    return tuple(args)
 
 
 def _check_complete(parts: Sequence[JoinedRun]) -> None:
@@ -270,7 +265,7 @@ def _merge_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.T
                 raise ResumeError(
                     "other_run",
                     f"point {new['point']} is predicted as {old['predicted']} in {first_folder} and as "
-                    f"{new['predicted']} in {run.folder}; this is another model",
+                    f"{new['predicted']} in {run.folder}; so the runs are of different models",
                 )
             row = new if old["status"] in WITHOUT_VALUE else old
             points[new["point"]] = row | {"passes": old["passes"] + new["passes"]}

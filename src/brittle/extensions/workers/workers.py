@@ -83,8 +83,7 @@ class Station:
 class Team:
     """Workers that share shards; a worker that dies is replaced, and its shard is computed again.
 
-    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and raises where no
-    worker can answer any more.
+    The answer of a dead worker raises one of `death_errors`; `look` is called every second or so, and may raise.
     """
 
     hire: Callable[[], Worker]
@@ -219,10 +218,8 @@ class Process:
     def submit(self, method: str, *arguments: Any) -> Future[Any]:
         if self._children:
             return self._pool.submit(_call, method, *arguments)
-        before, tokens = (
-            multiprocessing.active_children(),
-            (name for name in os.environ if name.startswith("RAY_AUTH_TOKEN")),
-        )
+        before = multiprocessing.active_children()
+        tokens = (name for name in os.environ if name.startswith("RAY_AUTH_TOKEN"))
         # A fixed number of threads, no current folder on `sys.path`, no token of Ray, one card
         variables = dict.fromkeys(tokens) | {"OMP_NUM_THREADS": str(worker_threads()), "PYTHONSAFEPATH": "1"}
         with environment(variables | ({} if self._card is None else {CARDS: self._card})), _without_program():

@@ -19,11 +19,7 @@ from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.images import embedded
 from brittle.extensions.report.wording import MISSING, fixed, interval, percent, percent_interval, plural, short, show
-from brittle.extensions.worst_case.robust_accuracy import (
-    RobustAccuracy,
-    direct_robust_accuracies,
-    direct_robust_accuracy,
-)
+from brittle.extensions.worst_case import robust_accuracy
 from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
 
@@ -71,8 +67,7 @@ class MarginCase:
     A point is fragile when its margin is at most epsilon. `distance` is that of each point with a margin, infinite
     where no input with another prediction was found; `correct` is 1 or 0, NaN without a label. `curves` hold of each
     kind its name, the margins that count and whether their points do, `[n]` each: `all`; those that are right as well
-    (`correct`); of these the lower ends (`certified`), so that the share that is proven bounds the robust accuracy from
-    below.
+    (`correct`); of these the lower ends (`certified`), so that the proven share bounds the robust accuracy below.
     """
 
     contents: Contents
@@ -104,14 +99,14 @@ class MarginCase:
     def count(self, status: Status) -> int:
         return self.margin.status.tolist().count(status.slug)
 
-    def beyond(self, kind: str) -> RobustAccuracy:
-        """The share of points of a curve whose margin exceeds epsilon."""
+    def beyond(self, kind: str) -> robust_accuracy.RobustAccuracy:
+        """Return the share of points of a curve whose margin exceeds epsilon."""
         _, margins, is_correct = self.curves[kind]
-        return direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
+        return robust_accuracy.direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
-    """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
+    """Return the first input margins in each norm, with the requested size or one that suits their values."""
     bounds, size = contents.record.model.bounds, contents.epsilon
     cases = []
     for norm, column in contents.margins.items():
@@ -123,7 +118,7 @@ def open_cases(contents: Contents) -> list[MarginCase]:
 
 
 def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
-    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin."""
+    """Return the default perturbation size to judge `margin` at: the usual one, or the median margin."""
     usual, text = USUAL[norm]
     finite = pd.Series(margin[np.isfinite(margin)])
     if finite.empty:
@@ -152,13 +147,13 @@ def _section(case: MarginCase) -> dict[str, Any]:
     median = float(case.distance.quantile(0.5, interpolation="lower"))
     half = f"is at most {short(median)} away" if np.isfinite(median) else "was not found at any distance"
     numbers = _numbers(case, median)
-    spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
+    number_texts = " ".join(f"{number.title}: {number.value}." for number in numbers)
     masked = case.count(Status.MASKED)
     warning = (
         f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
         "mislead, so the nearest other decision may be much nearer than what was found, and the robust accuracy lower."
     )
-    curves = f"Share of points without another prediction found within a distance, against the distance. {spoken}"
+    curves = f"Share of points without another prediction found within a distance, against the distance. {number_texts}"
     return {
         "title": TITLES[case.norm],
         "epsilon": case.epsilon,
@@ -180,8 +175,7 @@ def _section(case: MarginCase) -> dict[str, Any]:
 
 
 def _numbers(case: MarginCase, median: float) -> list[Number]:
-    """The median margin, and the shares of points that epsilon leaves as they are, that are right and stay so, and
-    surely so."""
+    """Return the median margin, and the shares of points that hold at epsilon, are right and hold, and surely so."""
     size = case.epsilon.text
     labelled, points = "correct" in case.curves, len(case.distance)
     middle, *ends = (
@@ -224,7 +218,7 @@ def _curves(case: MarginCase) -> pd.DataFrame:
     rows = [
         (kind, of, accuracy.epsilon, accuracy.robust_accuracy, accuracy.low, accuracy.high, case.epsilon.value)
         for kind, (of, margins, is_correct) in case.curves.items()
-        for accuracy in direct_robust_accuracies(margins, is_correct, sizes, case.contents.confidence)
+        for accuracy in robust_accuracy.direct_robust_accuracies(margins, is_correct, sizes, case.contents.confidence)
     ]
     return pd.DataFrame(rows, columns=["kind", "of", "epsilon", "share", "low", "high", "chosen"])
 
@@ -247,10 +241,8 @@ def _stand_in(case: MarginCase, compared: pd.DataFrame) -> dict[str, Any]:
         for column, row in zip(columns, rows, strict=True)
     ]
     header = ("Score", "Passes a point", "Kendall's tau", "AUROC", "AUPR", "FPR at 95% TPR", "Points")
-    return {
-        "conclusion": _verdict(rows[place], columns[place].title),
-        "grid": Grid(header, cells, colours=[case.contents.colours[column.score] for column in columns]),
-    }
+    colours = [case.contents.colours[column.score] for column in columns]
+    return {"conclusion": _verdict(rows[place], columns[place].title), "grid": Grid(header, cells, colours=colours)}
 
 
 def _conditions(case: MarginCase) -> Grid | None:
@@ -293,18 +285,14 @@ def _verdict(row: Row, name: str) -> str:
 
 
 def _fragile(case: MarginCase) -> pd.DataFrame:
-    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    """Return the points predicted right, or all without labels, that have a counter-example, the nearest first."""
     names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
     points = case.contents.points.select(names).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
-    counterexamples = case.contents.counterexamples.to_pandas()
-    of_margin = (counterexamples["score"] == case.margin.score) & (
-        counterexamples["parameters"] == parameters_json(case.margin.parameters)
-    )
-    counterexamples = counterexamples.loc[
-        of_margin, ["point", "predicted", "decided", "image", "difference"]
-    ].drop_duplicates("point")
-    pairs = points.merge(counterexamples, on="point", suffixes=("", "_other"))
+    rows = case.contents.counterexamples.to_pandas()
+    of_margin = (rows["score"] == case.margin.score) & (rows["parameters"] == parameters_json(case.margin.parameters))
+    rows = rows.loc[of_margin, ["point", "predicted", "decided", "image", "difference"]].drop_duplicates("point")
+    pairs = points.merge(rows, on="point", suffixes=("", "_other"))
     pairs = pairs[np.isfinite(pairs["distance"])]
     if "correct" in case.curves:
         pairs = pairs[pairs["correct"].eq(True)]
@@ -312,7 +300,7 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
 
 
 def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
-    """A point beside the nearest input found with another prediction; each image with its words."""
+    """Return a point beside the nearest input found with another prediction; each image with its words."""
     predicted = case.contents.answer_text(row["predicted"], row["decided"])
     answer = case.contents.answer_text(row["predicted_other"], row["decided_other"])
     distance = short(row["distance"], 3)

@@ -54,8 +54,7 @@ class EstimatedRobustAccuracy:
         points: points with a score and a label, `N`.
         dropped: points left out because either is missing.
         subset_points: points of the subset with a margin too, `n`.
-        threshold: points with a larger score count as robust; `-inf` if the whole subset is robust, `inf` if no point
-            counts as robust.
+        threshold: points with a larger score count as robust; `-inf` if the whole subset is robust, `inf` if none is.
         tpr: share of the subset's non-robust points at or below the threshold; NaN without such points.
         subset: robust accuracy of the subset, by its margins.
         estimate: Algorithm 1: share of all points that are correct with a score above the threshold.
@@ -86,8 +85,7 @@ def direct_robust_accuracy(
 ) -> RobustAccuracy:
     """Return the share of points that are correct with a margin above `epsilon`, with its Clopper-Pearson interval.
 
-    Validity: the interval is exact for points drawn independently; margins from attacks are upper bounds, and so is the
-    share.
+    Validity: the interval is exact for points drawn independently; margins of attacks and their share are upper bounds.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -173,8 +171,7 @@ def estimate_robust_accuracy(
         min_tpr: share of the subset's non-robust points that the threshold must find.
 
     Raises:
-        ParameterError: the arrays differ in length, the subset is no set of positions, epsilon is negative, or the
-            confidence is not between 0 and 1.
+        ParameterError: the lengths differ, the subset is no set of positions, or epsilon or confidence is wrong.
 
     Example:
         >>> margin, score, correct = [0.1, 0.2, 0.3, 0.4, None, None], [1, 2, 3, 4, 1.5, 3.5], [True] * 6
@@ -214,9 +211,7 @@ def _mask(subset: ArrayLike, size: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _choose_threshold(
-    scores: NDArray[np.float64], correct: NDArray[np.bool_], robust: NDArray[np.bool_], min_tpr: float
-) -> tuple[float, float]:
+def _choose_threshold(scores: NDArray, correct: NDArray, robust: NDArray, min_tpr: float) -> tuple[float, float]:
     """Return the threshold that best reproduces the robust accuracy, then misjudges the fewest points, and its rate."""
     values, group = np.unique(scores, return_inverse=True)
 
@@ -238,9 +233,7 @@ def _choose_threshold(
     return threshold, float(fragile_below[best] / fragile) if fragile else math.nan
 
 
-def _interval(
-    truth: NDArray[np.bool_], passing: NDArray[np.bool_], passing_elsewhere: NDArray[np.bool_], confidence: float
-) -> tuple[float, float]:
+def _interval(truth: NDArray, passing: NDArray, passing_elsewhere: NDArray, confidence: float) -> tuple[float, float]:
     """Return the interval of the rectified estimate, from the parts of the subset and of the others, in quadrature."""
     share = passing_elsewhere.size / (truth.size + passing_elsewhere.size)
     interval = ranged_interval(np.asarray(truth - share * passing, dtype=np.float64), -share, 1.0, confidence)

@@ -50,7 +50,7 @@ class SampledRobustAccuracy:
     passes_for_all: int
 
     def __str__(self) -> str:
-        """Some lines with the answers and their intervals, the threshold, and the passes."""
+        """Return some lines with the answers and their intervals, the threshold, and the passes."""
         estimated, counted = self.estimated, self.counted
         if estimated.reason is not None:
             return estimated.reason
@@ -93,8 +93,7 @@ def robust_accuracy(
 ) -> SampledRobustAccuracy:
     """Estimate the robust accuracy of all points from their logit margins and the input margins of `attack` points.
 
-    The formulas are those of `brittle.analysis.estimate_robust_accuracy`. The attacked points are drawn at random, by
-    `brittle.data.sample_points`.
+    See `brittle.analysis.estimate_robust_accuracy`. The attacked points are drawn by `brittle.data.sample_points`.
 
     Validity: as for `estimate_robust_accuracy`. Attacks find upper bounds of distances, so the true robust accuracy is
     at most that after attacks on all points.

@@ -31,8 +31,8 @@ from brittle.registry import Registry, missing_extensions
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs
-    those that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
+    """A way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs those
+    that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
 
     propose: Callable[[Search, Found, Effort, Tensor], None]
     norms: Sequence[str]
@@ -53,8 +53,7 @@ ATTACKS: Mapping[str, Attack] = Registry(
 """Every attack by name."""
 
 ExactSearch = Callable[[str, bool, str, Classifier, Clean], dict[str, Tensor] | None]
-"""The nearest inputs by norm, whether bounds hold, and effort, as the fields of `NearestPoint`; None where the model is
-of another kind."""
+"""The nearest inputs by norm, whether bounds hold, and effort, as in `NearestPoint`; None for other models."""
 
 EXACT_SEARCHES: Mapping[str, ExactSearch] = Registry("exact_search", {})
 """Searches that prove what they find, for models of one kind each, which go before attacks."""
@@ -73,8 +72,7 @@ class NearestPoint:
         points: that input, `[B, *shape]`; the point itself where none was found.
         predicted: the class there, `[B]`; -1 where none was found.
         passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
-        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from what earlier
-            ones found.
+        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from earlier finds.
         masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
             than a tenth of the fall of the margin on the way to the input found unexplained; or all attacks with
             gradients end more than `MISLED` times farther away than those without.
@@ -101,8 +99,7 @@ class Nearest(Measurement):
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
     that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
     is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
-    for the nearest over all that suit the norm; `observe` looks at the features of what was found, too, by one pass
-    more.
+    for the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
     """
 
     norm: str = "linf"
@@ -118,7 +115,7 @@ class Nearest(Measurement):
 
     @property
     def stream(self) -> Hashable:
-        """What was found does not depend on what is looked at there."""
+        """Key of the search: its result does not depend on what is looked at there."""
         return replace(self, observe=False)
 
     @property
@@ -141,7 +138,7 @@ class Nearest(Measurement):
         return missing_extensions("attack", "exact_search")
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
+        """Return the passes of its effort on average, as measured, and a pass more for the features of the result.
 
         Without gradients it is what the searches over signs may spend at most; they stop early along a direction in
         which no other prediction is found.
@@ -153,7 +150,7 @@ class Nearest(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
-        """One search for all of `needs`."""
+        """Make one search for all of `needs`."""
         neighbours = _measure(needs[0], classifier, clean)
         if not any(need.observe for need in needs):
             return [neighbours for _ in needs]
@@ -172,7 +169,7 @@ def nearest(
     extra_inputs: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> NearestPoint:
-    """The nearest input with another predicted class that is found around each of `inputs`.
+    """Return the nearest input with another predicted class that is found around each of `inputs`.
 
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)`: what `brittle.scores.InputMargin` measures, with the inputs
     themselves.
@@ -254,14 +251,14 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
 
 
 def _replaced(neighbours: NearestPoint, rows: Tensor, replacement: NearestPoint) -> NearestPoint:
-    """`neighbours` with what `replacement` says of the points `rows`, `[R]`, of which nothing is proved."""
+    """Return `neighbours` with `replacement` at the points `rows`, `[R]`, where nothing is proved."""
     names = ("distance", "points", "predicted", "passes", "masked")
     values = {name: getattr(neighbours, name).index_copy(0, rows, getattr(replacement, name)) for name in names}
     return replace(neighbours, **values)
 
 
 def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """The nearest of what attacks find."""
+    """Return the nearest of what attacks find."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"
@@ -284,7 +281,7 @@ def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint
 
 
 def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> Found:
-    """Run the attacks at one effort; the nearest inputs known after it, each of which holds alone."""
+    """Run the attacks at an effort; return the nearest inputs known after it, each of which holds alone."""
     with search.effort():
         for name in need.attacks:
             rows = search.open
@@ -307,19 +304,14 @@ def _observe(neighbours: NearestPoint, norm: Norm, classifier: Classifier, clean
     return replace(neighbours, feature_distance=distance.masked_fill(missing, torch.nan), passes=passes)
 
 
-def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: ExtraInputs | None) -> Tensor:
+def _features(classifier: Classifier, inputs: Tensor, rows: int, extra: ExtraInputs | None) -> Tensor:
     with torch.no_grad():
         places = torch.arange(len(inputs), device=inputs.device).split(rows)
-        return torch.cat(
-            [
-                classifier.observe(inputs[places_of_pass], extra_inputs and extra_inputs.only(places_of_pass))[1]
-                for places_of_pass in places
-            ]
-        )
+        return torch.cat([classifier.observe(inputs[part], extra and extra.only(part))[1] for part in places])
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
-    """Whether gradients do not explain what was found, or attacks that follow them end much farther away, `[B]`."""
+    """Return whether gradients do not explain the result, or attacks that follow them end much farther away, `[B]`."""
     misled = torch.zeros_like(vanishing)
     guided = [search.by_attack[name].distance for name in attacks if ATTACKS[name].guided]
     if not guided:

@@ -30,7 +30,7 @@ def segments(search: Search, neighbours: Found, effort: Effort, rows: Tensor) ->
 
 
 def _far_inputs(search: Search, rows: Tensor, count: int) -> Tensor:
-    """The first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
+    """Return the first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
     points = search.origin[rows]
     low, high = search.declared.reach(points)
     generator = torch.Generator().manual_seed(0)
@@ -46,8 +46,7 @@ def coarse_signs(shape: torch.Size, cells: int, generator: torch.Generator) -> T
     """Random signs, alike within each of at most `cells` cells along the last two axes of a `shape`: `[n]`, 1 or -1."""
     signs = torch.randint(0, 2, [*shape[:-2], *(min(cells, size) for size in shape[-2:])], generator=generator)
     for axis, size in enumerate(shape[-2:], start=max(0, len(shape) - 2)):
-        cell = torch.arange(size) * signs.shape[axis] // size
-        signs = signs.index_select(axis, cell)
+        signs = signs.index_select(axis, torch.arange(size) * signs.shape[axis] // size)
     return 2.0 * signs.flatten().float() - 1.0
 
 
@@ -61,7 +60,7 @@ GRIDS = (2, 3, 6)
 """Cells along an axis of the coarse patterns that a search starts from."""
 
 DIRECTIONS = 2 + len(GRIDS)
-"""Where a search sets out: the nearest input found, all signs alike, and the patterns."""
+"""Return the starts of a search: the nearest input found, all signs alike, and the patterns."""
 
 NOTICEABLE = 1e-6
 """A flip is kept if the margin falls by more than this share, which rounding does not reach."""
@@ -159,7 +158,7 @@ class _Rays:
 
 
 def _widest(search: Search, rows: Tensor) -> Tensor | float:
-    """A radius that reaches across the bounds in every coordinate; without bounds one to begin with, `[R]`."""
+    """Return a radius that reaches across the bounds in every coordinate; without bounds one to begin with, `[R]`."""
     if search.declared.pair is not None:
         return search.declared.pair[1] - search.declared.pair[0]
     low, high = search.declared.reach(search.origin[rows])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.errors import ModelError
+from brittle.model.arrays import is_estimator
 from brittle.model.bounds import Bounds, BoundsLike
 from brittle.model.classifier import Classifier
 from brittle.model.loading.load import LoadedModel, argument_of, load_model
@@ -24,7 +25,7 @@ EXPORT = (
 def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:
     """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused.
 
-    A plain function is one of texts where these are read; others are refused.
+    A plain function, or an estimator, is one of texts where these are read; other functions are refused.
     """
     loaded = load_model(model, weights=weights)
     if (argument := argument_of(loaded.module)) is not None:
@@ -35,6 +36,8 @@ def load_batched(model: str, weights: Path | None = None, *, texts: bool = False
                 "a function of texts goes with --text-column COLUMN --noise typos:0.05 (text_column=, noise=)",
             )
         loaded = replace(loaded, module=load("texts", "TextFunction")(loaded.module))
+    if texts and is_estimator(loaded.module):
+        loaded = replace(loaded, module=load("texts", "TextEstimator")(loaded.module))
     fixed_batch = loaded.provenance.get("fixed_batch")
     if fixed_batch is not None:
         raise ModelError(

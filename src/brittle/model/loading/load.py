@@ -22,6 +22,7 @@ from brittle.registry import Registry, missing
 from brittle.user_code import (
     defined_in,
     digest_of_module,
+    import_advice,
     import_module,
     import_package,
     line_of,
@@ -68,9 +69,7 @@ class Declared:
     @property
     def words(self) -> str:
         numbers = (("mean", self.mean), ("std", self.std))
-        parts = [
-            f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in numbers if values is not None
-        ]
+        parts = [f"{name} {' '.join(f'{value:.4g}' for value in row)}" for name, row in numbers if row is not None]
         if self.texts is not None:
             parts.append(self.texts.words)
         elif not parts:
@@ -144,8 +143,7 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
     a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
-    is not searched for a module.
-    Every other source runs no code. `weights` is a file for the network that the factory returns.
+    is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
 
     Raises:
         UsageError: no source has the form of `spec`, or this one has its own weights.
@@ -176,7 +174,7 @@ def check_named(spec: str, weights: Path | None) -> None:
 
 
 def find_source(spec: str) -> Source | None:
-    """The source of the form that `spec` has; None where none has it."""
+    """Return the source of the form that `spec` has; None where none has it."""
     form = form_of(spec)
     if form not in SOURCES:
         return None
@@ -190,7 +188,7 @@ def reads_texts(spec: str) -> bool:
 
 
 def form_of(spec: str) -> str:
-    """The form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a factory."""
+    """Return the form of a name, as in `SOURCES`: `FOLDER`, `FILE` with an ending, a prefix, or a factory."""
     path = Path(spec)
     if path.is_dir():
         return "FOLDER"
@@ -204,7 +202,7 @@ def form_of(spec: str) -> str:
 
 
 def _source_of(spec: str, weights: Path | None) -> Source:
-    """The source of `spec`, which takes weights where some are given."""
+    """Return the source of `spec`, which takes weights where some are given."""
     if words := missing("source", form_of(spec)):
         raise BrittleError("not_installed", f"{spec} {words}")
     source = find_source(spec)
@@ -216,7 +214,7 @@ def _source_of(spec: str, weights: Path | None) -> Source:
 
 
 def _refusal(spec: str) -> BrittleError:
-    """The error for a name that no source has the form of: what it is, and what to do."""
+    """Return the error for a name that no source has the form of: what it is, and what to do."""
     path, suffix = Path(spec), Path(spec).suffix.lower()
     if suffix in (*PICKLED, ".joblib"):
         return ArtefactError(
@@ -246,13 +244,15 @@ def network_advice() -> str:
 
 
 def _load_skops(content: bytes, name: str) -> Any:
-    """The classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of these."""
+    """Return the classifier in a file of `skops.io.dump`, if skops trusts its types, which trees are not."""
     skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        raise ModelError("model_file", f"skops cannot load {name}: {first_line(error)}") from error
+        raise ModelError(
+            "model_file", f"skops cannot load {name}: {first_line(error)}; save it again with skops.io.dump"
+        ) from error
     if untrusted:
         raise ArtefactError(
             "file_refused",
@@ -265,7 +265,7 @@ def _load_skops(content: bytes, name: str) -> Any:
 
 
 def _load_code(spec: str, weights: Path | None) -> LoadedModel:
-    """The network or estimator that a factory returns."""
+    """Return the network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
     if place.endswith(".py"):
         module = run_file(Path(place), read_content(Path(place)), _failure)
@@ -274,9 +274,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
     file = getattr(module, "__file__", None)
     place_text = spec if file in (None, place) else f"{spec} ({file})"
     if not hasattr(module, name):
-        callables = [
-            attribute for attribute, value in vars(module).items() if callable(value) and not attribute.startswith("_")
-        ]
+        callables = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise _failure(f"{place_text} does not exist; the file has {', '.join(callables[:10]) or 'nothing'}")
     model = getattr(module, name)
     try:
@@ -285,9 +283,10 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
         if isinstance(model, nn.Module) and not isinstance(model, fx.GraphModule):
             model.eval()  # a new network is in training mode, which is nothing to warn of
     except (Exception, SystemExit) as error:
+        advice = import_advice(error, Path(place)) if place.endswith(".py") else ""
+        advice = advice or f"; it is called without arguments, and relative paths start at {Path.cwd()}"
         raise _failure(
-            f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}; it is called without "
-            f"arguments, and relative paths start at {Path.cwd()}"
+            f"{place_text} failed{line_of(error, module)}: {type(error).__name__}: {error}{advice}"
         ) from error
     if not isinstance(model, nn.Module | ArrayModel) and not is_estimator(model) and not argument_of(model):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
@@ -305,7 +304,7 @@ def argument_of(value: Any) -> str | None:
         parameters = signature(value).parameters.values()
     except ValueError:  # of some functions in C
         return None
-    names = [one.name for one in parameters if one.default is one.empty and one.kind in POSITIONAL]
+    names = [arg.name for arg in parameters if arg.default is arg.empty and arg.kind in POSITIONAL]
     return names[0] if len(names) == 1 else None
 
 

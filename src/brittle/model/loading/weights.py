@@ -49,8 +49,7 @@ class ReadWeights:
     """Weights that a network took from a file.
 
     `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
-    their names and what was left out, in words, empty where the file holds them alone. `mean` and `std` are of inputs
-    in [0, 1].
+    their names and what was left out, in words, empty where it holds no more. `mean` and `std` are of inputs in [0, 1].
     """
 
     record: dict[str, str]
@@ -62,8 +61,7 @@ class ReadWeights:
 class _Table(NamedTuple):
     """Tensors by name somewhere in a file, and a prefix under which some have the names of the network's weights.
 
-    `place` are the keys that lead to them, such as `model.ema`; `shared` counts the names of the network behind
-    `prefix`.
+    `place` are the keys that lead to them, such as `model.ema`; `shared` counts its names in the network.
     """
 
     place: str
@@ -89,11 +87,7 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     weights = _own(module)
     tables = [table for place, tensors in _mappings(held) for table in _tables(place, tensors, weights)]
     table = _chosen(tables, weights, path)
-    state = {
-        name.removeprefix(table.prefix): tensor
-        for name, tensor in table.tensors.items()
-        if name.startswith(table.prefix)
-    }
+    state = {name.removeprefix(table.prefix): x for name, x in table.tensors.items() if name.startswith(table.prefix)}
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -122,13 +116,9 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
 
 
 def rows_of(path: Path, name: str) -> int | None:
-    """The first size of the tensor that a file of weights has under a name, whatever its prefix; None without one."""
+    """Return the first size of the tensor of a name in a file of weights, whatever its prefix; None without one."""
     tables = _mappings(read_weights(path, read_content(path))[1])
-    ends = (
-        (tensor, ("." + tensor_name).endswith("." + name))
-        for _, tensors in tables
-        for tensor_name, tensor in tensors.items()
-    )
+    ends = ((tensor, ("." + key).endswith("." + name)) for _, tensors in tables for key, tensor in tensors.items())
     return next((len(tensor) for tensor, is_it in ends if is_it and tensor.dim()), None)
 
 
@@ -188,7 +178,7 @@ class _Unmade:
 
 
 def _own(module: nn.Module) -> dict[str, Tensor]:
-    """The weights of a network by the names under which they are saved; what is tied stands there more than once."""
+    """Return the weights of a network by the names under which they are saved, tied ones by each name."""
     saved = module.state_dict().keys()
     parts = (part(remove_duplicate=False) for part in (module.named_parameters, module.named_buffers))
     return {name: tensor for name, tensor in chain(*parts) if name in saved}
@@ -222,7 +212,7 @@ def _starts(name: str) -> list[int]:
 
 
 def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> _Table:
-    """The table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to judge."""
+    """Return the first table that fits the network; the nearest where none does, for PyTorch to judge."""
     if not tables:
         names = listed(list(weights)) or "it has no weights"
         raise ModelError("weights", f"{path} does not fit the network: it has none of its names ({names})")
@@ -240,15 +230,11 @@ def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> 
 
 def _fits(table: _Table, weights: Mapping[str, Tensor]) -> bool:
     """Return whether the table has every weight of the network in its shape."""
-    needed = {id(weight) for name, weight in weights.items() if not name.endswith(COUNTER)}
-    if table.shared < len(needed):
+    ids = {id(weight) for name, weight in weights.items() if not name.endswith(COUNTER)}
+    if table.shared < len(ids):
         return False
     pairs = ((table.tensors.get(table.prefix + name), weight) for name, weight in weights.items())
-    return needed <= {
-        id(weight)
-        for tensor, weight in pairs
-        if tensor is not None and (is_lazy(weight) or tensor.shape == weight.shape)
-    }
+    return ids <= {id(weight) for x, weight in pairs if x is not None and (is_lazy(weight) or x.shape == weight.shape)}
 
 
 def _is_same(table: _Table, rival: _Table, name: str) -> bool:
@@ -263,10 +249,7 @@ def _are_equal(a: Tensor, b: Tensor) -> bool:
 
 def _is_tied(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
     """Return whether the table has a weight under the name of another that is tied to it."""
-    return any(
-        weight is weights.get(name) and table.prefix + weight_name in table.tensors
-        for weight_name, weight in weights.items()
-    )
+    return any(weight is weights.get(name) and table.prefix + key in table.tensors for key, weight in weights.items())
 
 
 def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
@@ -279,12 +262,10 @@ def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
 def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Numbers] | None, set[str]]:
     """Mean and std of inputs in [0, 1] among tensors, and the names of these; none where there are two that differ."""
     pairs, names = set[tuple[Numbers, Numbers]](), set[str]()
-    short_names = {
-        name for name, tensor in tensors.items() if tensor.is_floating_point() and 1 <= tensor.numel() <= 4
-    }  # channels
-    for parent, last in (name.rpartition(".")[::2] for name in short_names):
+    short = {name for name, x in tensors.items() if x.is_floating_point() and 1 <= x.numel() <= 4}  # channels
+    for parent, last in (name.rpartition(".")[::2] for name in short):
         pair = {f"{parent}.{last_name}".removeprefix(".") for last_name in (last, NORMALISATIONS.get(last, ""))}
-        if len(pair) == 2 and pair <= short_names:
+        if len(pair) == 2 and pair <= short:
             mean, std = (tuple(tensors[name].flatten().tolist()) for name in sorted(pair))  # mean, std; mu, sigma
             if all(0 <= number <= 1 for number in (*mean, *std)) and min(std) > 0:
                 pairs.add((mean, std))
@@ -293,7 +274,7 @@ def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Number
 
 
 def _misfit(path: Path, why: str, tables: list[_Table], weights: Mapping[str, Tensor]) -> ModelError:
-    """The error for weights that are not those of the network, with the places in the file that come nearest."""
+    """Return the error for weights that are not those of the network, with the places in the file that come nearest."""
     nearest = sorted(tables, key=lambda table: -table.shared)[:NAMED]
     shares = ", ".join(f"{table.words} has {table.shared} of {len(weights)} names" for table in nearest)
     return ModelError("weights", f"{path} does not fit the network ({why}); all must agree; nearest: {shares}")

@@ -17,16 +17,7 @@ from brittle.extensions.report import charts
 from brittle.extensions.report.chapter import Chapter, Entry, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
-from brittle.extensions.report.wording import (
-    MISSING,
-    fixed,
-    interval,
-    p_value,
-    percent,
-    plural,
-    show,
-    with_reach,
-)
+from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
 MAX_DRAWN = 2
@@ -42,10 +33,10 @@ THIS = "this run"
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The comparison with each run; None without any."""
+    """Return the comparison with each run; None without any."""
     if not contents.rivals:
         return None
-    names = _told_apart([show(name, 40) for name in contents.rivals])
+    names = _number_duplicates([show(name, 40) for name in contents.rivals])
     runs_by_name = dict(zip(names, contents.rivals.values(), strict=True))
     return {"runs": [_run(contents, name, run, len(runs_by_name) <= MAX_DRAWN) for name, run in runs_by_name.items()]}
 
@@ -53,14 +44,14 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
 CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _number_duplicates(names: Sequence[str]) -> list[str]:
     """Names with their place where several are alike."""
     times = Counter(names)
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
 
 
 def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[str, Any]:
-    """This run beside another one, with figures of its own where it is `drawn`."""
+    """Return this run beside another one, with figures of its own where it is `drawn`."""
     frame = compare(contents, rival)
     column_by_label = {column.label: column for column in contents.columns}
     rows = most_drawn(frame, contents.columns).to_dict("records")
@@ -70,7 +61,7 @@ def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[st
     return {
         "name": name,
         "entries": _entries(contents, rival, frame, rows),
-        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences)),
+        "differences": Figure(difference_chart, differences, _describe_differences(name, differences)),
         "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
         "confidence": percent(contents.confidence),
         "error": percent(1.0 - contents.confidence),
@@ -142,21 +133,13 @@ def _centre(row: Row, name: str, bounded: bool) -> str:
     return f"{fixed(value)}\n{interval(low, high)}" if bounded and value == value else with_reach(value, low, high)
 
 
-def _differences(
-    rows: Sequence[Row], names: Mapping[str, tuple[str, str, str]], column_by_label: Mapping[str, Column]
-) -> pd.DataFrame:
+def _differences(rows: Sequence[Row], names: Mapping[str, tuple], columns: Mapping[str, Column]) -> pd.DataFrame:
     """Draw the differences of probability scores, on one scale where larger is safer."""
-    means = {
-        column.label
-        for column in column_by_label.values()
-        if column.quantity == CHANGE and column.parameters.get("statistic") == "mean"
-    }
-    chosen = [
-        row
-        for row in rows
-        if math.isfinite(row["difference"]) and (row["quantity"] in BOUNDED or row["score"] in means)
-    ][:MAX_DIFFERENCES]
-    texts = _told_apart([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
+    changes = (column for column in columns.values() if column.quantity == CHANGE)
+    means = {column.label for column in changes if column.parameters.get("statistic") == "mean"}
+    rated = (row for row in rows if row["quantity"] in BOUNDED or row["score"] in means)
+    chosen = [row for row in rated if math.isfinite(row["difference"])][:MAX_DIFFERENCES]
+    texts = _number_duplicates([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
     differences = [
         (text, order, row["difference"], row["difference_low"], row["difference_high"])
         for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
@@ -166,7 +149,7 @@ def _differences(
     return frame.assign(low=low, high=high)  # without the ends that nothing is known of
 
 
-def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
+def _describe_differences(name: str, frame: pd.DataFrame) -> str:
     above, below = (frame["low"] > 0.0).sum(), (frame["high"] < 0.0).sum()
     return (
         f"This run minus {name}, larger is safer: safer by {above} of {len(frame)} scores, less safe by {below}, not "

@@ -32,7 +32,7 @@ PICTURED = 4
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The first screen; None for a run that speaks of expected changes alone.
+    """Return the first screen; None for a run that speaks of expected changes alone.
 
     `groups` has the points of each kind and state, `bars` of each class the parts of its bar: state, points, and in per
     cent the start and the width. `left_out` says which classes are not drawn, after the first `gap` bars.
@@ -86,8 +86,8 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
             width = 100.0 * points / rows[number]["points"]
             parts.append((state, points, round(start, 2), round(width, 2)))
             start += width
-        spoken = ", ".join(f"{state} {points}" for state, points, _, _ in parts)
-        bars.append({"name": names[number], "parts": parts, "spoken": f"{names[number]}: {spoken}"})
+        parts_text = ", ".join(f"{state} {points}" for state, points, _, _ in parts)
+        bars.append({"name": names[number], "parts": parts, "alt_text": f"{names[number]}: {parts_text}"})
     return bars
 
 
@@ -100,18 +100,14 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
     if column is None or order is None or contents.points["image"].null_count == contents.points.num_rows:
         return []
     points = _rows(contents, column, order)
-    by = "under noise" if overview.judges else f"by {show(column.title)}"
+    by = "under noise" if overview.is_decisive else f"by {show(column.title)}"
     wrong = [row for row in points[::-1] if row["correct"] is False]
-    suspicious = [row for row in wrong if row["label_probability"] == row["label_probability"]]
-    suspicious.sort(key=lambda row: row["label_probability"])
-    why = (
-        "with the least probable labels: are these right?"
-        if suspicious
-        else f"and the safest {by}: is the label right?"
-    )
+    odd = [row for row in wrong if row["label_probability"] == row["label_probability"]]
+    odd.sort(key=lambda row: row["label_probability"])
+    why = "with the least probable labels: are these right?" if odd else f"and the safest {by}: is the label right?"
     kinds = (
         (f"Right, and the least safe {by}", [row for row in points if row["correct"] is True]),
-        (f"Wrong, {why}", suspicious or wrong),
+        (f"Wrong, {why}", odd or wrong),
         (f"The least safe {by}", [row for row in points if row["correct"] is None]),
     )
     pictured = [(title, _pictured(contents, column, rows[:PICTURED])) for title, rows in kinds]
@@ -153,9 +149,7 @@ def _becomes(contents: Contents) -> Mapping[str, int]:
     return {point: code for point, code in zip(contents.points["point"].to_pylist(), classes, strict=True) if code >= 0}
 
 
-def _pair(
-    contents: Contents, column: Column, row: Row, image: str, neighbour: Row | None, becomes: int | None
-) -> dict[str, Any]:
+def _pair(contents: Contents, column: Column, row: Row, image: str, neighbour: Row | None, becomes: int | None) -> dict:
     """Show a point and what it turns into: the nearest input found with another prediction, else its copies' class."""
     predicted = contents.answer_text(row["predicted"], row["decided"])
     images, change = [(image, f"{predicted}, the point as it is")], predicted

@@ -26,7 +26,7 @@ STEADY = 0.99
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
-    """The record of the run, its scores, and the statuses of points without a number and of those with one."""
+    """Return the record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
     header = ("What", "Status", "Meaning", "Points", "The first of them")
     titles = {column.label: column.title for column in contents.columns}
@@ -117,12 +117,9 @@ def _mean_entry(contents: Contents, setting: Setting) -> Entry:
 
 def _chosen_text(contents: Contents, chosen: Column) -> str:
     """Say which column is representative for a point, and why."""
-    text = (
-        f"Where one is wanted, this page reads {show(chosen.title)} ({show(chosen.shown)}): of the estimators of the "
-    )
-    text += "run the most preferred"
+    choice = f"{show(chosen.title)} ({show(chosen.shown)}): of the estimators of the run the most preferred"
     several = f", at the noise level whose mean p_robust is nearest to {TYPICAL_P_ROBUST:g}"
-    return f"{text}{several if len(contents.settings) > 1 else ''}."
+    return f"Where one is wanted, this page reads {choice}{several if len(contents.settings) > 1 else ''}."
 
 
 def _cost_text(contents: Contents) -> str:
