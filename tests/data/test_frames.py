@@ -227,6 +227,20 @@ def test_the_index_of_a_frame_comes_back(
             assert joined["logit_margin"].tolist() == margins
 
 
+@pytest.mark.parametrize(
+    ("name", "ids"), [("rows", False), ("text", True), ("repeated", False), ("same", True), ("levels", False)]
+)
+def test_a_run_goes_on_with_the_labels_that_it_has(name: str, ids: bool, pipeline: Pipeline, tmp_path: Path) -> None:
+    """Else its rows would be joined to those of another frame; repeated labels tell rows apart no less."""
+    index = (INDICES | OTHERS)[name]
+    data = X.assign(**({"id": [f"point {row}" for row in range(ROWS)]} if ids else {}))
+    run = {"scores": "logit_margin", "out": tmp_path / "run", "resume": True, "skip_doctor": True}
+    table = brittle.score(pipeline, data.set_axis(index), **run)
+    assert brittle.score(pipeline, data.set_axis(index), **run).frame().equals(table.frame())
+    shifted = index.map(str) + "-"
+    refused("other_run", "sha256", brittle.score, pipeline, data.set_axis(shifted), **run)
+
+
 def test_the_index_of_other_data_are_their_rows() -> None:
     x = torch.rand(9, 3)
     points = brittle.data.sample_points(brittle.data.array_points(x), 4)

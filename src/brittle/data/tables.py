@@ -103,7 +103,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         points = replace(points, names=labels)
     facts = {name: points.source.get(name) for name in ("feature_names", "categories")}
     facts |= {"dtypes": points.source["dtypes"]} if "dtypes" in points.source else {}
-    digest = hashlib.sha256(repr((facts, tuple(points.ids), points.labels)).encode())
+    digest = hashlib.sha256(repr((facts, tuple(points.ids), points.names, points.labels)).encode())
     for part in (points.read(0, len(points)).inputs, points.targets):
         digest.update(b"" if part is None else bytes_of(part))
     return replace(points, source=points.source | {"sha256": digest.hexdigest(), "index": index})

@@ -151,9 +151,9 @@ class SampleSums:
         if log_probabilities is not None:
             self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
         if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:
-            kept = self.origin.new_full((len(self.origin), logits.shape[1] * logits.shape[2]), torch.nan)
-            kept[rows] = nearest.flatten(1)
-            self.nearest.append(kept)
+            padded = self.origin.new_full((len(self.origin), logits.shape[1] * logits.shape[2]), torch.nan)
+            padded[rows] = nearest.flatten(1)
+            self.nearest.append(padded)
 
     def _add_changes(self, doubts: Tensor) -> None:
         """Add `1 - p_t` of some units, `[B, units, members]`."""
