@@ -99,7 +99,7 @@ def test_forgotten_weights_are_suggested_first() -> None:
     assert "--weights" not in sentence(wrong, format="python", spec="net.py:make", weights="w.safetensors")
 
 
-def test_a_model_without_weights_has_none_to_load_and_no_bounds_to_declare() -> None:
+def test_a_model_without_weights_is_not_told_to_load_some() -> None:
     wrong = Counter({(label, 9): 9 for label in range(9)})
     text = sentence(wrong, format="python", spec="rule.py:judge", weights=None, parameters=0)
     assert "--weights" not in text

@@ -182,7 +182,7 @@ def test_more_points_decide_uncertain_gains() -> None:
     assert "of 300 labels" in verdicts[300].sentence
 
 
-def test_missing_values_are_missing_to_the_model_that_is_asked_how_many_are_right() -> None:
+def test_missing_values_reach_the_model_as_missing() -> None:
     """The class is whether a value is missing, which no number in its place tells."""
     ensemble = pytest.importorskip("sklearn.ensemble")
     generator = np.random.default_rng(0)

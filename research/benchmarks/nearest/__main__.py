@@ -2,7 +2,7 @@
 
     python research/benchmarks/nearest train DATA OUT
     python research/benchmarks/nearest run DATA ROWS NETWORKS...
-    python research/benchmarks/nearest table ROWS [--figure docs/images/attacks.svg]
+    python research/benchmarks/nearest table ROWS [--figure attacks.svg]
     python research/benchmarks/nearest verdicts NETWORKS...
     python research/benchmarks/nearest exact
 

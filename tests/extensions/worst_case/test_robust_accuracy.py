@@ -62,7 +62,7 @@ def test_a_few_attacks_estimate_the_share_by_all_distances() -> None:
     assert unlabelled.counted.accuracy == 1.0
 
 
-def test_it_equals_two_runs_and_the_formula_and_counts_its_passes() -> None:
+def test_it_equals_two_runs_and_the_formula_in_value_and_passes() -> None:
     x, labels = inputs(16), torch.arange(16) % 4
     answer = brittle.robust_accuracy(small_classifier(), (x, labels), 0.05, 6, norm="l2", effort="fast", seed=3)
     scores = [LogitMargin(), InputMargin("l2", effort="fast")]

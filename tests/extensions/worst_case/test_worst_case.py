@@ -50,7 +50,7 @@ def test_a_row_agrees_with_the_functions_of_arrays() -> None:
     assert (row["auroc"], row["aupr"], row["fpr95"]) == (detected.auroc, detected.aupr, detected.fpr_at_95_tpr)
 
 
-def test_flip_probabilities_below_the_rounding_of_one_are_ordered() -> None:
+def test_flip_probabilities_below_rounding_are_ordered() -> None:
     table, _ = worst_case_run()
     table = with_value(table, "taylor(sigma=0.1)", (1e-20 * np.arange(60.0)).tolist())
     column = next(column for column in table.columns if column.score == "taylor")
