@@ -111,11 +111,11 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
     fixed, stopped = Shrinkage(1.0, draws=draws, limit=None), Shrinkage(1.0, draws=draws, limit=LIMIT)
-    drawn = pairs.read()
+    moments = pairs.read()
     measured = {
-        "moments": (Moments(1.0, draws=draws), drawn),
+        "moments": (Moments(1.0, draws=draws), moments),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
-        "shrinkage": (fixed, drawn),
+        "shrinkage": (fixed, moments),
         "shrinkage until decided": (stopped, stopped.needs[0](classifier, clean)),
     }
     return {
@@ -131,8 +131,8 @@ def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         logits = case.logits(noise)
         sums.add(logits, logits)
     scores = {statistic: ProbabilityChange(1.0, draws=draws, statistic=statistic) for statistic in STATISTICS}
-    sampled = sums.read()
-    return {name: score.estimate({score.needs[0]: sampled}, CONFIDENCE) for name, score in scores.items()}
+    moments = sums.read()
+    return {name: score.estimate({score.needs[0]: moments}, CONFIDENCE) for name, score in scores.items()}
 
 
 @cache
@@ -213,14 +213,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--draws", type=int, nargs="+", default=[10, 60, 100, 1000])
     parser.add_argument("--only", default="", help="cases whose name holds this")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     counts: dict[Key, Counted] = {}
-    for draws in chosen.draws:
-        for case in (case for case in cases() if chosen.only in case.name):
-            count(case, draws, estimates(case, draws, chosen.replicates), {}, counts)
-        for case in (case for case in changing() if chosen.only in case.name):
-            count(case, draws, changes(case, draws, chosen.replicates), moments_of_change(case), counts)
+    for draws in options.draws:
+        for case in (case for case in cases() if options.only in case.name):
+            count(case, draws, estimates(case, draws, options.replicates), {}, counts)
+        for case in (case for case in changing() if options.only in case.name):
+            count(case, draws, changes(case, draws, options.replicates), moments_of_change(case), counts)
     for (family, score, status, evidence), tally in sorted(counts.items()):
         shares = [100 * part / tally.rows for part in (tally.above, tally.below)] + [100 * tally.worst[0]]
         print(

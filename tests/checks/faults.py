@@ -143,9 +143,9 @@ def steps(folder: Path) -> int:
     out, count_file = folder / "counted", folder / "steps"
 
     def work() -> None:
-        passed: list[None] = []
-        at_every_step(lambda: passed.append(None), out)
-        count_file.write_text(str(len(passed)))
+        steps_done: list[None] = []
+        at_every_step(lambda: steps_done.append(None), out)
+        count_file.write_text(str(len(steps_done)))
 
     assert in_child(work) == 0
     shutil.rmtree(out)

@@ -104,11 +104,11 @@ def sources(root: Path, folder: str) -> list[Source]:
 
 def length(function: Function, lines: list[str]) -> int:
     """Count the lines of code of a function with its signature, without docstring, comments and empty lines."""
-    skipped: set[int] = set()
+    docstring_lines: set[int] = set()
     if ast.get_docstring(function) is not None:
-        skipped = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
+        docstring_lines = set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
     span = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-    return sum(number not in skipped and _is_code(lines[number - 1]) for number in span)
+    return sum(number not in docstring_lines and _is_code(lines[number - 1]) for number in span)
 
 
 def _is_code(line: str) -> bool:
@@ -178,12 +178,12 @@ def import_graph(root: Path) -> dict[str, set[str]]:
 
 def closure(root: Path, start: str) -> set[str]:
     """Return the modules that `start` can reach by imports, with their packages; `brittle` imports nothing."""
-    graph, reached, waiting = import_graph(root), set[str](), [start]
-    while waiting:
-        module = waiting.pop()
+    graph, reached, queue = import_graph(root), set[str](), [start]
+    while queue:
+        module = queue.pop()
         if module not in reached:
             reached.add(module)
-            waiting += [
+            queue += [
                 *(graph[module] if "." in module else ()),
                 *([module.rpartition(".")[0]] if "." in module else []),
             ]
@@ -236,10 +236,10 @@ def codes(package: list[Source]) -> set[str]:
     for file in package:
         calls = [node for node in file.nodes if isinstance(node, ast.Call) and len(node.args) > 1]
         for node in calls:
-            called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            function = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             code = node.args[0]
             if (
-                ERRORS.fullmatch(called)
+                ERRORS.fullmatch(function)
                 and isinstance(code, ast.Constant)
                 and re.fullmatch(r"[a-z_]+", str(code.value))
             ):
@@ -277,9 +277,9 @@ def seconds(root: Path, command: list[str], times: int = 1) -> str:
     environment = _environment(root)
     for _ in range(times):
         start = time.perf_counter()
-        ended = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         durations.append(time.perf_counter() - start)
-        codes.append(ended.returncode)
+        codes.append(run.returncode)
     return f"{statistics.median(durations):.2f}" + (f" (exit {max(codes)})" if any(codes) else "")
 
 

@@ -197,16 +197,16 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--only", nargs="+", default=[*PARTS, "networks"])
-    chosen = parser.parse_args(arguments)
-    worst = {name: part(chosen.replicates) for name, (part, _) in PARTS.items() if name in chosen.only}
-    if "networks" in chosen.only:
+    options = parser.parse_args(arguments)
+    worst = {name: part(options.replicates) for name, (part, _) in PARTS.items() if name in options.only}
+    if "networks" in options.only:
         networks()
-    exceeded = 0
+    exceeds = 0
     for name, share in worst.items():
-        allowed = stats.binom.ppf(1.0 - 1e-4, chosen.replicates, PARTS[name][1]) / chosen.replicates
-        exceeded |= share > allowed
+        allowed = stats.binom.ppf(1.0 - 1e-4, options.replicates, PARTS[name][1]) / options.replicates
+        exceeds |= share > allowed
         print(f"largest share of misses, {name}: {100 * share:.2f}%, chance allows {100 * allowed:.2f}%")
-    return int(exceeded)
+    return int(exceeds)
 
 
 PARTS: dict[str, tuple[Callable[[int], float], float]] = {

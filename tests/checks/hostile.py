@@ -215,17 +215,17 @@ def misses(verdicts: Iterable[Verdict]) -> dict[str, tuple[int, int]]:
 
 def run_zoo(names: Sequence[str]) -> bool:
     """Examine the networks whose name holds one of `names`, or all; print each and return whether all are lawful."""
-    chosen = [candidate for candidate in ALL.values() if not names or any(name in candidate.name for name in names)]
+    networks = [candidate for candidate in ALL.values() if not names or any(name in candidate.name for name in names)]
     verdicts = []
-    for network in chosen:
+    for network in networks:
         verdicts.append(verdict := examine(network, Plan()))
         print(f"{network.family:9}  {network.name:52}  {verdict.name:8}  {verdict.summary}", flush=True)
     print()
     lawful = all(verdict.lawful for verdict in verdicts)
     for key, (missed, total) in misses(verdicts).items():
-        more = too_many(missed, total)
-        lawful = lawful and not more
-        print(f"{key:36} {missed:5} of {total:6} missed in the first run{', MORE THAN CHANCE EXPLAINS' * more}")
+        is_excessive = too_many(missed, total)
+        lawful = lawful and not is_excessive
+        print(f"{key:36} {missed:5} of {total:6} missed in the first run{', MORE THAN CHANCE EXPLAINS' * is_excessive}")
     counts = Counter(verdict.name for verdict in verdicts)
     print(f"\n{len(verdicts)} networks: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
     return lawful
@@ -247,13 +247,13 @@ def run_data(names: Sequence[str]) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Run the zoo, the data, or both; return 0 where every law holds."""
     torch.set_num_threads(1)
-    started = time.perf_counter()
+    start = time.perf_counter()
     switches = {"--zoo", "--data"}
     parts = switches & set(arguments) or switches
     names = [argument for argument in arguments if not argument.startswith("--")]
     lawful = [run_zoo(names)] if "--zoo" in parts else []
     lawful += [run_data(names)] if "--data" in parts else []
-    print(f"\n{'Every law holds' if all(lawful) else 'A law is broken'}, in {time.perf_counter() - started:.0f} s.")
+    print(f"\n{'Every law holds' if all(lawful) else 'A law is broken'}, in {time.perf_counter() - start:.0f} s.")
     return 0 if all(lawful) else 1
 
 

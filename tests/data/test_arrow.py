@@ -144,5 +144,5 @@ def test_only_the_numbered_shards_of_a_split_are_joined(names: tuple[str, str], 
 @pytest.mark.skipif(not hasattr(pa, "opaque"), reason="a PyArrow before 18 has no extension type to try")
 def test_extension_types_are_refused(tmp_path: Path) -> None:
     kind = pa.opaque(pa.binary(), "own", "somebody")
-    extended = image_table(GOOD).append_column("x", pa.ExtensionArray.from_storage(kind, pa.array([b"x"] * COUNT)))
-    refused("file_refused", "extension type", open_points, parquet(tmp_path, extended))
+    table = image_table(GOOD).append_column("x", pa.ExtensionArray.from_storage(kind, pa.array([b"x"] * COUNT)))
+    refused("file_refused", "extension type", open_points, parquet(tmp_path, table))

@@ -105,8 +105,8 @@ def test_chosen_points_get_the_numbers_of_a_full_run(reader: Reader, tmp_path: P
     assert runs[1].columns[0].rows["value"].tolist() == flip_shares.loc[ids].tolist()
     for label in labels:
         assert runs[1][label].value.to_numpy() == pytest.approx(runs[0][label].value.loc[ids].to_numpy(), rel=1e-4)
-    same = ["row", "name", "label", "predicted", "correct"]
-    assert chosen_frame[same].equals(full_frame.loc[ids, same])
+    columns = ["row", "name", "label", "predicted", "correct"]
+    assert chosen_frame[columns].equals(full_frame.loc[ids, columns])
 
 
 @each_reader

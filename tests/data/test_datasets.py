@@ -207,8 +207,8 @@ def test_an_untransformed_data_set_keeps_labels_and_names() -> None:
     table = brittle.score(classifier, Untransformed(), [LogitMargin()])
     assert table.points["label"].to_pylist() == [0, 1, 0, 1, 0]
     assert list(table.record.data.class_names or ()) == ["ant", "bee"]
-    unlabelled = brittle.score(classifier, PICTURES, [LogitMargin()])
-    assert unlabelled.scores["value"].equals(table.scores["value"])
+    image_table = brittle.score(classifier, PICTURES, [LogitMargin()])
+    assert image_table.scores["value"].equals(table.scores["value"])
 
 
 def test_unusable_images_are_refused() -> None:

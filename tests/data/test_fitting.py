@@ -141,10 +141,10 @@ def test_a_run_records_how_its_images_were_fitted(tmp_path: Path) -> None:
         points = flat(tmp_path, files, **options)
         return brittle.score(classifier, points, [LogitMargin()], out=tmp_path / "run", resume=True)
 
-    fitted: dict[str, Any] = {"resize": (6, 6), "center_crop": (4, 4), "mode": "RGB"}
-    assert {"resize": [6, 6], "center_crop": [4, 4], "mode": "RGB"}.items() <= run(**fitted).record.data.reading.items()
+    fit: dict[str, Any] = {"resize": (6, 6), "center_crop": (4, 4), "mode": "RGB"}
+    assert {"resize": [6, 6], "center_crop": [4, 4], "mode": "RGB"}.items() <= run(**fit).record.data.reading.items()
     passes = classifier.passes
-    run(**fitted)
+    run(**fit)
     assert classifier.passes == passes
-    refused("other_run", r"data.reading.resize \[6, 6\] there, \[6, 7\] now", run, **fitted | {"resize": (6, 7)})
+    refused("other_run", r"data.reading.resize \[6, 6\] there, \[6, 7\] now", run, **fit | {"resize": (6, 7)})
     brittle.read_table(tmp_path / "run").report(tmp_path / "report.html")

@@ -64,8 +64,8 @@ def npz(shape: tuple[int, ...], kind: str, key: str = "x", declared: int = BYTES
         sink = io.BytesIO()
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(sink, header)
-        beside: dict[str, Any] = {} if key == "x" else {"x": np.zeros((4, 4), np.float32)}
-        np.savez(folder / "x.npz", **beside)
+        inputs: dict[str, Any] = {} if key == "x" else {"x": np.zeros((4, 4), np.float32)}
+        np.savez(folder / "x.npz", **inputs)
         with zipfile.ZipFile(folder / "x.npz", "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{key}.npy", sink.getvalue() + bytes(BYTES))
         return folder / "x.npz"

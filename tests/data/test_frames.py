@@ -40,7 +40,7 @@ def flowers(count: int = 24) -> pd.DataFrame:
     return frame
 
 
-class Watching(HistGradientBoostingClassifier):
+class RecordingTrees(HistGradientBoostingClassifier):
     """A classifier that records its input frames."""
 
     def decision_function(self, X: Any) -> Any:
@@ -108,7 +108,7 @@ def test_frames_of_numbers_are_scored_as_arrays() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "per-feature", "swap:0.5"])
 def test_every_pass_has_the_same_columns_and_categories(noise: str) -> None:
     columns = ["length", "site"]
-    model = Watching(categorical_features="from_dtype", max_iter=9, min_samples_leaf=5).fit(X[columns], KIND)
+    model = RecordingTrees(categorical_features="from_dtype", max_iter=9, min_samples_leaf=5).fit(X[columns], KIND)
     sigma = None if noise == "swap:0.5" else 0.3
     brittle.score(model, (X[columns], KIND), ["shrinkage"], noise=noise, sigma=sigma)
     for frame in vars(model)["frames"]:
@@ -348,8 +348,8 @@ def test_frames_that_do_not_fit_get_one_sentence(pipeline: Pipeline) -> None:
     extra_columns = X.assign(first=1, second=2).drop(columns="leaves")
     for name in ("leaves", "first, second", "--label-column"):
         refused("columns", name, brittle.score, pipeline, extra_columns, **options)
-    spaced = X.assign(**{"what it is": KIND})
-    refused("columns", "--label-column 'what it is' ", brittle.score, pipeline, spaced, **options)
+    spaces = X.assign(**{"what it is": KIND})
+    refused("columns", "--label-column 'what it is' ", brittle.score, pipeline, spaces, **options)
     refused("columns", "another order", brittle.score, pipeline, X[X.columns[::-1]], **options)
     repeated_columns = X[["length", "length"]]
     refused("columns", "two columns called 'length'", brittle.score, pipeline, repeated_columns, **options)

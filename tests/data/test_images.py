@@ -39,11 +39,11 @@ def test_a_bad_image_leaves_the_others_alone(name: str, tmp_path: Path) -> None:
     content, status, pattern = BAD_IMAGES[name]
     good = [encode(levels) for levels in LEVELS]
     batch = only(encoded_folder(tmp_path / "bad", [content, *good[1:3], content, *good[4:]]))
-    twin = only(encoded_folder(tmp_path / "good", good))
+    good_batch = only(encoded_folder(tmp_path / "good", good))
     good_rows = [row for row in range(COUNT) if row not in (0, 3)]
-    assert torch.equal(batch.inputs[good_rows], twin.inputs[good_rows])
+    assert torch.equal(batch.inputs[good_rows], good_batch.inputs[good_rows])
     for field in ("ids", "labels", "status", "detail", "images"):
-        value, expected = getattr(batch, field), getattr(twin, field)
+        value, expected = getattr(batch, field), getattr(good_batch, field)
         assert value is expected or [value[row] for row in good_rows] == [expected[row] for row in good_rows]
     for row in (0, 3):
         detail = batch.detail[row] or ""
@@ -70,16 +70,16 @@ def test_reading_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_large_image_is_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = []
+    sizes = []
     load = ImageFile.ImageFile.load
 
     def record_load(image: ImageFile.ImageFile) -> Any:
-        decoded.append(image.size)
+        sizes.append(image.size)
         return load(image)
 
     monkeypatch.setattr(ImageFile.ImageFile, "load", record_load)
     assert encoded_folder(tmp_path, [BAD_IMAGES["huge"][0], encode(LEVELS[0])]).provenance["points"] == 2
-    assert set(decoded) == {(WIDTH, HEIGHT)}
+    assert set(sizes) == {(WIDTH, HEIGHT)}
 
 
 @pytest.mark.parametrize("kind", IMAGE_FORMATS)

@@ -23,8 +23,8 @@ def test_labels_are_mapped_by_name(tmp_path: Path) -> None:
     assert np.array_equal(inputs(points), inputs(plain))
     chosen_points = choose_points(points, only(points).ids[2:4])
     assert chosen_points.labels == only(chosen_points).labels == (points.labels or ())[2:4]
-    same = open_points(tmp_path / "images", class_names=CLASSES)
-    assert same.labels == LABELS
+    same_points = open_points(tmp_path / "images", class_names=CLASSES)
+    assert same_points.labels == LABELS
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_an_invalid_file_of_class_names_is_refused(content: bytes, match: str, t
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
 def test_names_in_another_spelling_must_keep_their_order(order: tuple[int, ...], tmp_path: Path) -> None:
     points = from_folder(tmp_path, LEVELS, LABELS)
-    spelled = [CLASSES[at].title() for at in order]
-    for names in (spelled, [*spelled, "Dog"]):
+    spellings = [CLASSES[at].title() for at in order]
+    for names in (spellings, [*spellings, "Dog"]):
         if order == (0, 1, 2):
             assert in_classes(points, names) is points
         else:
             refused("parameter", "but for spelling", in_classes, points, names)
     named_points = open_points(tmp_path / "images", class_names=[CLASSES[at] for at in order])
-    assert in_classes(named_points, spelled) is named_points, "its names match"
+    assert in_classes(named_points, spellings) is named_points, "its names match"
     assert in_classes(points, ["x", "y", "z"]) is points, "unrelated names"
 
 

@@ -33,7 +33,7 @@ X: Any = np.where(RNG.random(COMPLETE.shape) < 0.2, np.nan, COMPLETE)
 X[0] = [np.nan, *COMPLETE[0, 1:]]
 
 
-class Watching(HistGradientBoostingClassifier):
+class RecordingTrees(HistGradientBoostingClassifier):
     """A classifier that records its input arrays."""
 
     def decision_function(self, X: Any) -> Any:
@@ -41,15 +41,15 @@ class Watching(HistGradientBoostingClassifier):
         return super().decision_function(X)
 
 
-def trees() -> Any:
-    return Watching(max_iter=5, min_samples_leaf=3).fit(X, Y)
+def make_trees() -> Any:
+    return RecordingTrees(max_iter=5, min_samples_leaf=3).fit(X, Y)
 
 
-def imputing() -> Any:
+def make_imputing_pipeline() -> Any:
     return make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, Y)
 
 
-@pytest.mark.parametrize("make", [trees, imputing])
+@pytest.mark.parametrize("make", [make_trees, make_imputing_pipeline])
 def test_scores_with_missing_values_match_the_predictions(make: Callable[[], Any]) -> None:
     model = make()
     table = brittle.score(model, (X, Y), ["monte_carlo", "softmax"], noise="per-feature", sigma=0.1).frame()
@@ -60,7 +60,7 @@ def test_scores_with_missing_values_match_the_predictions(make: Callable[[], Any
 
 @pytest.mark.parametrize("noise", [Gaussian(0.2), PerFeature.of(X, 0.2), Swap.of(X, 0.5)], ids=lambda noise: noise.name)
 def test_only_missing_values_are_missing_in_every_pass(noise: Noise) -> None:
-    model = trees()
+    model = make_trees()
     MonteCarlo(noise=noise, draws=100, limit=None)(brittle.Classifier(model, bounds=None), torch.from_numpy(X[:1]))
     inputs = np.concatenate(vars(model)["arrays"])
     assert len(inputs) > 60
@@ -70,7 +70,7 @@ def test_only_missing_values_are_missing_in_every_pass(noise: Noise) -> None:
 
 
 def test_a_search_keeps_missing_values_and_its_points_hold() -> None:
-    model = trees()
+    model = make_trees()
     classifier = brittle.Classifier(model, bounds=None)
     nearest = brittle.nearest(classifier, array_points(X[:6], bounds="none"), effort="fast", bounded=False)
     points = nearest.points.numpy()
@@ -88,14 +88,14 @@ def test_exact_distances_of_rows_do_not_depend_on_other_rows() -> None:
     classifier = brittle.Classifier(model, bounds=None)
     complete = np.flatnonzero(np.isfinite(X).all(axis=1))[:3]
     rows = [*complete, 0]
-    together, alone = (
+    joint, complete_only = (
         brittle.nearest(classifier, torch.from_numpy(X[subset]), effort="fast", bounded=False)
         for subset in (rows, complete)
     )
-    assert together.proved is not None
-    assert (together.proved > 0).tolist() == [True, True, True, False]
-    torch.testing.assert_close(together.distance[:3], alone.distance, rtol=0, atol=0)
-    assert model.predict(together.points.numpy()).tolist() == together.predicted.tolist()
+    assert joint.proved is not None
+    assert (joint.proved > 0).tolist() == [True, True, True, False]
+    torch.testing.assert_close(joint.distance[:3], complete_only.distance, rtol=0, atol=0)
+    assert model.predict(joint.points.numpy()).tolist() == joint.predicted.tolist()
 
 
 def test_refused_missing_values_cost_their_rows_alone() -> None:
@@ -132,13 +132,13 @@ def test_noise_is_learned_from_present_values() -> None:
 
 
 def test_a_called_score_is_the_same_run() -> None:
-    classifier, score = brittle.Classifier(trees(), bounds=None), MonteCarlo(sigma=0.2, draws=20, limit=None)
+    classifier, score = brittle.Classifier(make_trees(), bounds=None), MonteCarlo(sigma=0.2, draws=20, limit=None)
     robust = brittle.score(classifier, X, [score]).frame()["p_robust"]
     assert [1 - flip for flip in score(classifier, torch.from_numpy(X)).value.tolist()] == robust.tolist()
 
 
 def test_a_pattern_is_tried_once_and_no_pass_is_counted() -> None:
-    classifier = brittle.Classifier(trees(), bounds=None)
+    classifier = brittle.Classifier(make_trees(), bounds=None)
     points = hold_missing(classifier, array_points(X, bounds="none"))
     batches = [*points.batches(20), *points.batches(60)]
     assert classifier.passes == 0
@@ -146,5 +146,5 @@ def test_a_pattern_is_tried_once_and_no_pass_is_counted() -> None:
     extra = batches[-1].extra_inputs
     assert extra is not None
     np.testing.assert_array_equal(extra.kept(batches[-1].inputs).numpy(), X)
-    moved = Stream(Gaussian(1.0), batches[-1].inputs, batches[-1].ids, 0, "test", extra.varies).copies(2)
-    assert bool(extra.kept(moved[:, 1, 0]).isnan().eq(torch.from_numpy(X).isnan()).all())
+    copies = Stream(Gaussian(1.0), batches[-1].inputs, batches[-1].ids, 0, "test", extra.varies).copies(2)
+    assert bool(extra.kept(copies[:, 1, 0]).isnan().eq(torch.from_numpy(X).isnan()).all())

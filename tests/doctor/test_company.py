@@ -62,9 +62,9 @@ def test_every_row_and_every_noisy_copy_is_compared(points: Tensor | None, repea
     subject.points = None if points is None else array_points(points, None)
     with torch.no_grad(), subject.classifier.evaluating():
         companies = list(regroup_inputs(subject))
-        alone = [torch.cat([subject.classifier(row[None]) for row in company[1]]) for company in companies]
+        logits_alone = [torch.cat([subject.classifier(row[None]) for row in company[1]]) for company in companies]
     assert {how.startswith("with noise") for how, *_ in companies} == {True, False}
-    for (_, rows, first_logits, logits), alone_logits in zip(companies, alone, strict=True):
+    for (_, rows, first_logits, logits), alone_logits in zip(companies, logits_alone, strict=True):
         assert rows.shape == (repeated, 1, 6, 6)
         assert torch.allclose(first_logits, alone_logits, rtol=0, atol=1e-5)
         assert torch.allclose(logits, alone_logits, rtol=0, atol=1e-5)

@@ -21,12 +21,12 @@ def page() -> str:
 def test_every_code_is_explained_once_under_its_own_anchor() -> None:
     rows = ROW.findall(page())
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "brittle").rglob("*.py")}
-    raised = {code: path.name for path, text in sources.items() for code in RAISED.findall(text)}
+    files_by_code = {code: path.name for path, text in sources.items() for code in RAISED.findall(text)}
     assert len(rows) > 60
-    assert len(raised) > 60
+    assert len(files_by_code) > 60
     assert [code for code, count in Counter(code for code, *_ in rows).items() if count > 1] == []
     assert all(anchor == code for anchor, code, *_ in rows)
-    missing = {code: name for code, name in raised.items() if code not in {code for code, *_ in rows}}
+    missing = {code: name for code, name in files_by_code.items() if code not in {code for code, *_ in rows}}
     assert not missing, f"give each a row in {PAGE}: {missing}"
 
 

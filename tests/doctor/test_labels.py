@@ -23,28 +23,28 @@ def sentence(confusion: Confusion, classes: int = 10, **source: str | int | None
 
 @pytest.mark.parametrize("by", [-1, 1])
 def test_labels_shifted_by_one_are_reported(by: int) -> None:
-    moved = Counter({(label, label + by): 5 for label in range(1, 9)})
+    confusion = Counter({(label, label + by): 5 for label in range(1, 9)})
     verb = "subtracted from" if by < 0 else "added to"
-    assert f"100.0% are right when 1 is {verb} every label" in sentence(moved)
+    assert f"100.0% are right when 1 is {verb} every label" in sentence(confusion)
 
 
 def test_label_shifts_need_evidence() -> None:
-    apart = Counter({(label, (label + 5) % 10): 5 for label in range(10)})
-    two = Counter({(0, 1): 20, (1, 2): 20})
+    renaming = Counter({(label, (label + 5) % 10): 5 for label in range(10)})
+    two_renamings = Counter({(0, 1): 20, (1, 2): 20})
     sparse = Counter({(label, label - 1): 2 for label in range(1, 7)})
     assert sentence(sparse) == ""
-    for confusion in (apart, two):
+    for confusion in (renaming, two_renamings):
         assert "are right when classes are renamed" in sentence(confusion)
         assert "every label" not in sentence(confusion)
     assert sentence(Counter({(label, label): 5 for label in range(10)})) == ""
 
 
 def test_two_swapped_classes_are_reported() -> None:
-    swapped = Counter({(label, {3: 5, 5: 3}.get(label, label)): 26 for label in range(10)})
-    assert "100.0% are right when classes are renamed (label 3 as 5, 5 as 3)" in sentence(swapped)
-    assert "chance" not in sentence(swapped)
-    mixed = Counter({(i, j): 13 for i in range(10) for j in ({3: (3, 5), 5: (3, 5)}.get(i, (i, i)))})
-    assert sentence(mixed) == ""
+    swap = Counter({(label, {3: 5, 5: 3}.get(label, label)): 26 for label in range(10)})
+    assert "100.0% are right when classes are renamed (label 3 as 5, 5 as 3)" in sentence(swap)
+    assert "chance" not in sentence(swap)
+    mixture = Counter({(i, j): 13 for i in range(10) for j in ({3: (3, 5), 5: (3, 5)}.get(i, (i, i)))})
+    assert sentence(mixture) == ""
 
 
 def test_outputs_in_the_order_of_text_are_reported() -> None:
@@ -93,15 +93,15 @@ def test_surely_more_agrees_with_scipy(log_tries: float) -> None:
 
 
 def test_forgotten_weights_are_suggested_first() -> None:
-    wrong = Counter({(label, 9): 9 for label in range(9)})
-    assert "in net.py:make, or add --weights" in sentence(wrong, format="python", spec="net.py:make", weights=None)
-    assert "--weights" not in sentence(wrong, format="object", spec="Linear")
-    assert "--weights" not in sentence(wrong, format="python", spec="net.py:make", weights="w.safetensors")
+    confusion = Counter({(label, 9): 9 for label in range(9)})
+    assert "in net.py:make, or add --weights" in sentence(confusion, format="python", spec="net.py:make", weights=None)
+    assert "--weights" not in sentence(confusion, format="object", spec="Linear")
+    assert "--weights" not in sentence(confusion, format="python", spec="net.py:make", weights="w.safetensors")
 
 
 def test_a_model_without_weights_is_not_told_to_load_some() -> None:
-    wrong = Counter({(label, 9): 9 for label in range(9)})
-    text = sentence(wrong, format="python", spec="rule.py:judge", weights=None, parameters=0)
+    confusion = Counter({(label, 9): 9 for label in range(9)})
+    text = sentence(confusion, format="python", spec="rule.py:judge", weights=None, parameters=0)
     assert "--weights" not in text
     assert "bounds" not in text
     assert "order of the classes" in text

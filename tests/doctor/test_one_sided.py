@@ -30,7 +30,7 @@ def points(count: int = COUNT) -> Tensor:
     return torch.rand(count, SIZE, generator=torch.Generator().manual_seed(1))
 
 
-class Changed(nn.Module):
+class Transformed(nn.Module):
     """A network whose numbers go through a function."""
 
     def __init__(self, network: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
@@ -90,14 +90,14 @@ def test_outputs_of_one_sign_are_refused(head: str, declared: dict[str, Any], bo
     """The shift of the last layer does not matter, so rare labels and nearly constant ones are refused, too."""
     for shift in (0.0, -3.0, 3.0) if head not in ("rectified", "hard sigmoid") else (0.0,):
         base = network(body, 1 if declared == ONE_LOGIT else LABELS)
-        model = Changed(base, lambda z, added=shift: ONE_SIDED[head](z + added))
+        model = Transformed(base, lambda z, added=shift: ONE_SIDED[head](z + added))
         assert outcome(model, points(), **declared) == ["refused"], shift
 
 
 @pytest.mark.parametrize("count", [1, 5, 64])
 def test_few_points_show_outputs_of_one_sign(count: int) -> None:
     for change in (torch.sigmoid, LOGSIGMOID):
-        assert outcome(Changed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
+        assert outcome(Transformed(network("linear"), change), points(count), decision="multilabel") == ["refused"]
 
 
 @pytest.mark.every_other
@@ -111,13 +111,13 @@ def test_a_healthy_network_is_never_refused(kind: str, shift: float) -> None:
     x = torch.rand(COUNT, *zoo.SHAPE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         for gain, outputs, declared in ((1.0, 1, ONE_LOGIT), (3.0, zoo.CLASSES, LABEL_SETS)):
-            model = Changed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
+            model = Transformed(zoo.network(kind, dtype, gain=gain), lambda z, n=outputs: z[:, :n] - shift)
             inputs = x if dtype == torch.float64 else x.float()
             assert outcome(model, inputs, **declared) in ([], ["noted"])
 
 
 def test_a_constant_decision_is_noted_unless_all_labels_agree() -> None:
-    rare = Changed(network("tanh"), lambda z: z - 9)
+    rare = Transformed(network("tanh"), lambda z: z - 9)
     assert outcome(rare, points(), decision="multilabel") == ["noted"]
     assert outcome(rare, points(), torch.zeros(COUNT, LABELS), decision="multilabel") == []
     assert outcome(rare, points(), torch.eye(LABELS)[torch.arange(COUNT) % LABELS], decision="multilabel") == ["noted"]
@@ -125,16 +125,16 @@ def test_a_constant_decision_is_noted_unless_all_labels_agree() -> None:
 
 def test_each_label_is_checked_separately() -> None:
     """Two sigmoids beside logits are named; a rare or masked label beside others is no finding."""
-    mixed = Changed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
+    model = Transformed(network("linear"), lambda z: torch.cat((z[:, :2].sigmoid(), z[:, 2:]), dim=1))
     with pytest.raises(ModelError, match="label 0, 1 ") as caught:
         brittle.score(
-            brittle.Classifier(mixed, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4, limit=None)]
+            brittle.Classifier(model, decision="multilabel"), points(), [MonteCarlo(0.1, draws=4, limit=None)]
         )
     assert caught.value.code == "outputs"
-    assert outcome(mixed, points(), decision="multilabel:0") == ["refused"]
-    assert outcome(mixed, points(), decision="multilabel:3") == []
+    assert outcome(model, points(), decision="multilabel:0") == ["refused"]
+    assert outcome(model, points(), decision="multilabel:3") == []
     for value in (lambda z: z[:, :1] - 9, lambda z: torch.full_like(z[:, :1], -1e4)):
-        beside = Changed(network("linear"), lambda z, value=value: torch.cat((value(z), z[:, 1:]), dim=1))
+        beside = Transformed(network("linear"), lambda z, value=value: torch.cat((value(z), z[:, 1:]), dim=1))
         assert outcome(beside, points(), decision="multilabel") == []
 
 

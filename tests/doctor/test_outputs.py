@@ -126,8 +126,8 @@ def test_the_advice_of_a_refusal_is_accepted(name: str) -> None:
     outputs, before, after = ADVISED[name]
     with pytest.raises(ModelError, match="--outputs") as caught:
         brittle.score(brittle.Classifier(Wrapped(lambda x, z: before(z)), outputs=outputs), inputs(COUNT), [Softmax()])
-    advised = re.findall(r"outputs='([\w-]+)'", str(caught.value))[-1]
-    assert not {"outputs", "output_shape"} & {*codes(subject_of(after, advised)).values()}
+    outputs_advice = re.findall(r"outputs='([\w-]+)'", str(caught.value))[-1]
+    assert not {"outputs", "output_shape"} & {*codes(subject_of(after, outputs_advice)).values()}
 
 
 @pytest.mark.parametrize("count", [1, 20])

@@ -33,7 +33,7 @@ GRADIENTS: list[Score] = [Softmax(), Moments(0.2, draws=4), Taylor(0.2)]
 """Scores, one of which differentiates."""
 
 
-class Moving:
+class Unstable:
     """Points that change after some readings, like data with a random transform or an overwritten file."""
 
     def __init__(self, readings: int, change: float = 0.5) -> None:
@@ -51,9 +51,9 @@ class Moving:
         self.read += 1
         for batch in self.sound.batches(*arguments, **options):
             if self.read > self.readings:
-                moved = batch.inputs.clone()
-                moved[:, 0, 2, 3] = (moved[:, 0, 2, 3] - self.change).abs()
-                batch = replace(batch, inputs=moved)
+                inputs_after = batch.inputs.clone()
+                inputs_after[:, 0, 2, 3] = (inputs_after[:, 0, 2, 3] - self.change).abs()
+                batch = replace(batch, inputs=inputs_after)
             yield batch
 
 
@@ -141,8 +141,8 @@ REFUSED = [
     Defect("no readable point", "no_usable_points", "none of the first 64", x=lambda: inputs(COUNT) * torch.nan),
     Defect("labels from 1", "labels", r"labels 1\.\.4", y=lambda: torch.arange(COUNT) % 4 + 1),
     Defect("labels of another task", "labels", "32 of 64 labels", y=lambda: torch.arange(COUNT) % 8),
-    Defect("a random transform", "nondeterministic_data", "row 0 and others by up to 0.5", points=lambda: Moving(2)),
-    Defect("data that are overwritten", "dataset", "changed since it was opened", points=lambda: Moving(4)),
+    Defect("a random transform", "nondeterministic_data", "row 0 and others by up to 0.5", points=lambda: Unstable(2)),
+    Defect("data that are overwritten", "dataset", "changed since it was opened", points=lambda: Unstable(4)),
     Defect("noise below rounding", "parameter", "1e-09", scores=[Moments(1e-9, draws=4)]),
     Defect(
         "an integral over 300 margins", "parameter", "300 margins",
@@ -275,10 +275,10 @@ def test_an_overwritten_input_changes_no_score() -> None:
 
 def test_skipping_the_checks_is_recorded() -> None:
     defect = next(defect for defect in REFUSED if defect.name == "sign activations")
-    skipped = score(defect, skip_doctor=True, most_failures=None)
-    assert skipped.record.doctor == "skipped"
-    assert skipped.record.warnings == ()
-    assert set(skipped.scores.to_pandas().query("score == 'taylor'")["status"]) == {"zero_gradient"}
+    table = score(defect, skip_doctor=True, most_failures=None)
+    assert table.record.doctor == "skipped"
+    assert table.record.warnings == ()
+    assert set(table.scores.to_pandas().query("score == 'taylor'")["status"]) == {"zero_gradient"}
     sound = score(Defect("none", "", ""))
     assert sound.record.doctor == "passed"
 
@@ -289,8 +289,8 @@ def test_every_check_runs_whatever_the_others_find() -> None:
     batch = next(iter(points.batches(COUNT)))
     classifier = brittle.Classifier(small_network())
     outcomes = doctor.run_all(doctor.Subject(classifier, batch, points.labels, GRADIENTS, 0, 64, points))
-    failed = {outcome.name: outcome.code for outcome in outcomes if outcome.state == "failed"}
-    assert failed == {"range": "value_range", "labels": "labels"}
+    codes_by_check = {outcome.name: outcome.code for outcome in outcomes if outcome.state == "failed"}
+    assert codes_by_check == {"range": "value_range", "labels": "labels"}
     assert not [outcome for outcome in outcomes if outcome.state == "skipped"]
     broken = brittle.Classifier(nn.Linear(7, 3))
     outcomes = doctor.run_all(doctor.Subject(broken, batch, points.labels, GRADIENTS, 0, 64, points))

@@ -132,10 +132,10 @@ def test_correct_preprocessing_raises_no_note(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_forgotten_preprocessing_is_named_with_the_option(name: str) -> None:
-    setting, typed = WRONG[name]
+    setting, advice = WRONG[name]
     verdict = run_check(setting, wrong=0.3)
     assert (verdict.state, verdict.code) == ("note", "preprocessing"), verdict.sentence
-    assert typed in verdict.sentence
+    assert advice in verdict.sentence
 
 
 def test_without_labels_there_is_no_note() -> None:
@@ -162,14 +162,14 @@ def test_a_brightness_gain_of_one_class_does_not_count() -> None:
 def test_better_readings_agree_with_scipy(count: int, classes: int, tries: int) -> None:
     """A false alarm has at most the stated probability, whatever labels both readings get right."""
     labels, answers = torch.arange(count) % classes, set()
-    for gained in range(count + 1):
-        for lost in range(0, count + 1 - gained, 3):
+    for gains in range(count + 1):
+        for losses in range(0, count + 1 - gains, 3):
             correct, corrected = torch.zeros(count, dtype=torch.bool), torch.zeros(count, dtype=torch.bool)
-            corrected[:gained], correct[gained : gained + lost] = True, True
-            paired = stats.binomtest(gained, max(gained + lost, 1), 0.5, "greater").pvalue
-            guessed = stats.binomtest(gained, count, int(labels.bincount().max()) / count, "greater").pvalue
-            expected = max(paired, guessed) * 2 * tries <= FALSE_ALARM and gained - lost >= GAIN * count
-            assert better_reading(correct, corrected, ORDER, labels, tries) == expected, (gained, lost)
+            corrected[:gains], correct[gains : gains + losses] = True, True
+            paired_p = stats.binomtest(gains, max(gains + losses, 1), 0.5, "greater").pvalue
+            guess_p = stats.binomtest(gains, count, int(labels.bincount().max()) / count, "greater").pvalue
+            expected = max(paired_p, guess_p) * 2 * tries <= FALSE_ALARM and gains - losses >= GAIN * count
+            assert better_reading(correct, corrected, ORDER, labels, tries) == expected, (gains, losses)
             answers.add(expected)
     assert answers == ({False} if classes == 1 else {False, True})
 
@@ -245,6 +245,6 @@ def test_reordered_images_are_named_with_code_that_restores_them(form: str, name
     subject = doctor.Subject(classifier, next(iter(data.batches(64))), data.labels, [Softmax()], 0, 64, data)
     with classifier.evaluating():
         finding = next(note for note in check_preprocessing(subject) if isinstance(note, doctor.Finding))
-    typed = re.search(r"first, to (.*?)(?: \(NumPy\))?(?:;|$)", finding.sentence)
-    assert typed is not None
-    assert np.allclose(eval(typed[1], {"x": mistaken.numpy()}), reshape(images).numpy(), atol=1e-6)
+    advice = re.search(r"first, to (.*?)(?: \(NumPy\))?(?:;|$)", finding.sentence)
+    assert advice is not None
+    assert np.allclose(eval(advice[1], {"x": mistaken.numpy()}), reshape(images).numpy(), atol=1e-6)

@@ -20,8 +20,8 @@ def test_rounding_is_measured_by_the_logits_that_compete() -> None:
     tolerance = allowed(logits, torch.finfo(torch.float32).eps)
     assert float(tolerance[:, :2].max()) < 1e-3
     assert float(tolerance[:, 2].min()) > 64  # a unit in the last place of 1e9
-    scaled = allowed(1e-6 * logits, torch.finfo(torch.float32).eps)
-    assert torch.allclose(scaled, 1e-6 * tolerance)
+    small_tolerance = allowed(1e-6 * logits, torch.finfo(torch.float32).eps)
+    assert torch.allclose(small_tolerance, 1e-6 * tolerance)
 
 
 def steps(x: Tensor, logits: Tensor) -> Tensor:

@@ -75,6 +75,6 @@ def test_a_sound_model_passes_every_check(masked: bool) -> None:
 def test_a_defect_is_named_and_nothing_is_scored(name: str) -> None:
     code, change = DEFECTS[name]
     classifier = brittle.Classifier(Changed(change), bounds=(-3, 3), perturb="inputs_embeds")
-    with pytest.raises(ModelError) as raised:
+    with pytest.raises(ModelError) as caught:
         brittle.score(classifier, points(), SCORES[:2])
-    assert raised.value.code == code
+    assert caught.value.code == code

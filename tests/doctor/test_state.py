@@ -37,7 +37,7 @@ class Remembers(nn.Module):
         return self.change(self, x)
 
 
-def by_shape(self: Any, x: Tensor) -> Tensor:
+def remember_by_shape(self: Any, x: Tensor) -> Tensor:
     if x.shape not in self.memory:
         self.memory[x.shape] = self.network(x).detach()
     return self.memory[x.shape]
@@ -60,7 +60,7 @@ def first_batch(self: Any, x: Tensor) -> Tensor:
     return self.network((x - mean) / std)
 
 
-def moving(self: Any, x: Tensor) -> Tensor:
+def centre_by_moving_average(self: Any, x: Tensor) -> Tensor:
     """Centre inputs by a slow moving average that begins with the first batch."""
     before = self.memory.get("mean", x.mean().detach())
     self.memory["mean"] = 0.9995 * before + 0.0005 * x.mean().detach()
@@ -74,9 +74,9 @@ def closure(change: Callable[[Any, Tensor], Tensor]) -> Callable[[Tensor], Tenso
 
 
 REFUSED = {
-    "a memo by shape": ("batch_dependent", by_shape, True),
+    "a memo by shape": ("batch_dependent", remember_by_shape, True),
     "another function after 15 calls": ("model_changed", change_after(15), True),
-    "a slow moving average": ("nondeterministic_model", moving, True),
+    "a slow moving average": ("nondeterministic_model", centre_by_moving_average, True),
     "statistics of the first batch": ("model_changed", first_batch, False),
 }
 """Code, change, and whether the checks see it in a function too, which cannot be copied."""

@@ -70,7 +70,7 @@ def test_noises_report_the_coordinates_that_they_move(noise: Noise) -> None:
 
 
 @dataclass(frozen=True)
-class Hidden(Score):
+class OpaqueScore(Score):
     """A score of a user, whose noise is invisible."""
 
     name: ClassVar[str] = "hidden"
@@ -84,7 +84,7 @@ def test_all_coordinates_vary_unless_every_noise_is_partial() -> None:
     points = array_points(X, bounds="none")
     batch = next(iter(points.batches(1)))
     still, moving = MonteCarlo(noise=PER_FEATURE, draws=4, limit=None), MonteCarlo(sigma=0.1, draws=4, limit=None)
-    for scores in ([moving], [still, moving], [InputMargin()], [still, Hidden()]):
+    for scores in ([moving], [still, moving], [InputMargin()], [still, OpaqueScore()]):
         assert doctor.varying(points, batch, scores) is points
     assert doctor.varying(points, batch, [still, InputMargin()]) is not points
     assert Gaussian(0.1).moves(4) is None

@@ -102,8 +102,8 @@ def constant_around(model: nn.Module, x: Tensor) -> int:
     generator = torch.Generator().manual_seed(5)
     steps = [1e-3 * (torch.randint(0, 2, x.shape, generator=generator) * 2 - 1) for _ in range(8)]
     with torch.no_grad():
-        same = torch.stack([(model(x + step) == model(x)).all(dim=1) for step in steps])
-    return int(same.all(dim=0).sum())
+        is_constant = torch.stack([(model(x + step) == model(x)).all(dim=1) for step in steps])
+    return int(is_constant.all(dim=0).sum())
 
 
 def check_gradients(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
@@ -118,10 +118,10 @@ def check_gradients(make: Callable[[], nn.Module], dead: int) -> doctor.Outcome:
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_dead_points_are_counted_and_not_called_masked(name: str) -> None:
-    make, dimmed = HEALTHY[name]
-    dead = constant_around(make().float(), dim(dimmed))
-    assert dead >= dimmed
-    outcome = check_gradients(make, dimmed)
+    make, dim_points = HEALTHY[name]
+    dead = constant_around(make().float(), dim(dim_points))
+    assert dead >= dim_points
+    outcome = check_gradients(make, dim_points)
     assert (outcome.state, outcome.code) == (("note", "dead_points") if dead > 3 else ("ok", None)), outcome.sentence
     assert f"0 in {dead} of 64 rows" in outcome.sentence
 

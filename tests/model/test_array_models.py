@@ -177,8 +177,8 @@ def test_labels_of_data_with_names_are_mapped_by_name(tmp_path: Path) -> None:
     renamed_points = open_points(tmp_path / "d.npz", class_names=[*NAMES[order]])
     assert brittle.score(classifier, renamed_points, [MaxProbability()]).points.to_pandas().label.tolist() != y.tolist()
     np.savez(tmp_path / "d.npz", x=x, y=y, class_names=["ant", "wasp", "cat", "dog"])
-    mixed = open_points(tmp_path / "d.npz")
-    refused("parameter", "wasp", brittle.score, classifier, mixed, [MaxProbability()])
+    mixed_points = open_points(tmp_path / "d.npz")
+    refused("parameter", "wasp", brittle.score, classifier, mixed_points, [MaxProbability()])
 
 
 def test_columns_in_another_order_are_refused(tmp_path: Path) -> None:

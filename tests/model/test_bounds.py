@@ -64,13 +64,13 @@ def test_constant_arrays_equal_one_pair() -> None:
 @pytest.mark.parametrize("bounds", list(KINDS.values())[1:], ids=list(KINDS)[1:])
 def test_without_bounds_inputs_are_drawn_where_the_points_are(bounds: Any) -> None:
     points = torch.rand(5, 3, 4, 4) if np.ndim(bounds) == 4 else torch.tensor([[0.1, 1.0, 0.0, 7.0], [0.9, 2, 4, 7]])
-    closed = Bounds.of(bounds).closed(points)
-    drawn = closed.sample((200, *points.shape[1:]), points)
-    assert closed.finite
-    assert drawn.isfinite().all()
-    assert closed.contains(points).all()
-    assert Bounds.of(bounds).contains(drawn).all()
-    assert ((drawn.amax(0) > drawn.amin(0)) | (closed.lower == closed.upper)).all()
+    finite_bounds = Bounds.of(bounds).closed(points)
+    samples = finite_bounds.sample((200, *points.shape[1:]), points)
+    assert finite_bounds.finite
+    assert samples.isfinite().all()
+    assert finite_bounds.contains(points).all()
+    assert Bounds.of(bounds).contains(samples).all()
+    assert ((samples.amax(0) > samples.amin(0)) | (finite_bounds.lower == finite_bounds.upper)).all()
 
 
 @pytest.mark.parametrize(

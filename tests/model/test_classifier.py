@@ -77,12 +77,12 @@ def test_probabilities_and_one_logit_become_logits() -> None:
 
 
 def test_the_callers_data_are_not_changed() -> None:
-    def in_place(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    def overwrite(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         x.zero_()
         return logits
 
     x = inputs(3)
-    brittle.Classifier(Wrapped(in_place))(x)
+    brittle.Classifier(Wrapped(overwrite))(x)
     assert torch.equal(x, inputs(3))
 
 
@@ -152,8 +152,8 @@ def test_classes_have_their_declared_names() -> None:
     assert by_name.points.equals(by_place.points)
     assert by_name.frame()["label"].tolist() == ["cat", "ant", "cat", "ant", "dog"]
     assert set(by_name.frame()["predicted"]) <= set(names)
-    doubled = brittle.Classifier(small_network(), bounds=None, class_names=["ant", "ant", "cat", "dog"])
-    refused("labels", "'ant'|ant", brittle.score, doubled, (x, ["ant"] * 5), "softmax")
+    ambiguous = brittle.Classifier(small_network(), bounds=None, class_names=["ant", "ant", "cat", "dog"])
+    refused("labels", "'ant'|ant", brittle.score, ambiguous, (x, ["ant"] * 5), "softmax")
     for bad_names in ("ant", [1, 2], []):
         with pytest.raises(ParameterError, match="class_names"):
             brittle.Classifier(small_network(), class_names=bad_names)  # pyright: ignore[reportArgumentType]

@@ -62,11 +62,11 @@ def test_another_thread_waits_and_passes_are_counted_apart(workers: list[Worker]
     expected = count_passes()
     done.clear()
     with classifier.evaluating():
-        waiting = [worker.submit(count_passes) for worker in workers[:2]]
+        futures = [worker.submit(count_passes) for worker in workers[:2]]
         assert not done.wait(SOON)
         classifier(x)
         assert classifier.passes == len(x)
-    assert [future.result(LIMIT) for future in waiting] == [expected] * 2
+    assert [future.result(LIMIT) for future in futures] == [expected] * 2
     assert network.training
 
 
@@ -90,18 +90,18 @@ def test_training_during_a_measurement_stops_it() -> None:
 
 
 def test_a_switched_mode_stops_the_pass() -> None:
-    dropping = with_dropout()
-    classifier = brittle.Classifier(dropping)
+    network = with_dropout()
+    classifier = brittle.Classifier(network)
     with classifier.evaluating():
-        dropping.train()
+        network.train()
         with pytest.raises(ModelError, match="model_changed"):
             classifier(inputs(2))
-        dropping.eval()
+        network.eval()
 
 
 def test_modules_beside_an_exported_part_are_switched() -> None:
-    exported = torch.export.export(small_network(), (inputs(2),)).module()
-    network = nn.Sequential(exported, nn.Dropout(0.5))
+    program = torch.export.export(small_network(), (inputs(2),)).module()
+    network = nn.Sequential(program, nn.Dropout(0.5))
     with brittle.Classifier(network).evaluating():
         assert not network[1].training
     assert network[1].training
@@ -170,12 +170,12 @@ def test_no_mode_of_the_caller_changes_a_number(mode: Callable[[], AbstractConte
 def test_inputs_of_inference_mode_are_scored() -> None:
     with torch.inference_mode():
         x = inputs(2)
-    classifier, certified = (
+    classifier, margin = (
         brittle.Classifier(network()),
         InputMargin("linf", effort="fast", certify=True, proof="fast"),
     )
     assert torch.equal(look(classifier, x, "ab", 0, differentiate=True).logits, classifier(x))
-    for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), certified):
+    for score in (FirstOrderChange(0.2), MMSE(0.2, draws=4), Laplacian(), margin):
         actual, expected = (estimate(classifier, points, score) for points in (x, inputs(2)))
         assert torch.equal(actual.value, expected.value)
 

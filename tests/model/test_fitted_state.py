@@ -78,10 +78,10 @@ def _make_closure(factor: float) -> Callable[[Any], Any]:
 
 
 def _default(factor: float) -> Callable[[Any], Any]:
-    def scaled(x: Any, factor: float = factor) -> Any:
+    def scale(x: Any, factor: float = factor) -> Any:
         return x * factor
 
-    return scaled
+    return scale
 
 
 def _circle(factor: float) -> list[Any]:

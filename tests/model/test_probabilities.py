@@ -165,10 +165,10 @@ def test_other_scores_change_nothing_and_passes_stay_apart() -> None:
         table = brittle.score(brittle.Classifier(estimator), (x, None), run_scores, skip_doctor=True)
         return {column.label: column.rows[["value", "low", "high", "status", "passes"]] for column in table.columns}
 
-    together = columns(*scores)
+    joint_columns = columns(*scores)
     for score in scores:
-        alone, beside = columns(score)[score.label], together[score.label]
-        assert alone[["status", "passes"]].equals(beside[["status", "passes"]])
-        np.testing.assert_allclose(alone[["value", "low", "high"]], beside[["value", "low", "high"]], rtol=1e-9)
-    assert set(together[scores[0].label]["passes"]) == {2 * (1 + 8)}
-    assert set(together[scores[1].label]["passes"]) == {1 + 40}
+        single, joint = columns(score)[score.label], joint_columns[score.label]
+        assert single[["status", "passes"]].equals(joint[["status", "passes"]])
+        np.testing.assert_allclose(single[["value", "low", "high"]], joint[["value", "low", "high"]], rtol=1e-9)
+    assert set(joint_columns[scores[0].label]["passes"]) == {2 * (1 + 8)}
+    assert set(joint_columns[scores[1].label]["passes"]) == {1 + 40}

@@ -26,7 +26,7 @@ X = torch.rand(12, 6, generator=torch.Generator().manual_seed(3), dtype=torch.fl
 pytestmark = pytest.mark.filterwarnings("ignore:nondeterministic_model")
 
 
-class Dropping(nn.Module):
+class DropModel(nn.Module):
     """A linear model of two classes behind active dropout; `how` says when it draws."""
 
     def __init__(self, how: str = "rows") -> None:
@@ -48,7 +48,7 @@ class Dropping(nn.Module):
 
 def exact_shares(sigma: float) -> list[float]:
     """Return the probability of class 1 for a copy: a normal probability for each of the 64 dropout masks."""
-    last = Dropping().last
+    last = DropModel().last
     weight = (last.weight[1] - last.weight[0]).detach()
     bias = float((last.bias[1] - last.bias[0]).detach())
     shares = [0.0] * len(X)
@@ -64,7 +64,7 @@ def exact_shares(sigma: float) -> list[float]:
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_intervals_hold_the_exact_probability(adaptive: bool) -> None:
     """24 intervals at 99.99%: one fails falsely 1 time in 400 at most, on these seeds never."""
-    classifier = brittle.Classifier(Dropping(), random=True)
+    classifier = brittle.Classifier(DropModel(), random=True)
     rule: dict[str, Any] = {"draws": 2000, "precision": 0.2} if adaptive else {"draws": 1000, "limit": None}
     score = MonteCarlo(sigma=SIGMA, **rule)
     table = brittle.score(classifier, X, [score], confidence=0.9999)
@@ -79,7 +79,7 @@ def test_intervals_hold_the_exact_probability(adaptive: bool) -> None:
 def test_shares_are_those_of_a_plain_loop() -> None:
     """Each of 1,000 copies has its own pass: within 5 deviations of the interval (3 points: fails falsely 1 in
     10^5)."""
-    network = Dropping()
+    network = DropModel()
     estimate = MonteCarlo(sigma=SIGMA, draws=1000, limit=None)(brittle.Classifier(network, random=True), X[:3])
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
@@ -92,7 +92,7 @@ def test_shares_are_those_of_a_plain_loop() -> None:
 
 
 def test_a_run_records_randomness_and_repeats() -> None:
-    classifier = brittle.Classifier(Dropping(), random=True)
+    classifier = brittle.Classifier(DropModel(), random=True)
     before = torch.random.get_rng_state()
     table, repeated = (brittle.score(classifier, X, sigma=SIGMA, limit=None) for _ in range(2))
     assert table.scores.equals(repeated.scores)
@@ -113,21 +113,21 @@ def test_a_run_records_randomness_and_repeats() -> None:
 def test_scores_that_do_more_than_count_are_refused_by_name(name: str) -> None:
     kind = CATALOGUE[name]
     score = kind(sigma=0.1) if "sigma" in kind.__dataclass_fields__ else kind()  # pyright: ignore[reportCallIssue]
-    classifier = brittle.Classifier(Dropping(), random=True)
+    classifier = brittle.Classifier(DropModel(), random=True)
     for call in (lambda: score(classifier, X), lambda: brittle.score(classifier, X, [score])):
         with pytest.raises(ParameterError, match=f"{name}.*random"):
             call()
 
 
 def test_logits_of_another_process_may_differ() -> None:
-    jobs = [make_job(brittle.Classifier(Dropping(), random=True), X, "monte_carlo", 0, None, 0.99) for _ in range(2)]
+    jobs = [make_job(brittle.Classifier(DropModel(), random=True), X, "monte_carlo", 0, None, 0.99) for _ in range(2)]
     content, other_content = (job.begin().content(job.classifier) for job in jobs)
     assert content["logits"] != other_content["logits"]
     check_alike(content, other_content, "in a worker")
 
 
 def test_methods_that_need_one_function_are_refused() -> None:
-    classifier = brittle.Classifier(Dropping(), random=True)
+    classifier = brittle.Classifier(DropModel(), random=True)
     for ask in (brittle.nearest, brittle.linearize):
         with pytest.raises(ParameterError, match="random"):
             ask(classifier, X)
@@ -135,7 +135,7 @@ def test_methods_that_need_one_function_are_refused() -> None:
         brittle.Detector.fit(brittle.score(classifier, X, sigma=SIGMA))
     assert caught.value.code == "other_model"
     with pytest.raises(ParameterError, match="multilabel"):
-        brittle.Classifier(Dropping(), random=True, decision="multilabel")
+        brittle.Classifier(DropModel(), random=True, decision="multilabel")
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_methods_that_need_one_function_are_refused() -> None:
 def test_the_doctor_knows_how_a_model_draws(how: str, declared: bool, code: str) -> None:
     """Points that share draws are not independent, so an interval over them would not hold."""
     with pytest.raises(ModelError) as caught:
-        brittle.score(brittle.Classifier(Dropping(how), random=declared), X, [MonteCarlo(SIGMA, draws=10, limit=None)])
+        brittle.score(brittle.Classifier(DropModel(how), random=declared), X, [MonteCarlo(SIGMA, draws=10, limit=None)])
     assert caught.value.code == code
 
 
 def test_a_model_that_draws_once_a_pass_is_scored_row_by_row() -> None:
     """The 4 intervals at 99.99% hold the exact probability; they fail falsely 1 time in 2,500 at most."""
-    classifier = brittle.Classifier(Dropping("passes"), random=True)
+    classifier = brittle.Classifier(DropModel("passes"), random=True)
     table = brittle.score(
         classifier, X[:4], [MonteCarlo(SIGMA, draws=400, limit=None)], batch_size=1, confidence=0.9999
     )
@@ -166,7 +166,7 @@ def test_a_model_that_draws_once_a_pass_is_scored_row_by_row() -> None:
         assert estimate["low"] <= (1 - share if point["predicted"] else share) <= estimate["high"]
 
 
-class Sharing(nn.Module):
+class SharedNoise(nn.Module):
     """Class 1 where `x_0 + e > 0`, `e` standard normal for each row alone, whatever the rows of a pass share."""
 
     def __init__(self, how: str, share: float) -> None:
@@ -199,14 +199,14 @@ def test_intervals_hold_whatever_the_rows_of_a_pass_share(adaptive: bool) -> Non
     score = MonteCarlo(sigma=SIGMA, **rule)
     shares, misses = torch.from_numpy(norm.cdf(x[:, 0] / (1 + SIGMA**2) ** 0.5)), 0
     for kind in kinds:
-        estimate = score(brittle.Classifier(Sharing(*kind), bounds="none", random=True), x, seed=1)
+        estimate = score(brittle.Classifier(SharedNoise(*kind), bounds="none", random=True), x, seed=1)
         misses += int(((estimate.low > 1 - shares) | (estimate.high < 1 - shares)).sum())
     assert misses <= 12
 
 
 def test_the_doctor_finds_a_tenth_of_shared_variance() -> None:
     """The check misses such a model once in 1,000 times, and refuses an independent model once in a million."""
-    alone, shared = (brittle.Classifier(Sharing("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
+    alone, shared = (brittle.Classifier(SharedNoise("sum", share), bounds="none", random=True) for share in (0.0, 0.1))
     assert brittle.score(alone, X, [MonteCarlo(SIGMA, draws=10, limit=None)]).scores.num_rows == len(X)
     with pytest.raises(ModelError) as caught:
         brittle.score(shared, X, [MonteCarlo(SIGMA, draws=10, limit=None)])

@@ -53,7 +53,7 @@ def check(rows: np.ndarray, sexes: set[float]) -> None:
 def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
     model, x = RecordingModel(), table(100)
     noise = brittle.noise.PerFeature(1.0, torch.from_numpy(x.std(axis=0)))
-    scored = brittle.score(
+    run = brittle.score(
         brittle.Classifier(model, None, rules=RULES),
         points(x),
         [MonteCarlo(noise=noise, draws=1000, limit=None)],
@@ -61,7 +61,7 @@ def test_a_hundred_thousand_noisy_copies_keep_every_rule() -> None:
     )
     rows = np.concatenate(model.rows)
     assert len(rows) >= 100_000
-    assert len(scored.frame()) == 100
+    assert len(run.frame()) == 100
     check(rows, {0.0, 1.0})
     assert (rows[:, 0] == 17).any()
     assert (rows[:, 4] < x[:, 4].min()).any()

@@ -33,9 +33,9 @@ def test_numbers_that_the_votes_exclude_are_contradicted() -> None:
     network = Shallow(2.0, 0.06, 0.01, 0.1)
     estimates = estimate(brittle.Classifier(network), shallow_points(20), Moments(0.1, draws=1000), rows=MANY_ROWS)
     assert estimates.counted is not None
-    excluded = (estimates.value < estimates.counted[0]) | (estimates.value > estimates.counted[1])
-    assert bool(excluded.any())
-    assert torch.equal(estimates.status == int(Status.CONTRADICTED), excluded)
+    is_excluded = (estimates.value < estimates.counted[0]) | (estimates.value > estimates.counted[1])
+    assert bool(is_excluded.any())
+    assert torch.equal(estimates.status == int(Status.CONTRADICTED), is_excluded)
 
 
 def test_right_numbers_are_hardly_ever_contradicted() -> None:
@@ -77,11 +77,11 @@ def test_ties_under_noise_are_counted_apart() -> None:
     x = inputs(40)
     classifier = brittle.Classifier(Wrapped(lambda x, z: (2 * z).round()))
     estimates = estimate(classifier, x, MonteCarlo(0.1, draws=200, limit=None))
-    tied = estimates.status == int(Status.NOISY_TIES)
-    assert bool(tied.any())
+    is_tied = estimates.status == int(Status.NOISY_TIES)
+    assert bool(is_tied.any())
     noise = torch.randn(2000, *x.shape[1:], generator=torch.Generator().manual_seed(1)) * 0.1
     with torch.no_grad():
-        for row in tied.nonzero().flatten().tolist()[:10]:
+        for row in is_tied.nonzero().flatten().tolist()[:10]:
             logits = classifier(x[row] + noise)
             top = int(classifier(x[row : row + 1]).argmax())
             rivals = torch.cat((logits[:, :top], logits[:, top + 1 :]), dim=1).amax(dim=1)
@@ -121,5 +121,5 @@ def test_graver_outcomes_stay() -> None:
     ranks |= {Status.NONFINITE_LOGITS: 99, Status.INDEFINITE: 99}
     for status, rank in ranks.items():
         for new_status, new_rank in ranks.items():
-            marked = mark(torch.tensor([int(status)]), torch.tensor([True]), new_status)
-            assert Status(int(marked)) == (new_status if new_rank > rank else status)
+            status_after = mark(torch.tensor([int(status)]), torch.tensor([True]), new_status)
+            assert Status(int(status_after)) == (new_status if new_rank > rank else status)

@@ -123,8 +123,8 @@ def test_values_are_those_of_the_formula() -> None:
         quarters = np.subtract(*np.quantile(nearest, [0.75, 0.25])) / 1.349
         bandwidth = 0.5 * min(nearest.std(ddof=1), quarters) * draws**-0.2
         smooth = stats.norm.cdf(-nearest / bandwidth)
-        moved = (nearest <= 0) - smooth
-        against = (max(0.0, draws * moved.mean() ** 2 / moved.var(ddof=1) - 1) / 5) ** 2
+        shift = (nearest <= 0) - smooth
+        against = (max(0.0, draws * shift.mean() ** 2 / shift.var(ddof=1) - 1) / 5) ** 2
         share = (smooth.mean() + against * (nearest <= 0).mean()) / (1 + against)
         statistics = []
         for competitor in range(2):
@@ -136,8 +136,8 @@ def test_values_are_those_of_the_formula() -> None:
             skewness, kurtosis = (offset**3).mean() / variance**1.5, (offset**4).mean() / variance**2 - 3
             statistics.append(draws * skewness**2 / 6 - (1 + alike**3) + draws * kurtosis**2 / 24 - (1 + alike**4))
         divergence = share * math.log(share / model) + (1 - share) * math.log((1 - share) / (1 - model))
-        apart = (max(0.0, float(np.mean(statistics))) + max(0.0, 2 * draws * divergence - 1)) / 5
-        ratio = apart + apart**2
+        distance = (max(0.0, float(np.mean(statistics))) + max(0.0, 2 * draws * divergence - 1)) / 5
+        ratio = distance + distance**2
         assert float(values[row]) == pytest.approx((model + ratio * share) / (1 + ratio), rel=1e-6)
 
 
@@ -182,10 +182,10 @@ def test_every_count_has_a_value(name: str) -> None:
     """Where the model has no answer, value and interval are those of counting."""
     classifier, x = brittle.Classifier(Wrapped(ODD[name])), inputs(40)
     estimates = estimate(classifier, x, Shrinkage(0.3, draws=40, limit=None))
-    by_counting = estimate(classifier, x, MonteCarlo(0.3, draws=40, limit=None))
-    assert torch.equal(estimates.value.isnan(), by_counting.value.isnan())
+    counts = estimate(classifier, x, MonteCarlo(0.3, draws=40, limit=None))
+    assert torch.equal(estimates.value.isnan(), counts.value.isnan())
     assert estimates.evidence is not None
-    only_counted = (estimates.evidence == int(Evidence.COUNTED)) & ~estimates.value.isnan()
-    assert bool(only_counted.any()) or name == "steps"
+    is_counted = (estimates.evidence == int(Evidence.COUNTED)) & ~estimates.value.isnan()
+    assert bool(is_counted.any()) or name == "steps"
     for field in ("value", "low", "high"):
-        assert torch.equal(getattr(estimates, field)[only_counted], getattr(by_counting, field)[only_counted])
+        assert torch.equal(getattr(estimates, field)[is_counted], getattr(counts, field)[is_counted])

@@ -104,12 +104,12 @@ def test_another_package_adds_a_source(tmp_path: Path) -> None:
 
 
 def test_a_factory_in_a_file_is_loaded(code: Path) -> None:
-    loaded = load_model(f"{code}:make")
-    assert loaded.module(torch.rand(2, 4)).shape == (2, 3)
-    assert loaded.provenance["runs_code"] is True
-    assert loaded.provenance["file"] == str(code)
-    assert len(loaded.provenance["sha256"]) == 64
-    assert json.loads(json.dumps(loaded.provenance)) == loaded.provenance
+    model = load_model(f"{code}:make")
+    assert model.module(torch.rand(2, 4)).shape == (2, 3)
+    assert model.provenance["runs_code"] is True
+    assert model.provenance["file"] == str(code)
+    assert len(model.provenance["sha256"]) == 64
+    assert json.loads(json.dumps(model.provenance)) == model.provenance
 
 
 def test_the_digest_is_that_of_the_executed_code(code: Path) -> None:
@@ -125,8 +125,8 @@ def test_the_digest_is_that_of_the_executed_code(code: Path) -> None:
 def test_a_factory_in_an_installed_module_is_loaded(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code.rename(code.with_name("installed_net.py"))
     monkeypatch.syspath_prepend(code.parent)
-    loaded = load_model("installed_net:make")
-    assert loaded.provenance["file"] == str(code.with_name("installed_net.py"))
+    model = load_model("installed_net:make")
+    assert model.provenance["file"] == str(code.with_name("installed_net.py"))
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def weights_of(code: Path, **changes: torch.Tensor | None) -> Path:
 
 def test_weights_are_loaded(code: Path) -> None:
     path = weights_of(code, linear__bias=torch.tensor([1.0, 2.0, 3.0]))
-    loaded = load_model(f"{code}:make", weights=path)
-    assert loaded.module.get_parameter("linear.bias").tolist() == [1.0, 2.0, 3.0]
-    assert loaded.provenance["weights"] == str(path)
-    assert len(loaded.provenance["weights_sha256"]) == 64
-    assert loaded.provenance["state_sha256"] != load_model(f"{code}:make").provenance["state_sha256"]
+    model = load_model(f"{code}:make", weights=path)
+    assert model.module.get_parameter("linear.bias").tolist() == [1.0, 2.0, 3.0]
+    assert model.provenance["weights"] == str(path)
+    assert len(model.provenance["weights_sha256"]) == 64
+    assert model.provenance["state_sha256"] != load_model(f"{code}:make").provenance["state_sha256"]
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def test_a_forest_is_not_trusted_but_a_function_may_trust_it(skops: ModuleType, 
     code = tmp_path / "forest.py"
     load = f"skops.io.load({str(path)!r}, trusted=['sklearn.tree._tree.Tree'])"
     code.write_text(f"import skops.io\n\ndef make():\n    return {load}\n", encoding="utf-8")
-    loaded = load_model(f"{code}:make")
-    assert brittle.Classifier(loaded.module)(torch.from_numpy(X)).shape == (30, 3)
-    assert loaded.provenance["runs_code"] is True
+    model = load_model(f"{code}:make")
+    assert brittle.Classifier(model.module)(torch.from_numpy(X)).shape == (30, 3)
+    assert model.provenance["runs_code"] is True
 
 
 def test_files_without_a_skops_estimator_are_refused(skops: ModuleType, tmp_path: Path) -> None:
@@ -41,6 +41,6 @@ def test_files_without_a_skops_estimator_are_refused(skops: ModuleType, tmp_path
     skops.dump({"a": 1}, path)
     refused("model_file", "dict", load_model, path)
     content = path.read_bytes()
-    for damaged in (b"", b"text" * 20, content[:60]):
-        path.write_bytes(damaged)
+    for bad_content in (b"", b"text" * 20, content[:60]):
+        path.write_bytes(bad_content)
         refused("model_file", "skops cannot load", load_model, path)
