@@ -73,7 +73,7 @@ class Case:
 
 
 def network(points: int, shape: tuple[int, ...], *layers: nn.Module) -> Case:
-    """A PyTorch network."""
+    """Make the case of a PyTorch network."""
     model = nn.Sequential(*layers).eval()
     return Case(brittle.Classifier(model, bounds=(0, 1)), model, shape, points)
 
@@ -140,7 +140,7 @@ def bare(case: Case, x: Tensor, batch: int, draws: int = DRAWS) -> Tensor:
 
 
 def call(case: Case, x: Tensor, score: Any) -> object:
-    """The whole call, as a user makes it."""
+    """Make the whole call, as a user does."""
     return brittle.score(case.model, x, [score])
 
 

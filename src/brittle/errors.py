@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[object], shown: int = 5) -> str:
-    """The first `shown` names in words, and how many more there are.
+    """Return the first `shown` names in words, and how many more there are.
 
     Example:
         >>> listed(["a", "b", "c"], 2)
@@ -34,7 +34,7 @@ def listed(names: Sequence[object], shown: int = 5) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, without a full stop."""
+    """Return the first line of what an error says, without a full stop."""
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 

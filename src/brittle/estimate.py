@@ -195,7 +195,7 @@ def check_norm(norm: str, allowed: Collection[str] = tuple(DUAL_ORDER)) -> str:
 
 
 def parameters_json(parameters: Mapping[str, Any]) -> str:
-    """The parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
+    """Return the parameters of a score as the table writes them: JSON with sorted keys and no blanks, 1.0 as 1."""
     for key, value in parameters.items():
         for number in value if isinstance(value, tuple | list) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
@@ -205,7 +205,7 @@ def parameters_json(parameters: Mapping[str, Any]) -> str:
 
 
 def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
-    """A score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
+    """Return a score with its parameters as one writes it, such as `moments(draws=20, sigma=0.1)`."""
     inside = ", ".join(f"{key}={_written(value)}" for key, value in sorted(parameters.items()))
     return f"{score}({inside})" if inside else score
 
@@ -227,5 +227,6 @@ _BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
 
 
 def _written(value: Any) -> Any:
-    """A number as it is written: numbers that are equal are written alike, since scores that have them are equal."""
+    """Return a number as it is written: numbers that are equal are written alike, since scores that have them are
+    equal."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

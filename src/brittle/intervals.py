@@ -150,7 +150,7 @@ def out_of_reach(flips: ArrayLike, draws: ArrayLike, max_draws: int, limit: floa
 
 @cache
 def _most_successes(trials: int, proportion: float, level: float) -> int:
-    """The most successes whose `log_evidence_below` reaches `level`, as do fewer; -1 where none do."""
+    """Return the most successes whose `log_evidence_below` reaches `level`, as do fewer; -1 where none do."""
     low, high = -1, int(trials * proportion)
     while low < high:
         middle = (low + high + 1) // 2
@@ -160,8 +160,8 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """The proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked up once in
-    a process, as most points of a run stop with the counts of others."""
+    """Return the proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked
+    up once in a process, as most points of a run stop with the counts of others."""
     if len(_UPPER_ENDS) > MOST_ENDS:
         _UPPER_ENDS.clear()
     counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))
@@ -198,7 +198,8 @@ def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
 
 
 def _lower_mean(values: Tensor, level: float) -> Tensor:
-    """The largest mean below that of `values` whose logarithm of wealth is at least `level`, `[B]`; 0 without one."""
+    """Return the largest mean below that of `values` whose logarithm of wealth is at least `level`, `[B]`; 0 without
+    one."""
     bets, smallest = list(BETS), SMALLEST_BET / values.shape[1] ** 0.5
     while bets[-1] > smallest:
         bets.append(bets[-1] * SHRINK)

@@ -251,7 +251,7 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """The parts of extensions of other packages, each with all entry points that name it.
+    """Return the parts of extensions of other packages, each with all entry points that name it.
 
     Raises:
         ParameterError: there is no such kind of parts.

@@ -15,7 +15,7 @@ FORMAT = 1
 
 
 def number(value: float) -> str:
-    """A number with three digits that count, in thousands without an exponent; `-` for none."""
+    """Return a number with three digits that count, in thousands without an exponent; `-` for none."""
     text = f"{value:.3g}"
     return "-" if math.isnan(value) else f"{float(text):.0f}" if 1e3 <= abs(value) < 1e6 else text
 
@@ -49,7 +49,7 @@ def _finite(content: Any) -> Any:
 
 
 def span(low: float, high: float) -> str:
-    """An interval, such as `0.2 to 0.31`; `-` for none."""
+    """Return an interval, such as `0.2 to 0.31`; `-` for none."""
     return "-" if math.isnan(low) else f"{number(low)} to {number(high)}"
 
 
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def by_number(count: int, singular: str, plural: str) -> str:
-    """The word that goes with a number of things: `singular` for 1, `plural` for 0, for 2 and for more.
+    """Return the word that goes with a number of things: `singular` for 1, `plural` for 0, for 2 and for more.
 
     Example:
         >>> [by_number(count, "point holds", "points hold") for count in (0, 1, 2)]
@@ -74,12 +74,12 @@ def by_number(count: int, singular: str, plural: str) -> str:
 
 
 def verb_of(count: int, total: int, singular: str, plural: str) -> str:
-    """The verb after `share_of`: `singular` where it speaks of 1, or of some of 1."""
+    """Return the verb after `share_of`: `singular` where it speaks of 1, or of some of 1."""
     return singular if 1 in (count, total) else plural
 
 
 def share_of(count: int, total: int, noun: str) -> str:
-    """Some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
+    """Return some of a number of things, such as `646 of 2,000 predictions (32%)`; never rounded to none or to all."""
     share = 100.0 * count / total
     if 0 < count < total:
         rounded = "under 1%" if share < 1.0 else "over 99%" if share > 99.0 else f"{share:.0f}%"
@@ -104,10 +104,10 @@ def chosen_text(points: int, data: Any) -> str:
 
 
 def clipped(text: str, length: int = 120) -> str:
-    """Return a text in one line, a long one without its middle: its ends tell it from others.
+    r"""Return a text in one line, a long one without its middle: its ends tell it from others.
 
     Example:
-        >>> clipped("one text\\nof two lines", 11)
+        >>> clipped("one text\nof two lines", 11)
         'one t…lines'
     """
     line = " ".join(text.split())
@@ -116,13 +116,13 @@ def clipped(text: str, length: int = 120) -> str:
 
 
 def with_interval(row: Mapping[Any, Any], name: str) -> str:
-    """The number `name` of a row with the interval that stands beside it, as `named_interval` puts it there."""
+    """Return the number `name` of a row with the interval that stands beside it, as `named_interval` puts it there."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "-" if math.isnan(value) else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def named_interval(name: str, value: float, low: float, high: float) -> dict[str, float]:
-    """The fields of a row for a number and its interval."""
+    """Return the fields of a row for a number and its interval."""
     return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
@@ -144,7 +144,7 @@ def in_markdown(text: str) -> str:
 
 
 def parse_epsilon(text: float | str) -> float:
-    """A perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
+    """Return a perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
 
     Example:
         >>> parse_epsilon("8/255") == 8 / 255

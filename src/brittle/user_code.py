@@ -76,7 +76,7 @@ def import_module(place: str, name: str, failure: Failure) -> ModuleType:
 
 
 def import_package(name: str, needed_by: str, advice: str) -> Any:
-    """A package that `needed_by` needs, or a `ModelError` with what to do where it is not installed."""
+    """Return a package that `needed_by` needs, or a `ModelError` with what to do where it is not installed."""
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
@@ -86,13 +86,14 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
 
 
 def line_of(error: BaseException, module: ModuleType) -> str:
-    """The last line of the module that was being executed, in words; empty when it was none."""
+    """Return the last line of the module that was being executed, in words; empty when it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
     return f" at line {frames[-1].lineno}" if frames else ""
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """The sha256 of the files in which classes and functions stand, by the names of the files; None where none is left.
+    """Return the sha256 of the files in which classes and functions stand, by the names of the files; None where none
+    is left.
 
     Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
     not looked at. Files of one name have their digests one after the other.
@@ -107,7 +108,7 @@ def digests(things: Iterable[object]) -> dict[str, str] | None:
 
 
 def digest_of_module(module: ModuleType) -> str | None:
-    """The sha256 of the file of a module, as it was run; None where it has none."""
+    """Return the sha256 of the file of a module, as it was run; None where it has none."""
     path = getattr(module, "__file__", None)
     if DIGEST in vars(module) or path is None or not Path(path).is_file():
         return vars(module).get(DIGEST)
@@ -137,7 +138,7 @@ def find_named(name: str) -> object:
 
 @cache
 def _run_once(path: Path, source: bytes) -> ModuleType:
-    """The module of a file, run once for all that is named of it."""
+    """Return the module of a file, run once for all that is named of it."""
     return run_file(path, source, ParameterError)
 
 
@@ -148,7 +149,7 @@ def check_name(source: str, name: object, example: str) -> None:
 
 
 def refused(source: str, why: str) -> ParameterError:
-    """The error for something from outside, named by `source`, that cannot be used."""
+    """Return the error for something from outside, named by `source`, that cannot be used."""
     return ParameterError(f"{source} {why}")
 
 
@@ -175,7 +176,7 @@ def kind_of(value: object) -> str:
 
 
 def unknown(kind: str, name: str, names: Sequence[str], hint: str = "") -> UsageError:
-    """The error for a name that is on no list; it says where an extension would have it."""
+    """Return the error for a name that is on no list; it says where an extension would have it."""
     near, lack = get_close_matches(name, names, 1), missing(kind, name)
     advice = f"did you mean {near[0]}? " if near else "separate names with blanks; " if "," in name else ""
     advice = f"it {lack}; " if lack else advice

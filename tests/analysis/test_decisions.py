@@ -142,7 +142,7 @@ def test_only_a_count_of_the_same_noise_gives_the_numbers(count: Score) -> None:
 def test_points_are_sorted_by_their_intervals() -> None:
     ends = [(0.0, 0.04), (0.06, 0.2), (0.04, 0.06), (0.0, 0.05), (0.0, 0.01), (0.0, 0.01), None]
     accuracy = probabilistic_accuracy(made(ends, [True, True, True, True, False, None, True]), 0.95)
-    assert (accuracy.points, accuracy.right, accuracy.holding, accuracy.undecided) == (6, 5, 2, 2)
+    assert (accuracy.points, accuracy.correct, accuracy.holding, accuracy.undecided) == (6, 5, 2, 2)
     assert (accuracy.lower, accuracy.upper) == pytest.approx((2 / 6, 4 / 6))
     low_end, high_end = float(clopper_pearson(2, 6, 0.99)[0]), float(clopper_pearson(4, 6, 0.99)[1])
     assert accuracy.low == pytest.approx((low_end - 0.005) / 0.995)

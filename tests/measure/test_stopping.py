@@ -177,12 +177,12 @@ LONG = [StoppingRule(1000, 0.9, None, 0.99), StoppingRule(400, None, 0.2, 0.99),
 
 def stops(rule: StoppingRule, flip: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the counts that a point can end with: draws, flips, and their probabilities, computed draw by draw."""
-    going, outcomes, ends = np.array([1.0]), [], set(looks(rule.most))
-    for drawn in range(1, rule.most + 1):
+    going, outcomes, ends = np.array([1.0]), [], set(looks(rule.max_draws))
+    for drawn in range(1, rule.max_draws + 1):
         going = np.append(going * (1 - flip), 0.0) + np.append(0.0, going * flip)
         if drawn in ends:
             flips, draws = np.arange(drawn + 1), np.full(drawn + 1, drawn)
-            stopped = (rule.answered(flips, flips, draws) | (drawn == rule.most)) & (going > 0)
+            stopped = (rule.answered(flips, flips, draws) | (drawn == rule.max_draws)) & (going > 0)
             outcomes.append((draws[stopped], flips[stopped], going[stopped]))
             going = np.where(stopped, 0.0, going)
     draws, flips, probability = (np.concatenate(parts) for parts in zip(*outcomes, strict=True))
@@ -191,7 +191,7 @@ def stops(rule: StoppingRule, flip: float) -> tuple[np.ndarray, np.ndarray, np.n
 
 def value_of(rule: StoppingRule, draws: np.ndarray, flips: np.ndarray) -> np.ndarray:
     """Return the score's value for points with these counts."""
-    score = MonteCarlo(1.0, draws=rule.most, limit=rule.limit, precision=rule.precision)
+    score = MonteCarlo(1.0, draws=rule.max_draws, limit=rule.limit, precision=rule.precision)
     units, changed = torch.from_numpy(draws), torch.from_numpy(flips)
     counts, none = torch.stack((units - changed, changed), dim=1), torch.zeros_like(units)
     classes = torch.stack((units - changed, changed), dim=1)[:, :, None]

@@ -153,7 +153,7 @@ class Differences(NamedTuple):
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
-    r"""Tests that the means of the populations of all groups are equal, pair by pair, whatever else differs.
+    r"""Return tests that the means of the populations of all groups are equal, pair by pair, whatever else differs.
 
     Two means differ at the level `a` where the interval of their difference at confidence `1 - a` excludes 0,
 
@@ -195,7 +195,7 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
 
 
 def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The p-value that group `j` has a larger mean than group `i`, `[j, i]`, uncorrected; 1 where it has not."""
+    """Return the p-value that group `j` has a larger mean than group `i`, `[j, i]`, uncorrected; 1 where it has not."""
     means = np.array([group.mean() for group in groups])
     ends = np.array([mean_ends(group, TAILS) for group in groups])  # [groups, 2, tails]
     apart = np.maximum(means[:, None] - means, 0.0) ** 2

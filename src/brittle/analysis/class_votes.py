@@ -138,7 +138,7 @@ def votes_texts(table: Table) -> pd.Series:
 
 
 def _counted(table: Table, column: Column | None) -> Column:
-    """The column whose votes are read; refused where it has none."""
+    """Return the column whose votes are read; refused where it has none."""
     check_column("column", column)
     column = (
         column if column is not None else typical([candidate for candidate in table.columns if has_votes(candidate)])
@@ -155,7 +155,7 @@ def has_votes(column: Column) -> bool:
 
 
 def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
-    """The classes that are asked for, each with the `place` of its point: the label of each by default."""
+    """Return the classes that are asked for, each with the `place` of its point: the label of each by default."""
     labels = table.points["label"].to_pandas()
     if of not in (None, "label"):
         classes = range(table.record.model.classes or 0)
@@ -174,7 +174,7 @@ def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
 
 
 def _interval(column: Column, votes: ClassVotes, frame: pd.DataFrame, confidence: float) -> tuple[NDArray, NDArray]:
-    """The interval of each row, by the way in which its copies were drawn."""
+    """Return the interval of each row, by the way in which its copies were drawn."""
     place = frame["place"].to_numpy()
     units, once, twice = votes.units[place], frame["once"].to_numpy(), frame["both"].to_numpy()
     silent = (votes.draws - np.bincount(votes.place, votes.copies, minlength=len(votes.units)).astype(np.int64))[place]

@@ -28,7 +28,7 @@ def check_column(name: str, column: object) -> None:
 
 
 def key_of(column: Column, *, without_draws: bool = False) -> tuple[str, str]:
-    """A score and its parameters, as the rows of a table name it."""
+    """Return a score and its parameters, as the rows of a table name it."""
     parameters = column.parameters
     if without_draws:
         parameters = {name: value for name, value in parameters.items() if name != "draws"}
@@ -41,8 +41,8 @@ def question_of(column: Column) -> tuple[str, str]:
 
 
 def safer(column: Column) -> pd.Series | None:
-    """The values of `column` so that larger is safer, NaN where there is none; None for a score of no known direction.
-    Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
+    """Return the values of `column` so that larger is safer, NaN where there is none; None for a score of no known
+    direction. Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
@@ -55,8 +55,8 @@ def safety(column: Column) -> pd.Series | None:
 
 
 def named_column(columns: Sequence[Column], name: str) -> Column:
-    """The column of a score by its name or its label; of several under a name, the one that stands beside the rest.
-    That is the one at the noise that speaks for the run, with the most draws."""
+    """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
+    rest. That is the one at the noise that speaks for the run, with the most draws."""
     spoken = typical(columns)
     candidates = [
         candidate
@@ -69,7 +69,7 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
 
 
 def laplacian_column(columns: Iterable[Column]) -> Column | None:
-    """The Laplacian of the predicted class that speaks for the run."""
+    """Return the Laplacian of the predicted class that speaks for the run."""
     candidates = [
         column
         for column in columns
@@ -82,8 +82,8 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """The column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most draws. A
-    column whose points have different numbers of draws speaks for none: who is decided early has few."""
+    """Return the column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most
+    draws. A column whose points have different numbers of draws speaks for none: who is decided early has few."""
     candidates = (
         column
         for column in columns
@@ -101,7 +101,7 @@ def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Colu
 
 
 def margin_columns(table: Table) -> tuple[Column, ...]:
-    """The columns of `table` that hold input margins, in the order of its record.
+    """Return the columns of `table` that hold input margins, in the order of its record.
 
     A value is a distance in the norm that the parameters name, infinite where nothing was found.
     """
@@ -123,14 +123,14 @@ def parameters_text(column: Column) -> str:
 
 
 def class_of(table: Table) -> tuple[Literal["label", "predicted"], pd.Series]:
-    """The class of each point: its label where any point has one, else the prediction."""
+    """Return the class of each point: its label where any point has one, else the prediction."""
     points = table.points.select(["point", "label", "predicted"]).to_pandas().set_index("point")
     by = "label" if points["label"].notna().any() else "predicted"
     return by, points[by]
 
 
 def class_name(table: Table, number: int) -> str:
-    """The name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
+    """Return the name of class `number`, or `class 3` where it has none, or one that is a number, as scikit-learn's."""
     names = table.record.data.names
     name = storable(names[number]) if 0 <= number < len(names) else str(number)
     return f"class {name}" if name.removeprefix("-").isdecimal() else name

@@ -149,8 +149,8 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
-    """The score by which both runs say how robust their predictions are, how many points have it in both, and the mean
-    difference `first - second` of their `p_robust` with its interval.
+    """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
+    the mean difference `first - second` of their `p_robust` with its interval.
 
     Raises:
         DataError: as of `compare`; or the runs share no flip probability.
@@ -205,7 +205,7 @@ def _check_alike(first: Table, second: Table) -> None:
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
-    """The pairs of points."""
+    """Return the pairs of points."""
     places = [table.points.select(["point", "row", "label"]).to_pandas() for table in (first, second)]
     for key in ("point", "row"):
         pairs = places[0].merge(places[1], on=key, suffixes=("_first", "_second")).sort_values(key)
@@ -273,7 +273,8 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """The smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where it never does.
+    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where it never
+    does.
 
     `differs` says whether it does at `confidence`.
     """
@@ -287,7 +288,8 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
-    """The rows of `compare` without those of fewer draws than another of the first run's `columns` that is alike."""
+    """Return the rows of `compare` without those of fewer draws than another of the first run's `columns` that is
+    alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
     labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
     return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
@@ -313,7 +315,7 @@ def unpaired(first: Table, second: Table) -> str:
 
 
 def format_comparison(frame: pd.DataFrame) -> str:
-    """The frame of `compare` as plain text for a terminal."""
+    """Return the frame of `compare` as plain text for a terminal."""
     if frame.empty:
         return "The two runs share no score, so there is nothing to compare."
     rows, names = frame.to_dict("records"), short_labels(frame["score"])

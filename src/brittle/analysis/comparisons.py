@@ -19,7 +19,7 @@ SEVERAL_FIELDS = ("run", "split", *FIELDS)
 
 
 def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
-    """The rows of `compare` for each of several named runs, whose errors name the run.
+    """Return the rows of `compare` for each of several named runs, whose errors name the run.
 
     Raises:
         DataError: as of `compare`; or a run shares no score with the first.
@@ -39,8 +39,8 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
 
 
 def format_comparisons(frame: pd.DataFrame) -> str:
-    """The frame of `compare_several` as plain text: of each run the accuracy, and the score that says how robust most
-    runs are."""
+    """Return the frame of `compare_several` as plain text: of each run the accuracy, and the score that says how
+    robust most runs are."""
     rows = frame.to_dict("records")
     speaks = any(row["speaks"] for row in rows)
     row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}

@@ -34,7 +34,7 @@ class Correlation(NamedTuple):
 
 
 def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
-    """The points at which every sequence has a number, float64 in the order given, and how many were left out.
+    """Return the points at which every sequence has a number, float64 in the order given, and how many were left out.
 
     None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
 
@@ -49,7 +49,7 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
 
 
 def one_length(**sequences: ArrayLike) -> list[Values]:
-    """The sequences as float64, `[n]` each, None as NaN."""
+    """Return the sequences as float64, `[n]` each, None as NaN."""
     arrays = [np.asarray(sequence, dtype=np.float64) for sequence in sequences.values()]
     if any(array.shape != arrays[0].shape[:1] for array in arrays):
         lengths = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(sequences, arrays, strict=True))
@@ -57,9 +57,9 @@ def one_length(**sequences: ArrayLike) -> list[Values]:
     return arrays
 
 
-def kendall_tau(first: ArrayLike, second: ArrayLike) -> float:
+def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """Kendall's tau-b of two sequences: 1 for the same order, -1 for the reverse; NaN where either is constant."""
-    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return float(scipy.stats.kendalltau(x, y).statistic) if _varied(x, y) else math.nan
 
 
@@ -73,7 +73,7 @@ def kendall(x: Values, y: Values, confidence: float) -> Correlation:
     return _with_ends(kendall_tau, x, y, _bound_of_agreement(x, confidence), confidence)
 
 
-def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlation:
+def spearman(a: ArrayLike, b: ArrayLike, confidence: float) -> Correlation:
     r"""Spearman's correlation of the ranks of two numbers per point, with an interval over points.
 
     The interval is Student's, on the scale of `atanh(rho)`, from the jackknife over points (`jackknife_half`). Where
@@ -93,7 +93,7 @@ def spearman(first: ArrayLike, second: ArrayLike, confidence: float) -> Correlat
         0.8
     """
     check_confidence(confidence)
-    (x, y), _ = paired(first=first, second=second)
+    (x, y), _ = paired(first=a, second=b)
     tau = _bound_of_agreement(x, confidence)
     agreed = (3.0 * tau - 1.0) / 2.0 if tau >= 0.0 else (tau**2 + 2.0 * tau - 1.0) / 2.0
     return _with_ends(_rho, x, y, agreed, confidence)
@@ -129,7 +129,7 @@ def _rho(x: Values, y: Values) -> float:
 
 
 def _with_ends(statistic: Callable[..., float], x: Values, y: Values, agreed: float, confidence: float) -> Correlation:
-    """A correlation with its interval; `agreed` is its lower end where it is 1."""
+    """Return a correlation with its interval; `agreed` is its lower end where it is 1."""
     value, low, high = statistic(x, y), -1.0, 1.0
     if abs(value) > 1.0 - 1e-12 and x.size >= MIN_POINTS:
         low, high = (agreed, 1.0) if value > 0.0 else (-1.0, -agreed)
@@ -140,7 +140,7 @@ def _with_ends(statistic: Callable[..., float], x: Values, y: Values, agreed: fl
 
 
 def _bound_of_agreement(values: Values, confidence: float) -> float:
-    """The lower end of tau where all pairs are of one kind: of `n // 2` disjoint ones, those untied count."""
+    """Return the lower end of tau where all pairs are of one kind: of `n // 2` disjoint ones, those untied count."""
     ties = np.unique(values, return_counts=True)[1].astype(np.float64)
     tied = float((ties * (ties - 1.0)).sum()) / max(values.size * (values.size - 1.0), 1.0)
     pairs = math.floor(values.size // 2 * (1.0 - tied))

@@ -66,7 +66,8 @@ def unjudged_text(column: Column) -> str:
 
 
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
-    """The flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the run.
+    """Return the flip probability that answers for `limit`: one that was drawn for it, else the one that speaks for the
+    run.
 
     Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
     at that noise level.
@@ -79,7 +80,8 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:
-    """The count whose numbers stand beside the states of `judge`, and whose means have no bias: mostly `judge` itself.
+    """Return the count whose numbers stand beside the states of `judge`, and whose means have no bias: mostly `judge`
+    itself.
 
     Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
     numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;

@@ -188,7 +188,7 @@ def average_precision(scores: NDArray[np.float64], fragile: NDArray[np.bool_]) -
 
 
 def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confidence: float) -> _Measured:
-    """The rate at the 95% quantile of the positives, which lies after the `j`-th with binomial probability."""
+    """Return the rate at the 95% quantile of the positives, which lies after the `j`-th with binomial probability."""
     positives, negatives = np.sort(scores[fragile]), np.sort(scores[~fragile])
     m, n = positives.size, negatives.size
     passed = np.append(np.searchsorted(negatives, positives, side="right"), n)
@@ -201,7 +201,7 @@ def _fpr_at_tpr(scores: NDArray[np.float64], fragile: NDArray[np.bool_], confide
 
 
 def _mixed_bound(weights: NDArray[np.float64], successes: NDArray[np.int64], trials: int, tail: float) -> float:
-    """The `tail` quantile of a mixture of the laws whose quantiles are Clopper-Pearson's lower bounds."""
+    """Return the `tail` quantile of a mixture of the laws whose quantiles are Clopper-Pearson's lower bounds."""
     none = successes == 0
     surely_zero = float(weights[none].sum())
     if surely_zero >= tail:

@@ -19,7 +19,7 @@ from brittle.store.table import Table
 
 
 def feature_names(data: DataRecord) -> list[str]:
-    """The name of every number of an input, in the order of its axes (C order), `[D]`.
+    """Return the name of every number of an input, in the order of its axes (C order), `[D]`.
 
     Those that the data give, if they are as many; otherwise `x0`, `x1`, ..., and `x[0, 3]` where inputs have more axes.
 
@@ -37,7 +37,7 @@ def feature_names(data: DataRecord) -> list[str]:
 
 
 def kept_inputs(table: Table) -> np.ndarray:
-    """The inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
+    """Return the inputs of all points in the order of `table.points`, `[N, D]`, float64, in the declared units.
 
     They are what the network got, without a rounding: in the precision in which it computes. Rows of NaN are those of
     points that were not read.
@@ -49,7 +49,8 @@ def kept_inputs(table: Table) -> np.ndarray:
 
 
 def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
-    """The nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none was.
+    """Return the nearest inputs found with another prediction, `[N, D]`, in the order of `table.points`; NaN where none
+    was.
 
     Args:
         table: a run.
@@ -70,7 +71,7 @@ def kept_counterexamples(table: Table, score: Key | None = None) -> np.ndarray:
 
 
 def features(table: Table, point: str) -> pd.DataFrame:
-    """The features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
+    """Return the features of a point: `feature` (its name) and `value`, in the declared units, one row per feature.
 
     Args:
         table: a run.
@@ -124,7 +125,7 @@ def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
 
 
 def _inputs(table: Table, column: pa.ChunkedArray) -> np.ndarray:
-    """The inputs in a column of points or counterexamples, `[N, D]`."""
+    """Return the inputs in a column of points or counterexamples, `[N, D]`."""
     shape = table.record.data.input_shape
     if shape is None or not keeps(shape) or table.points["input"].null_count == len(table.points):
         raise _nothing_kept(shape)

@@ -70,7 +70,8 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
 
 
 def mean_ends(points: NDArray[np.float64], tails: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    """The ends of `mean_interval` of at least one number in [0, 1] at the confidences `1 - 2 tails`, `[T]` each."""
+    """Return the ends of `mean_interval` of at least one number in [0, 1] at the confidences `1 - 2 tails`, `[T]`
+    each."""
     mean = points.mean()
     low, high = (
         lower_quantiles(values, tails) if values.any() else np.zeros(tails.shape) for values in (points, 1.0 - points)
@@ -85,7 +86,7 @@ def ranged_interval(values: NDArray[np.float64], smallest: float, largest: float
 
 
 def joined(upper: MeanInterval, lower: MeanInterval) -> MeanInterval:
-    """The sum of two independent means: the half-widths on either side are joined by their squares.
+    """Return the sum of two independent means: the half-widths on either side are joined by their squares.
 
     References:
         Construction of confidence limits about effect measures, Guang Yong Zou and Allan Donner, 2008.

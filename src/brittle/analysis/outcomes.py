@@ -48,7 +48,7 @@ def outcomes(table: Table, examples: int = 5) -> pd.DataFrame:
 def _outcomes(
     rows: pd.DataFrame, points: pd.DataFrame, valued: pd.Series, examples: int
 ) -> dict[tuple[str, tuple[str, ...]], Row]:
-    """The statuses of `rows` other than `ok`, by status and the points that have it."""
+    """Return the statuses of `rows` other than `ok`, by status and the points that have it."""
     table = rows[["status", "detail"]].join(points[["row", "name"]]).assign(valued=valued)
     remarkable = table[table["status"].notna() & (table["status"] != Status.OK.slug)]
     groups = cast("Iterable[tuple[tuple[bool, str], pd.DataFrame]]", remarkable.groupby(["valued", "status"]))

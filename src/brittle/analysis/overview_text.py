@@ -64,7 +64,8 @@ class DecisionWords(NamedTuple):
 
 
 def words_of(decision: str | None) -> DecisionWords:
-    """The words for a decision as the record of a run holds it, such as `top:5`; None for the predicted class."""
+    """Return the words for a decision as the record of a run holds it, such as `top:5`; None for the predicted
+    class."""
     words = DecisionWords()
     name, _, value = (decision or "").partition(":")
     unknown = "so nothing is known of how many are right."
@@ -275,7 +276,7 @@ def where_to_run(overview: Overview) -> str:
 
 
 def format_overview(overview: Overview, run: str | None = None) -> str:
-    """The overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
+    """Return the overview as plain text for a terminal; `run` is its folder, as of `next_steps`."""
     sentences = (
         how_brittle(overview),
         decision_text(overview.record.model),
@@ -302,7 +303,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 
 def draw_more(overview: Overview, run: str | None = None) -> str:
-    """The command that draws until the undecided points are decided, into the folder of the run.
+    """Return the command that draws until the undecided points are decided, into the folder of the run.
 
     A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
     `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
@@ -320,12 +321,12 @@ def draw_more(overview: Overview, run: str | None = None) -> str:
 
 
 def _limit(overview: Overview) -> str:
-    """The limit with all digits that people give one."""
+    """Return the limit with all digits that people give one."""
     return f"{overview.limit:.12g}"
 
 
 def _take_apart(command: tuple[str, ...] | None) -> tuple[str, str]:
-    """The folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
+    """Return the folder that the command of a run named, `RUN` for none, and the command without it and its scores."""
     if command is None or command[:2] != ("brittle", "score"):
         return "RUN", "brittle score MODEL DATA"
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

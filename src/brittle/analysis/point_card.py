@@ -33,7 +33,7 @@ _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "e
 
 
 def find_point(table: Table, query: str | int) -> str:
-    """The id of the point that has this id, this row number or this name, in that order.
+    """Return the id of the point that has this id, this row number or this name, in that order.
 
     Raises:
         DataError: no point has, or several have that name.
@@ -85,7 +85,7 @@ def point_card(table: Table, point: str) -> pd.DataFrame:
 
 
 def format_point_card(table: Table, point: str) -> str:
-    """The result of `point_card` as plain text for a terminal, with what the point is.
+    """Return the result of `point_card` as plain text for a terminal, with what the point is.
 
     Of each estimator of the flip probability, that with the most draws.
     """
@@ -151,7 +151,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _first(frame: pd.DataFrame, count: int, header: list[str], kind: str) -> list[str]:
-    """The first rows of features and numbers of them, and how many more there are."""
+    """Return the first rows of features and numbers of them, and how many more there are."""
     rows = [[row[0][: MOST_NAME + 2], *(f"{value:.3g}" for value in row[1:])] for row in frame.head(count).to_numpy()]
     more = [f"  and {len(frame) - count:,} more {kind}"] if len(frame) > count else []
     return [*(aligned([header, *rows]) if rows else []), *more]

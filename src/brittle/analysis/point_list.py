@@ -168,7 +168,7 @@ def format_point_list(
     judge: Column | None = None,
     counts: tuple[int, int] | None = None,
 ) -> str:
-    """The first points of a `point_list` as plain text for a terminal.
+    """Return the first points of a `point_list` as plain text for a terminal.
 
     Where `frame` is but the beginning of a list, `counts` says how many points that has, and how many the run.
     """

@@ -116,11 +116,11 @@ class Checked:
         return f"{summary}; all intervals hold together at {100 * self.confidence:.4g}%"
 
     def json(self) -> str:
-        """The check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
+        """Return the check as JSON: `format`, `state`, `confidence` and `verdicts`, the fields of each."""
         return as_json(state=self.state, **asdict(self)) + "\n"
 
     def junit(self) -> str:
-        """The check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
+        """Return the check as the XML of JUnit: a rule that fails is a failure, one that is undecided is skipped.
 
         A rule that asks the same of all classes is a case for each.
         """
@@ -141,7 +141,7 @@ class Checked:
         return ElementTree.tostring(root, "unicode", xml_declaration=True) + "\n"
 
     def markdown(self) -> str:
-        """The check as a table in Markdown, for a pull request."""
+        """Return the check as a table in Markdown, for a pull request."""
         rows = [
             [verdict.state, verdict.words, number(verdict.value), span(verdict.low, verdict.high)]
             for verdict in self.verdicts
@@ -151,7 +151,7 @@ class Checked:
         return "\n".join([f"**brittle: {self.state}**. {self._counts}.", "", *lines]) + "\n"
 
     def github(self) -> str:
-        """The check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
+        """Return the check as annotations of a GitHub action: errors, warnings for what is undecided, notices."""
         kinds = {FAILS: "error", UNDECIDED: "warning", PASSES: "notice"}
         annotations = (
             (kinds[verdict.state], verdict.rule, printable(f"{verdict.words}: {verdict.finding}"))
@@ -308,7 +308,7 @@ def _two_digits(points: int) -> int:
 
 
 def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]:
-    """The column that says which points hold, and at which limit; refused where no noisy copies were counted."""
+    """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.judges:
         raise DataError(

@@ -129,7 +129,7 @@ def _tilts(numbers: Values, counts: Values, tails: Values) -> Values:
 
 
 def _probabilities(numbers: Values, counts: Values, tilts: Values) -> tuple[Values, Values]:
-    """The places `t` of the tilts, and the probability of a weighted mean of at most `t`; `[T]` each."""
+    """Return the places `t` of the tilts, and the probability of a weighted mean of at most `t`; `[T]` each."""
     at = _tilted(numbers, counts, tilts)
     # Left of the pole at 0 by a standard deviation, right of the one at -1 / t.
     line = np.maximum(np.minimum(at.s, -1.0 / np.sqrt(at.curvature)), (at.s - 1.0 / at.t) / 2.0)

@@ -177,7 +177,7 @@ def note_unfinished(folder: Path, record: RunRecord, points: int) -> None:
 
 
 def records(frame: Any) -> list[dict[Any, Any]]:
-    """The rows of a frame, None where a cell holds nothing."""
+    """Return the rows of a frame, None where a cell holds nothing."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 

@@ -88,7 +88,7 @@ class ModelOptions:
     rules: tuple[str, ...] = ()
 
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
-        """The network that MODEL names, as it was declared; `loaded` where it is open already."""
+        """Return the network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
         declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
         declared["random"] = self.random_model
@@ -212,7 +212,8 @@ class DataOptions:
 
 
 def bounds_of(words: Sequence[str]) -> Bounds:
-    """The bounds that the words behind `--bounds` stand for: two numbers, none, or a file of those per feature."""
+    """Return the bounds that the words behind `--bounds` stand for: two numbers, none, or a file of those per
+    feature."""
     from brittle.model.bounds import NONE, Bounds
 
     if words == ("none",):

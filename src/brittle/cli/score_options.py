@@ -76,7 +76,8 @@ class ScoreOptions:
         texts: Any = None,
         probability: bool = True,
     ) -> tuple[Score, ...]:
-        """The scores that are asked for, of a model so declared, that may lack a `probability`, for points like these.
+        """Return the scores that are asked for, of a model so declared, that may lack a `probability`, for points like
+        these.
 
         Before the data are opened, `points` is None, and noise that learns from them is only checked.
         """

@@ -80,7 +80,7 @@ def memory_points(
     feature_names: Any,
     extra: ExtraInputs | None = None,
 ) -> ListedPoints:
-    """The points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
+    """Return the points of inputs that were checked and that nobody else writes to; arguments as for `array_points`."""
     answers = answers_of(y, "y", len(inputs), reading.targets)
     point_ids = text_ids(ids, "ids", len(inputs))
     header = (str(inputs.dtype), tuple(inputs.shape), answers.get("labels"), point_ids)
@@ -102,7 +102,8 @@ def memory_points(
 
 
 def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, start: int, stop: int) -> InputRows:
-    """Some rows of `inputs`, with what else they have; uint8 is mapped to the bounds, half precision to single."""
+    """Return some rows of `inputs`, with what else they have; uint8 is mapped to the bounds, half precision to
+    single."""
     rows = inputs[start:stop]
     if rows.dtype == torch.uint8:
         rows = from_levels(rows, bounds)
@@ -112,7 +113,7 @@ def read_arrays(inputs: Tensor, bounds: BoundsLike, extra: ExtraInputs | None, s
 
 
 def check_inputs(x: Any, source: str, reading: Reading) -> Tensor:
-    """Inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
+    """Return inputs `[N, *shape]` as a tensor of floating point numbers, or of uint8 that is to be mapped."""
     inputs = as_tensor(x, source)
     check_input_form(tuple(inputs.shape), inputs.dtype, source, reading)
     return inputs.permute(0, 3, 1, 2).contiguous() if reading.layout == "nhwc" else inputs
@@ -135,7 +136,7 @@ def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, source: str, re
 
 
 def as_tensor(x: Any, source: str) -> Tensor:
-    """A tensor or an array of numbers as a dense tensor, which may share its memory."""
+    """Return a tensor or an array of numbers as a dense tensor, which may share its memory."""
     if isinstance(x, Tensor):
         if x.layout != torch.strided or x.is_nested or x.is_meta:
             kind = "meta" if x.is_meta else "nested" if x.is_nested else "sparse"
@@ -183,7 +184,7 @@ def feature_record(names: Any, source: str, inputs: Tensor) -> dict[str, list[st
 def extra_inputs_of(
     inputs: Tensor, extra_inputs: Mapping[str, Tensor | np.ndarray], mask: str | Tensor | np.ndarray | None
 ) -> ExtraInputs | None:
-    """The other tensors of some points and which coordinates vary; None where there is neither."""
+    """Return the other tensors of some points and which coordinates vary; None where there is neither."""
     tensors = {name: as_tensor(tensor, f"{name} (extra_inputs=)").clone() for name, tensor in extra_inputs.items()}
     for name, tensor in tensors.items():
         if not tensor.dim() or len(tensor) != len(inputs):
@@ -216,7 +217,7 @@ def extra_inputs_of(
 
 
 def bytes_of(tensor: Tensor) -> bytes:
-    """The numbers of a tensor in the order of its axes."""
+    """Return the numbers of a tensor in the order of its axes."""
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 

@@ -96,7 +96,7 @@ class EncodedColumn:
         self.lock = Lock()  # so that a part is read by one of the threads that decode
 
     def __call__(self, row: int) -> BinaryIO:
-        """The image of a row, an empty file where there are no bytes."""
+        """Return the image of a row, an empty file where there are no bytes."""
         place = bisect_right(self.ends, row)
         with self.lock:
             held, images = self.held
@@ -131,7 +131,7 @@ def is_image(kind: pa.DataType) -> bool:
 
 
 def open_table(path: Path, reading: Reading) -> Sheet:
-    """The table in a text file, or in the files of one split."""
+    """Return the table in a text file, or in the files of one split."""
     if is_csv(path):
         refuse_split(path, reading.split)
         return Sheet((_open_csv(path, reading),), path_text(path), reading.record(path, files_digest(path, [path])))
@@ -151,8 +151,8 @@ def open_table(path: Path, reading: Reading) -> Sheet:
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
-    """The cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are separated by
-    commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
+    """Return the cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are
+    separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
     source = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -206,7 +206,7 @@ def is_number(cell: str) -> bool:
 
 
 def _parquet(path: Path) -> list[Path]:
-    """The file itself, or the Parquet files in a folder."""
+    """Return the file itself, or the Parquet files in a folder."""
     if path.is_file():
         return [path] if path.suffix == ".parquet" else []
     return [file for file in path.glob("*.parquet") if file.is_file()]
@@ -227,7 +227,7 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
 
 
 def _open_parquet(path: Path) -> ArrowFile:
-    """A Parquet file of plain columns, whose page checksums, where it has them, are verified."""
+    """Return a Parquet file of plain columns, whose page checksums, where it has them, are verified."""
     with _readable(path), PlainFile(path, path_text(path)) as parquet:
         metadata = parquet.metadata
         parts = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))

@@ -48,7 +48,7 @@ def dataset_points(
     feature_names: Sequence[str] | np.ndarray | None = None,
     **options: Any,
 ) -> ListedPoints:
-    """The items of a data set, read once in their order and held in memory: the points of their arrays.
+    """Return the items of a data set, read once in their order and held in memory: the points of their arrays.
 
     An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
     `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
@@ -119,8 +119,8 @@ def _check_order(data: Any) -> None:
 
 
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """The first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read. Nobody else
-    writes to them. Images are all brought to the mode of the first."""
+    """Yield the first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
+    Nobody else writes to them. Images are all brought to the mode of the first."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first_part, start = None, 0
     for source, element in _elements(data):
@@ -179,7 +179,7 @@ def _elements(data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
-    """The input and the label, or None, of an item or a batch."""
+    """Return the input and the label, or None, of an item or a batch."""
     if isinstance(item, Mapping):
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if len(x) != 1 or len(y) > 1:
@@ -220,7 +220,8 @@ def _labels(y: Any, source: str) -> np.ndarray:
 
 
 def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
-    """The image and the label of an item with metadata: the class of the largest, where there is a number for each."""
+    """Return the image and the label of an item with metadata: the class of the largest, where there is a number for
+    each."""
     x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
     numbers = _labels(y, source)
     if targets or numbers.ndim != 1 or numbers.size < 2:

@@ -13,12 +13,12 @@ from brittle.store.places import is_stored, place_of
 
 
 def changed_error(path: str | None, change: str) -> DataError:
-    """The error for data that are not what they were when they were opened."""
+    """Return the error for data that are not what they were when they were opened."""
     return DataError("dataset", f"{path} changed since it was opened: {change}; open it again")
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    """A path as text that can be stored: with forward slashes, bytes that are not UTF-8 as `\\xNN`.
+    r"""Return a path as text that can be stored: with forward slashes, bytes that are not UTF-8 as `\xNN`.
 
     A backslash in a name is doubled, so that no two paths give one text.
     """
@@ -27,7 +27,7 @@ def path_text(path: str | os.PathLike[str]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal; in a store that keeps a tag of it, of that."""
+    """Return the sha256 of a file, in hexadecimal; in a store that keeps a tag of it, of that."""
     try:
         return place_of(path).digest(path)
     except OSError as error:
@@ -35,7 +35,8 @@ def file_digest(path: Path) -> str:
 
 
 def files_digest(root: Path, files: Sequence[Path]) -> str:
-    """The digest of `root` where it is a file; else the sha256 over the sorted paths of `files` in it and their own."""
+    """Return the digest of `root` where it is a file; else the sha256 over the sorted paths of `files` in it and
+    their own."""
     if root.is_file():
         return file_digest(root)
     digest = hashlib.sha256()
@@ -45,7 +46,7 @@ def files_digest(root: Path, files: Sequence[Path]) -> str:
 
 
 def choose_split(path: Path, splits: Sequence[str], requested: str | None) -> str:
-    """The split that is asked for, or the only one."""
+    """Return the split that is asked for, or the only one."""
     if requested is None and len(splits) == 1:
         return splits[0]
     if requested is None or requested not in splits:

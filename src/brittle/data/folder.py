@@ -74,7 +74,8 @@ class EncodedImages:
     shape: tuple[int, ...]
 
     def read(self, start: int, stop: int) -> InputRows:
-        """Some images, `[B, channels, height, width]`, and what failed; decoded by as many threads as PyTorch has."""
+        """Return some images, `[B, channels, height, width]`, and what failed; decoded by as many threads as PyTorch
+        has."""
         inputs = torch.zeros(stop - start, *self.shape, dtype=torch.float32)
         mode, threads = "L" if self.shape[0] == 1 else "RGB", min(torch.get_num_threads(), stop - start)
 

@@ -154,7 +154,8 @@ def reads_images(path: str | os.PathLike[str], format: str | None = None) -> boo
 
 
 def _format_of(path: Path, reading: Reading) -> Format:
-    """The format of a path, or the one that was asked for; that of texts where the model reads texts, there alone."""
+    """Return the format of a path, or the one that was asked for; that of texts where the model reads texts, there
+    alone."""
     requested, texts = reading.format, None if reading.texts is None else _named("texts")
     if requested is None:
         data_format = texts if texts is not None and texts.recognise(path) else _recognised(path)
@@ -172,7 +173,7 @@ def _format_of(path: Path, reading: Reading) -> Format:
 
 
 def _recognised(path: Path) -> Format:
-    """The format of the lowest rank that recognises a path."""
+    """Return the format of the lowest rank that recognises a path."""
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",

@@ -102,7 +102,7 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
 
 
 def _ids_of(points: Points) -> Sequence[str]:
-    """The ids of all points; where nothing but their batches holds them, all are read for it."""
+    """Return the ids of all points; where nothing but their batches holds them, all are read for it."""
     if isinstance(points, SomePoints) and points.ids is None:
         all_ids = _ids_of(points.points)
         return [all_ids[row] for row in points.rows]
@@ -111,7 +111,7 @@ def _ids_of(points: Points) -> Sequence[str]:
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    r"""The ids that a text file holds, in its order.
+    r"""Return the ids that a text file holds, in its order.
 
     One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
     line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with

@@ -92,7 +92,7 @@ class UnreadableImage(Exception):
 
 
 def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
-    """An image that is resized, then cut, with antialiasing but for `nearest`.
+    """Return an image that is resized, then cut, with antialiasing but for `nearest`.
 
     The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow. One that
     would become too large, or is too small to be cut, is an `UnreadableImage`: parts beyond it are not made up.
@@ -124,8 +124,8 @@ def _resized(size: tuple[int, int], resize: tuple[int, ...] | None) -> tuple[int
 
 
 def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHANGED) -> Tensor:
-    """The pixels of an image in a file, `[channels, height, width]`, uint8, converted to a mode, by default its own of
-    `CHANNELS`, without transparency."""
+    """Return the pixels of an image in a file, `[channels, height, width]`, uint8, converted to a mode, by default
+    its own of `CHANNELS`, without transparency."""
     if not stream.read(1):
         raise UnreadableImage(Status.DECODE_ERROR, "the file is empty (0 bytes)")
     stream.seek(0)
@@ -137,7 +137,7 @@ def decode(stream: BinaryIO, mode: str | None = None, steps: ImageSteps = UNCHAN
 
 
 def pixels_of(image: Image.Image, mode: str, steps: ImageSteps) -> Tensor:
-    """An image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
+    """Return an image converted to a mode and brought to its size, `[channels, height, width]`, uint8."""
     # Pillow wants palettes with transparency to pass through RGBA.
     image = image.convert("RGBA") if image.mode == "P" else image
     levels = torch.from_numpy(np.array(fit(image.convert(mode), steps)))

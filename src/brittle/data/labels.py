@@ -57,7 +57,8 @@ def file_answers(
 
 
 def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tuple[str, ...] | None]:
-    """The class index of each row, and the names of the classes where labels are text: sorted, as Python sorts text."""
+    """Return the class index of each row, and the names of the classes where labels are text: sorted, as Python
+    sorts text."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
     odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, str | int | float) or cell == ""), None)
     if odd is not None:
@@ -114,7 +115,7 @@ def check_form(shape: tuple[int, ...], dtype: np.dtype, source: str, count: int,
 
 
 def plain_array(x: Any, source: str) -> np.ndarray:
-    """A tensor, an array or a list as a plain array on the CPU."""
+    """Return a tensor, an array or a list as a plain array on the CPU."""
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
         raise DataError(
@@ -235,7 +236,7 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names in a text file, one a line, in the order of the model's outputs."""
+    """Return the names in a text file, one a line, in the order of the model's outputs."""
     source = f"{path_text(path)} (--class-names)"
     try:
         names = [line.strip() for line in Path(path).read_text(encoding="utf-8-sig").splitlines()]
@@ -249,5 +250,5 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str:
-    """A name in the spelling in which names are compared: without case, spaces, `-` and `_`."""
+    """Return a name in the spelling in which names are compared: without case, spaces, `-` and `_`."""
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()

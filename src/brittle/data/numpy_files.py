@@ -74,7 +74,7 @@ def read_answers(reading: Reading, count: int) -> dict[str, Any]:
 
 
 def read_array(path: Path) -> np.ndarray:
-    """The array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
+    """Return the array in a `.npy` file, read where it is used: what is changed in memory does not reach the file."""
     source = path_text(path)
     try:
         with path.open("rb") as file:
@@ -139,7 +139,7 @@ def read_idx(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _with_channels(shape: tuple[int, ...], key: str, reading: Reading) -> tuple[int, ...]:
-    """The shape of inputs, with an axis for the channel of grey images."""
+    """Return the shape of inputs, with an axis for the channel of grey images."""
     if len(shape) == 3 and "images" in key:
         return (*shape, 1) if reading.layout == "nhwc" else (shape[0], 1, *shape[1:])
     return shape
@@ -151,7 +151,7 @@ def _prefixes(path: Path) -> list[str]:
 
 
 def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
-    """The sizes that an IDX file of whole numbers 0..255 with this many axes declares, behind a mark."""
+    """Return the sizes that an IDX file of whole numbers 0..255 with this many axes declares, behind a mark."""
     packed, mark = path.suffix == ".gz", bytes([0, 0, 8, axes])
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
@@ -164,7 +164,8 @@ def _idx_shape(path: Path, axes: int) -> tuple[int, ...]:
 
 
 def _read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of an IDX file with these sizes. Those that are packed are counted before room is made for them."""
+    """Return the numbers of an IDX file with these sizes. Those that are packed are counted before room is made for
+    them."""
     start, size, packed = 4 + 4 * len(shape), math.prod(shape), path.suffix == ".gz"
     try:
         count = path.stat().st_size - start
@@ -269,7 +270,7 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
 
 
 def _unreadable(source: str, kind: str, error: BaseException) -> DataError:
-    """The error for a file that is broken, or whose arrays would have to be unpickled."""
+    """Return the error for a file that is broken, or whose arrays would have to be unpickled."""
     reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(

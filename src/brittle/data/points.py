@@ -63,7 +63,7 @@ class Batch:
         )
 
     def pieces(self, size: int) -> Iterator[Batch]:
-        """The points in order, so many at a time."""
+        """Yield the points in order, so many at a time."""
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
             values = {member.name: getattr(self, member.name) for member in fields(Batch) if member.name != "bounds"}
@@ -74,7 +74,7 @@ class Batch:
 
     @staticmethod
     def joined(batches: Sequence[Batch]) -> Batch:
-        """The points of several batches of the same data."""
+        """Return the points of several batches of the same data."""
 
         def together(values: list[Any]) -> Any:
             if any(value is None for value in values):
@@ -111,7 +111,7 @@ class Points(Protocol):
     def __len__(self) -> int: ...
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
+        """Return the points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
         ...
 
 
@@ -167,7 +167,7 @@ class ListedPoints:
         return len(self.ids)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
+        """Yield the points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
         for rows in parts_of(range(len(self))[start:stop], size):
             yield self._batch(rows)
 
@@ -246,8 +246,8 @@ class SomePoints:
         return len(self.rows)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The points `start` up to `stop` (all others) in their order, `size` at a time. The two count these points;
-        the `rows` of a batch are those of the data."""
+        """Yield the points `start` up to `stop` (all others) in their order, `size` at a time. The two count these
+        points; the `rows` of a batch are those of the data."""
         for places in parts_of(range(len(self))[start:stop], size):
             part = slice(places.start, places.stop)
             runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]
@@ -302,7 +302,7 @@ def readable(batch: Batch) -> Tensor:
 
 
 def usable(batch: Batch) -> Tensor:
-    """The inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
+    """Return the inputs that were read and hold no NaN or infinite value, `[V, *shape]`."""
     return batch.inputs[readable(batch)]
 
 

@@ -166,7 +166,8 @@ class Reading:
         names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> ListedPoints:
-        """The first `limit` points of those with these ids; the other arguments as the fields of `ListedPoints`."""
+        """Return the first `limit` points of those with these ids; the other arguments as the fields of
+        `ListedPoints`."""
         part = slice(self.limit)
         return ListedPoints(
             ids=RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part]),

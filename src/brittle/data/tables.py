@@ -67,14 +67,16 @@ class Roles(NamedTuple):
 
 
 def read_table(path: Path, reading: Reading) -> ListedPoints:
-    """The rows of a table: images where it has a column of them, else numbers; labels are whole numbers or text."""
+    """Return the rows of a table: images where it has a column of them, else numbers; labels are whole numbers or
+    text."""
     table = open_table(path, reading)
     images = [field.name for field in table.schema if is_image(field.type)]
     return _images(table, images, reading) if images else _features(table, reading)
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """The rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is given.
+    """Return the rows of a frame of pandas, by the rules of tables in files; all columns are features where `y` is
+    given.
 
     Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
     that `Table.frame` has it again; where it is not the ids, it is the names of the points.
@@ -110,8 +112,8 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
 
 
 def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) -> ListedPoints:
-    """The rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as they are.
-    `frame` is what it was made of."""
+    """Return the rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as
+    they are. `frame` is what it was made of."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.source} has no column of them")
     roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
@@ -155,7 +157,7 @@ def _series_of(
 
 
 def _text_series(cells: Sequence[str]) -> pd.Series | None:
-    """The cells of a text file as pandas types them."""
+    """Return the cells of a text file as pandas types them."""
     import pandas as pd
 
     texts = [None if cell in MISSING else cell for cell in cells]
@@ -181,8 +183,8 @@ def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
 
 
 def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
-    """The codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they stand for:
-    text, categories, booleans, dates."""
+    """Return the codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they
+    stand for: text, categories, booleans, dates."""
     import pandas as pd
 
     if category := isinstance(series.dtype, pd.CategoricalDtype):
@@ -217,7 +219,7 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
 
 
 def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
-    """The rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
+    """Return the rows of a table of images: a column of type struct with `bytes`, and perhaps `path`."""
     image = next((name for name in ("image", "img") if name in images), images[0] if len(images) == 1 else None)
     if image is None:
         raise DataError("columns", f"{table.source} has {len(images)} columns of images; call one of them image or img")
@@ -267,7 +269,7 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
 
 
 def find_column(table: Sheet, name: str, option: str = "--label-column (label_column=)") -> str:
-    """The column that is called so; `option` asked for it."""
+    """Return the column that is called so; `option` asked for it."""
     names = table.schema.names
     if name in names:
         return name
@@ -278,7 +280,7 @@ def find_column(table: Sheet, name: str, option: str = "--label-column (label_co
 
 
 def ids_in(cells: pa.Table, roles: Roles, table: Sheet) -> Sequence[str]:
-    """The ids of the rows: those of their column, or their numbers."""
+    """Return the ids of the rows: those of their column, or their numbers."""
     if not roles.id:
         return RowIds(table.rows)
     ids = cells[roles.id[0]].to_pylist()
@@ -303,7 +305,7 @@ def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) ->
 
 
 def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) -> np.ndarray:
-    """A column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
+    """Return a column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
     column = _plain_cells(cells[name])
     numbers = _cast(column)
     if is_text(column.type) and BOOLEANS.issuperset(texts := {*column.drop_null().unique().to_pylist()}) and texts:

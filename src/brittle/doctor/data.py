@@ -38,7 +38,7 @@ Confusion = Mapping[tuple[int, int], int]
 
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
-    """The values lie in the declared range, and use more than a sliver of it."""
+    """Check that the values lie in the declared range, and use more than a sliver of it."""
     bounds, inputs = subject.classifier.bounds, subject.inputs
     check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
@@ -54,7 +54,7 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_same_data(subject: Subject) -> Iterator[Finding | str]:
-    """The first points are the same when they are read again."""
+    """Check that the first points are the same when they are read again."""
     if subject.points is None:
         yield "the data are at hand once only"
         return
@@ -76,7 +76,7 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
 
 
 def digest(batch: Batch) -> str:
-    """The sha256 over ids and inputs of the first `LOOKED_AT` points."""
+    """Return the sha256 over ids and inputs of the first `LOOKED_AT` points."""
     sha256 = hashlib.sha256(repr((batch.ids[:LOOKED_AT], tuple(batch.inputs.shape[1:]))).encode())
     sha256.update(bytes_of(batch.inputs[:LOOKED_AT]))
     return sha256.hexdigest()
@@ -96,7 +96,7 @@ def check_unchanged(points: Points, before: str) -> None:
 
 
 def check_classes(subject: Subject) -> Iterator[Finding | str]:
-    """The labels are classes of the model, and its classes have as many names as it has outputs."""
+    """Check that the labels are classes of the model, and its classes have as many names as it has outputs."""
     called = subject.classifier.class_names
     if called is not None and subject.decision.has_classes and len(called) != subject.classes:
         yield Finding(
@@ -131,8 +131,8 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iterator[Finding]:
-    """A finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten labels
-    of several classes once in a hundred times."""
+    """Yield a finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten
+    labels of several classes once in a hundred times."""
     held = labels.unique().tolist()
     if len(held) == 1 and len(labels) >= 20:
         has = f"all {len(labels)} points have the label {held[0]}; data sorted by class begin with one"
@@ -144,7 +144,7 @@ def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iter
 
 
 def check_rows(subject: Subject) -> Iterator[Finding | str]:
-    """The first rows get class scores."""
+    """Check that the first rows get class scores."""
     batch, scored = subject.batch, set(subject.predicted[0])
     lost = [row for place, row in enumerate(batch.rows) if place not in scored]
     if lost:
@@ -157,7 +157,7 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
-    """The accuracy is what the user expects, and not near chance."""
+    """Check that the accuracy is what the user expects, and not near chance."""
     (correct, labelled), expected, decision = subject.right, subject.expected_accuracy, subject.decision
     if expected is not None and (labelled == 0 or not decision.of_classes):
         raise ParameterError(
@@ -187,7 +187,8 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
 def about_accuracy(
     correct: int, labelled: int, classes: int, confusion: Confusion, source: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """A finding where another naming of the classes surely gets far more labels right, or the model is near chance.
+    """Yield a finding where another naming of the classes surely gets far more labels right, or the model is near
+    chance.
 
     Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the

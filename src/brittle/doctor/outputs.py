@@ -37,7 +37,7 @@ much such a probability may miss 0 and 1."""
 
 
 def check_outputs(subject: Subject) -> Iterator[Finding | str]:
-    """The logits are finite in at least one row, and differ between inputs; other rows get no number."""
+    """Check that the logits are finite in at least one row, and differ between inputs; other rows get no number."""
     logits, classifier = subject.logits, subject.classifier
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.any()):
@@ -71,7 +71,8 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """A function of the user's that decides gives the same margins again, in another order and for a row alone.
+    """Check that a function of the user's that decides gives the same margins again, in another order and for a row
+    alone.
 
     Each output is compared with that of the point before it, as if it were one of its copies.
     """
@@ -101,7 +102,7 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_head(subject: Subject) -> Iterator[Finding | str]:
-    """The logits are those of a linear layer, where a score reads its features."""
+    """Check that the logits are those of a linear layer, where a score reads its features."""
     if not any(need.uses_features for need in subject.needs):
         yield "no chosen score needs features"
         return
@@ -111,7 +112,7 @@ def check_head(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_kind(subject: Subject) -> Iterator[Finding | str]:
-    """The outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
+    """Check that the outputs are what was declared, and not probabilities, sigmoids or the outputs of another task."""
     logits = subject.logits[subject.logits.isfinite().all(dim=1)]
     declared = subject.classifier.outputs
     # By how much a sum of probabilities may miss 1: each is rounded by its own size, and adding them up rounds again.
@@ -189,7 +190,8 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
 
 
 def _total_of(logits: Tensor, sums: Tensor, exact: float) -> float | None:
-    """The sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or None."""
+    """Return the sum of every row where nothing is negative: 1 for probabilities, 100 for those in per cent; or
+    None."""
     total = 1.0 if bool(((sums - 1).abs() <= exact).all()) else float(sums.median())
     if bool((logits < 0).any()) or total <= 0 or bool(((sums - total).abs() > exact * total).any()):
         return None
@@ -276,7 +278,7 @@ class OtherWeights(TorchDispatchMode):
 
 
 def check_sides(subject: Subject) -> Iterator[Finding]:
-    """Outputs whose sign decides, or that a function compares, can change what is decided."""
+    """Check that outputs whose sign decides, or that a function compares, can change what is decided."""
     decision = subject.decision
     if not isinstance(decision, MultiLabel | Custom) and subject.classifier.outputs != "binary-logit":
         return
@@ -338,8 +340,8 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
 
 
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
-    """Outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that shows nothing.
-    That is so where no product with weights is seen, or hardly any weights give finite outputs."""
+    """Return outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that
+    shows nothing. That is so where no product with weights is seen, or hardly any weights give finite outputs."""
     turned: list[Tensor] = []
     points = subject.inputs[:TURNED_ROWS]
     _outputs(subject, points)  # tables that a network keeps by shape are of its own weights
@@ -360,8 +362,8 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
 
 
 def _far(subject: Subject, near: Tensor) -> Tensor:
-    """Outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one of the
-    range; those that are `near` where the model does not take such inputs."""
+    """Return outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one
+    of the range; those that are `near` where the model does not take such inputs."""
     start = subject.inputs
     direction = subject.random_inputs(len(start)) - start
     try:

@@ -51,7 +51,7 @@ MIXES = (
 
 
 def check_forward(subject: Subject) -> Iterator[Finding | str]:
-    """The model takes the inputs and returns class scores, of single precision or better."""
+    """Check that the model takes the inputs and returns class scores, of single precision or better."""
     classifier = subject.classifier
     try:
         logits = subject.logits
@@ -73,7 +73,7 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
 
 
 def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
-    """The same rows give the same logits every time."""
+    """Check that the same rows give the same logits every time."""
     classifier, inputs = subject.classifier, subject.inputs[subject.repeated]
     if classifier.random:
         return (yield _drawn(subject))
@@ -95,9 +95,10 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """The note about a random model; an error where its passes, or the rows of one, share what they draw: of a point
-    that stands many times in each of some passes, the ranks of the logits, or of their distances from the mean, then
-    vary more between passes than within them. Ranks, so that the rate of false errors is the same for all logits."""
+    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: of
+    a point that stands many times in each of some passes, the ranks of the logits, or of their distances from the
+    mean, then vary more between passes than within them. Ranks, so that the rate of false errors is the same for all
+    logits."""
     logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
@@ -127,7 +128,7 @@ def _drawn(subject: Subject) -> Finding:
 
 
 def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
-    """A row gives the same logits alone and among others, in any order and in batches of any size."""
+    """Check that a row gives the same logits alone and among others, in any order and in batches of any size."""
     largest = 0.0
     if subject.classifier.random:
         return (yield LEFT_OUT)
@@ -150,7 +151,7 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
 
 
 def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """The points and noisy copies of them, given in one way after another.
+    """Yield the points and noisy copies of them, given in one way after another.
 
     Yields:
         how they are given, in words; those inputs that are `repeated`, `[R, *shape]`; their logits in the first batch,
@@ -234,7 +235,8 @@ def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool
 
 
 def check_history(subject: Subject) -> Iterator[Finding | str]:
-    """A copy of the model that saw other inputs first gives the same logits, and the model does after all checks."""
+    """Check that a copy of the model that saw other inputs first gives the same logits, and the model does after all
+    checks."""
     if subject.classifier.random:
         return (yield LEFT_OUT)
     subject.check_same("now", subject.repeated)

@@ -126,7 +126,8 @@ def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels
 
 
 def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The points of a batch that can be read and whose label is a class, `[L, *shape]`, and their labels, `[L]`."""
+    """Return the points of a batch that can be read and whose label is a class, `[L, *shape]`, and their labels,
+    `[L]`."""
     labels = torch.tensor(batch.labels or [-1] * len(batch))
     valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
     return batch.inputs[valid.to(batch.inputs.device)], labels[valid]
@@ -146,7 +147,8 @@ def _right(subject: Subject, inputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def _readings(classifier: Classifier, inputs: Tensor) -> list[OtherReading]:
-    """The usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one another."""
+    """Return the usual readings of points like `inputs`, `[L, *shape]`, that differ from the declared one and one
+    another."""
     if not inputs.is_floating_point() or inputs.dim() < 2:
         return []
     total = sum(classifier.bounds.pair or (float(inputs.min()), float(inputs.max())))

@@ -78,7 +78,8 @@ def excess(
     explained: Tensor | None = None,
     extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
-    """The clearest difference that neither rounding nor a step of the network explains; None where there is none.
+    """Return the clearest difference that neither rounding nor a step of the network explains; None where there is
+    none.
 
     `logits` and `repeat` are those `[V, C]` of `inputs` `[V, *shape]`, taken in two ways, and `explained` is the
     difference that rounding explains, `[V, C]`, by default at the size of `logits`.

@@ -40,7 +40,8 @@ MOST_DIMENSIONS = 200
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
-    """The noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per point."""
+    """Check that the noise is neither lost in rounding nor far beyond the values, and no integral takes seconds per
+    point."""
     noises = list(dict.fromkeys(score.noise for score in subject.scores if isinstance(score, NoiseScore)))
     for noise in noises:
         if noise.in_pixels and (fault := _about_size(subject, noise)):
@@ -115,7 +116,7 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
 
 
 def certified(subject: Subject, count: int) -> list[Any]:
-    """The certified radii of the first points, for each measurement that certifies."""
+    """Return the certified radii of the first points, for each measurement that certifies."""
     decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
     inputs = subject.inputs[:count]
     ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))

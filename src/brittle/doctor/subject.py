@@ -241,7 +241,7 @@ class Subject:
         return True
 
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs of the same shape, uniform in these shares of the bounds, `[count, *shape]`.
+        """Return inputs of the same shape, uniform in these shares of the bounds, `[count, *shape]`.
 
         Without bounds, where the scores see nothing but what noise that is not added makes of the points, or nothing
         but the points and the model takes no others, each coordinate is that of a random point: other values, of a
@@ -289,8 +289,8 @@ class Subject:
     # What is looked at again during the run.
 
     def reference(self, *, others_first: bool = False) -> Reference:
-        """The first `KEPT` points with their logits: of the first pass, or of one now, after other inputs. A network
-        that sets itself up from what it is given first is then another one than where the points came first."""
+        """Return the first `KEPT` points with their logits: of the first pass, or of one now, after other inputs. A
+        network that sets itself up from what it is given first is then another one than where the points came first."""
         rows, inputs = tuple(self.numbers[:KEPT]), self.inputs[:KEPT]
         extra_inputs = self.beside(len(inputs))
         if not others_first:
@@ -305,7 +305,7 @@ class Subject:
 
 
 def untouched_copy(model: Callable[[Tensor], Any]) -> nn.Module | str:
-    """A copy of `model` that shares its weights and no other state; or why there is none."""
+    """Return a copy of `model` that shares its weights and no other state; or why there is none."""
     if not isinstance(model, nn.Module):
         return "a function cannot be copied"
     if isinstance(model, fx.GraphModule):

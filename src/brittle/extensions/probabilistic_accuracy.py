@@ -24,7 +24,7 @@ class ProbabilisticAccuracy:
         column: the column with the probability to keep the prediction.
         rho: the required probability.
         points: number of points with a label and a prediction.
-        right: number of points that are predicted right.
+        correct: number of points that are predicted right.
         holding: number of right points that surely hold: their interval lies at or above `rho`.
         undecided: number of right points whose interval contains `rho`, or that have no interval.
         lower: share of points that are right and surely hold; NaN without points.
@@ -37,7 +37,7 @@ class ProbabilisticAccuracy:
     column: Column
     rho: float
     points: int
-    right: int
+    correct: int
     holding: int
     undecided: int
     lower: float
@@ -98,7 +98,7 @@ def probabilistic_accuracy(table: Table, rho: float, column: Column | None = Non
         column=column,
         rho=float(rho),
         points=points,
-        right=len(ends),
+        correct=len(ends),
         holding=holding,
         undecided=possible - holding,
         lower=lower,

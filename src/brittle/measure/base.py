@@ -1,4 +1,4 @@
-"""What all measurements have in common."""
+"""Common parts of all measurements."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NetworkTraits(Protocol):
 
 @dataclass(frozen=True)
 class Measurement(ABC):
-    """One kind of pass through the network. Equal measurements are taken once.
+    """A kind of pass through the network. Equal measurements are taken once.
 
     A result says what it cost as `passes`: passes per point, forward and backward, the clean one included; one number,
     or `[B]` where points differ.
@@ -77,7 +77,7 @@ class Measurement(ABC):
 
     @abstractmethod
     def cost(self, network: NetworkTraits) -> Passes:
-        """What it spends on a point beyond the clean pass."""
+        """Return the passes for a point beyond the clean pass."""
 
     @property
     def code(self) -> tuple[Any, ...]:
@@ -96,13 +96,13 @@ class Measurement(ABC):
 
     @property
     def noise_source(self) -> Hashable:
-        """What keys the noise that it draws; of equal sources the fewer draws are the first of the more."""
+        """Key of the noise that it draws; of equal sources the fewer draws are the first of the more."""
         return (type(self), self.stream)
 
     @classmethod
     @abstractmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Any]:
-        """The results of `needs`, which share one stream."""
+        """Return the results of `needs`, which share one stream."""
 
     def __call__(self, classifier: Classifier, clean: Clean) -> Any:
         """Take this measurement alone."""
@@ -141,16 +141,16 @@ def look_for(
     confidence: float = CONFIDENCE,
     extra_inputs: ExtraInputs | None = None,
 ) -> Clean:
-    """The clean pass with what `needs` read of it: the graph where one differentiates it, the features where one does.
-    Arguments as for `brittle.measure.forward.look`."""
+    """Return the clean pass with what `needs` read of it: the graph where one differentiates it, the features where
+    one does. Arguments as for `brittle.measure.forward.look`."""
     differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
     recorded = {"differentiate": differentiate, "observe": observe}
     return look(classifier, inputs, ids, seed, rows=rows, **recorded, confidence=confidence, extra_inputs=extra_inputs)
 
 
 def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A result
-    without `passes` says nothing and counts as 0."""
+    """Return passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A
+    result without `passes` says nothing and counts as 0."""
     total = torch.zeros_like(clean.predicted)
     for members in by_stream(results):
         with failing(type(members[0]), "measure"):

@@ -18,14 +18,14 @@ class NoiseChunk:
     `-e`. The inputs are `[B * units * members, *shape]`, in this order; `first` is the number of the first unit."""
 
     inputs: Tensor
-    first: int
+    first_unit: int
     units: int
     members: int
 
     @property
     def end(self) -> int:
-        """How many units there are up to its last, those of the chunks before it included."""
-        return self.first + self.units
+        """Number of units up to the last of this chunk, with those of the chunks before it."""
+        return self.first_unit + self.units
 
     @property
     def rows(self) -> Tensor:

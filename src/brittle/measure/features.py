@@ -1,4 +1,4 @@
-"""What the clean pass shows without any further one: logits, and what the last linear layer sees."""
+"""Results of the clean pass without any further pass: logits, and the input of the last linear layer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Forward(Measurement):
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """What the last linear layer of the network sees at each point, and that layer. Features `h`, `[B, d]`, and the
+    """Input of the last linear layer of the network at each point, and that layer. Features `h`, `[B, d]`, and the
     weight `W` of the logits `W h + b`, `[C, d]`, are in double precision."""
 
     clean: Clean
@@ -57,7 +57,7 @@ class Features(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[HeadInputs]:
-        """The features that the clean pass kept, or those of a pass of its own."""
+        """Return the features that the clean pass kept, or those of a pass of its own."""
         features, passes = clean.features, clean.passes
         if features is None:
             passes += 1

@@ -1,4 +1,4 @@
-"""One clean forward pass: logits, and the points that all other measurements start from."""
+"""The clean forward pass: logits, and the points that all other measurements start from."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from brittle.model.inputs import ExtraInputs
 from brittle.noise import Noise, Stream
 
 ALL_CLASSES_UP_TO = 100
-"""With at most this many classes every competitor is kept."""
+"""Number of classes up to which every competitor is kept."""
 
 KEPT_CLASSES = 20
-"""How many of the nearest competitors are kept above that, by default."""
+"""Number of the nearest competitors that are kept above that, by default."""
 
 ROWS, MOST_ROWS, MOST_OUTSIDE = 64, 4096, 16384
 """Rows in one pass through the network on a CPU by default, of wide networks and of narrow ones; and the most of a
@@ -43,7 +43,7 @@ POINTS, SHARE, MOST_POINTS = 32, 4, 512
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
-    """How many rows like `inputs[0]`, with what it has beside it, go through the network at a time; 8 times `ROWS` on
+    """Return how many rows like `inputs[0]`, with its extra inputs, go through the network at a time; 8 times `ROWS` on
     an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
     max_rows = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
@@ -70,7 +70,7 @@ class Widest(TorchDispatchMode):
         return result
 
     def fitting(self, rows: int, device: torch.device) -> int:
-        """At most `rows` rows, fewer on a CPU where the layers are wide."""
+        """Return at most `rows` rows, fewer on a CPU where the layers are wide."""
         return min(rows, max(ROWS, WIDE // self._numbers)) if device.type == "cpu" else rows
 
 
@@ -89,12 +89,12 @@ def batch_points(rows: int, device: torch.device) -> int:
 
 
 def competitors_kept(classes: int, count: int | None = None) -> int:
-    """How many competitors of `classes` classes are kept: `count` at most, by default `KEPT_CLASSES` of many."""
+    """Return how many competitors of `classes` classes are kept: `count` at most, by default `KEPT_CLASSES` of many."""
     return min(count or (classes if classes <= ALL_CLASSES_UP_TO else KEPT_CLASSES), classes - 1)
 
 
 def class_of_rank(logits: Tensor, predicted: Tensor, rank: int) -> Tensor:
-    """The predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
+    """Return the predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
 
     Raises:
         ParameterError: there are fewer classes.
@@ -119,7 +119,7 @@ class Clean:
             None.
         features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
         confidence: of all intervals, for a measurement that goes on until its interval is good enough.
-        wanted: the points whose numbers count, `[B]`; others only keep their place. None is all.
+        is_usable: the points whose numbers count, `[B]`; others only keep their place. None is all.
         extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
         passes: through the network for each point, forward.
         log_probabilities: logarithms of the probabilities of an estimator, `[B, C]`, float64, where a measurement asks
@@ -134,13 +134,14 @@ class Clean:
     graph: tuple[Tensor, Tensor] | None = None
     features: Tensor | None = None
     confidence: float = CONFIDENCE
-    wanted: Tensor | None = None
+    is_usable: Tensor | None = None
     extra_inputs: ExtraInputs | None = None
     passes: int = 1
     log_probabilities: Tensor | None = None
 
     def with_probabilities(self, classifier: Classifier) -> Clean:
-        """The same points with the log-probabilities of an estimator, which take another pass; not counted here."""
+        """Return the same points with the log-probabilities of an estimator, which take another pass; not counted
+        here."""
         if not classifier.own_probability:
             return self
         return replace(self, log_probabilities=classifier.log_probabilities(self.inputs, self.extra_inputs))
@@ -171,17 +172,17 @@ class Clean:
         return torch.cat(parts)[order.argsort()]
 
     def stream(self, noise: Noise, purpose: str) -> Stream:
-        """The noise of the points, one draw after another."""
+        """Return the noise of the points, one draw after another."""
         return Stream(noise, self.inputs, self.ids, self.seed, purpose, self.varies)
 
     @property
     def varies(self) -> Tensor | None:
-        """Which coordinates of the inputs vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
+        """Coordinates of the inputs that vary, `[B, *shape]` or with axes of size 1 at the end; None for all."""
         return None if self.extra_inputs is None else self.extra_inputs.varies
 
     @property
     def incomplete(self) -> Tensor:
-        """Which points have missing values, `[B]`; their coordinates are filled, and do not vary."""
+        """Points with missing values, `[B]`; their coordinates are filled, and do not vary."""
         missing_rows = None if self.extra_inputs is None else self.extra_inputs.incomplete
         return torch.zeros_like(self.tied) if missing_rows is None else missing_rows
 
@@ -192,28 +193,28 @@ class Clean:
 
     @cached_property
     def finite(self) -> Tensor:
-        """Whether all logits of a point are finite, `[B]`."""
+        """True where all logits of a point are finite, `[B]`."""
         return self.logits.isfinite().all(dim=1)
 
     @cached_property
     def tied(self) -> Tensor:
-        """Whether another class has the same largest logit, `[B]`."""
+        """True where another class has the same largest logit, `[B]`."""
         top = self.logits.topk(2, dim=1).values
         return top[:, 0] == top[:, 1]
 
     def only(self, rows: Tensor) -> Clean:
-        """The points at the positions `rows`, without the graph of the pass."""
+        """Return the points at the positions `rows`, without the graph of the pass."""
         ids = tuple(self.ids[row] for row in rows.tolist())
-        numbered = None if self.wanted is None else self.wanted[rows]
+        is_usable = None if self.is_usable is None else self.is_usable[rows]
         extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
         logs = None if self.log_probabilities is None else self.log_probabilities[rows]
         parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        beside = {"confidence": self.confidence, "wanted": numbered, "extra_inputs": extra_inputs}
+        beside = {"confidence": self.confidence, "is_usable": is_usable, "extra_inputs": extra_inputs}
         return Clean(*parts, **beside, passes=self.passes, log_probabilities=logs)
 
     def competitors(self, count: int | None = None) -> Tensor:
-        """The `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order. All of
-        them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
+        """Return the `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
+        All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
         other_logits = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
         nearest = other_logits.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values
@@ -234,20 +235,21 @@ def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
 class TakesMissing:
     """Tells which inputs with missing values an estimator takes: it answers finite numbers there.
 
-    One input of each pattern of missing values is sent, and passes are not counted. `known` are the patterns so far.
+    One input of each pattern of missing values is sent, and passes are not counted. `answers` are those so far, by
+    pattern.
     """
 
     classifier: Classifier
-    known: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+    answers: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Tell of each of `inputs`, `[B, *shape]`, whether it is taken, `[B]`."""
         patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
-        new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.known}
+        new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.answers}
         if new:
             accepted = self._try(inputs[[*new.values()]])
-            self.known.update(zip(new, accepted, strict=True))
-        return torch.tensor([self.known[pattern] for pattern in patterns])
+            self.answers.update(zip(new, accepted, strict=True))
+        return torch.tensor([self.answers[pattern] for pattern in patterns])
 
     def _try(self, inputs: Tensor) -> list[bool]:
         """Send all in one pass, or halves where that fails."""

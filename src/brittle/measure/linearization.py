@@ -53,7 +53,7 @@ class Linearization:
     votes: Votes | None = None
 
     def quadratic(self) -> Linearization:
-        """The same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
+        """Return the same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
         return self if self.quadratic_gram is None else replace(self, gram=self.quadratic_gram)
 
 
@@ -74,17 +74,19 @@ def action_at(shape: Noise | None, clean: Clean) -> Action | None:
 
 
 def last(classes: Tensor, predicted: Tensor) -> Tensor:
-    """The order of the classes `classes` `[B, M]` in which the predicted one comes last, `[B, M]`."""
+    """Return the order of the classes `classes` `[B, M]` in which the predicted one comes last, `[B, M]`."""
     return (classes == predicted[:, None]).int().argsort(dim=1, stable=True)
 
 
 def grams_of_units(parts: Tensor, action: Action | None) -> Tensor:
-    """The Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M, M]`."""
+    """Return the Gram matrix of each unit's `[B, units, M, n]`, one unit at a time for its memory: `[B, units, M,
+    M]`."""
     return torch.stack([contract(part, action) for part in parts.unbind(1)], dim=1)
 
 
 def quadratic_gram(of_means: Tensor, even: Tensor, odd: Tensor, units: int) -> Tensor:
-    """`(a + b) / 2`, from gradients at noisy copies, with which functions quadratic in the noise have their covariance.
+    """Return `(a + b) / 2`, from gradients at noisy copies, with which functions quadratic in the noise have their
+    covariance.
 
     With `a` the Gram matrix of the expected gradients and `b` the expected Gram matrix of single ones, both in the
     metric `K`, functions `g` of normal noise of covariance `s^2 K` have the covariance `s^2 (a + b) / 2`, as far as

@@ -74,18 +74,19 @@ class Linearize(Measurement):
         return self.classes
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is there."""
+        """Return a backward pass a class and a copy, and a forward pass a copy; at the point the clean pass is
+        there."""
         class_count = competitors_kept(network.classes, self.classes) + 1
         return Passes(0, class_count) if self.draws is None else Passes(self.draws, self.draws * class_count)
 
     @property
     def uses_graph(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """At the point the Jacobian is that of the clean pass."""
+        """True at the point, where the Jacobian is that of the clean pass."""
         return self.draws is None
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Linearization]:
-        """The linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
+        """Return the linearisations of `needs`, in blocks of points whose Jacobians fit in memory."""
         need = needs[0]
         classes = torch.cat((clean.predicted[:, None], clean.competitors(need.classes)), dim=1).sort(dim=1).values
         block = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))
@@ -144,7 +145,7 @@ def linearize(
 
 
 def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
-    """One Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
+    """Take one Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
     owns_graph = clean.graph is None
     inputs, logits = clean.graph or _differentiable(classifier, clean)
     jacobian = _jacobian(classifier, logits.gather(1, classes), inputs).flatten(2)
@@ -176,7 +177,7 @@ def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tenso
 
 
 def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
-    """The linearisations averaged over the noise, from the draws of the largest of `needs`."""
+    """Return the linearisations averaged over the noise, from the draws of the largest of `needs`."""
     largest = needs[0]
     assert largest.noise is not None
     rows = max(1, JACOBIAN_NUMBERS // (classes.shape[1] * clean.inputs[0].numel()))

@@ -1,4 +1,4 @@
-"""What noisy copies show of the margins: how the copies vote, mean and covariance, and how sure these are.
+"""Statistics of the margins of noisy copies: votes, mean and covariance, and their errors.
 
 Noise comes in units: antithetic pairs `(e, -e)`, or single draws. The margins of a pair have an even part, their
 half-sum, and an odd part, their half-difference; a single draw is all even part. The parts of different units are
@@ -15,7 +15,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Votes:
-    """How the noisy copies of each point voted.
+    """Votes of the noisy copies of each point.
 
     A copy votes for the predicted class `t` when its logit is larger than every other. A copy whose largest logit is
     shared by `t` and another class is a tie; it counts as a flip in `flips` and as a vote in `flips_without_ties`. A
@@ -52,7 +52,7 @@ class Votes:
 
     @classmethod
     def of(cls, logits: Tensor, predicted: Tensor) -> Votes:
-        """The votes of noisy copies with the logits `[B, units, members, C]`."""
+        """Return the votes of noisy copies with the logits `[B, units, members, C]`."""
         return cls.count(logits, nearest_margins(logits, predicted[:, None, None]), predicted)
 
     @classmethod
@@ -67,11 +67,11 @@ class Votes:
         return cls(counts, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
 
     def __add__(self, more: Votes) -> Votes:
-        return Votes(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
+        return Votes(*(getattr(self, part.name) + getattr(more, part.name) for part in fields(self)))
 
     def add_at(self, rows: Tensor, more: Votes) -> Votes:
         """Return these votes with `more` of the points at the positions `rows`."""
-        return Votes(*(getattr(self, one.name).index_add(0, rows, getattr(more, one.name)) for one in fields(self)))
+        return Votes(*(getattr(self, part.name).index_add(0, rows, getattr(more, part.name)) for part in fields(self)))
 
 
 def _count_units(copies: Tensor) -> Tensor:
@@ -84,20 +84,20 @@ def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor
     """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at, as few do."""
     points, units, members, classes = logits.shape
     point, unit, _ = flipped.nonzero(as_tuple=True)
-    own = logits[flipped]
-    largest, winner = own.max(dim=1)
-    votes = ((own == largest[:, None]).sum(dim=1) == 1) & finite[flipped]
+    flipped_logits = logits[flipped]
+    largest, winner = flipped_logits.max(dim=1)
+    votes = ((flipped_logits == largest[:, None]).sum(dim=1) == 1) & finite[flipped]
     place, unit = point * classes + winner, point * units + unit
-    second = torch.zeros_like(votes)  # of a pair of which both copies vote for one class
-    second[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
-    first = second.roll(-1)
+    pair_end = torch.zeros_like(votes)  # of a pair of which both copies vote for one class
+    pair_end[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
+    pair_start = pair_end.roll(-1)
     counts = [
-        torch.bincount(place[some], minlength=points * classes).view(points, classes)
-        for some in (votes & ~first & ~second, second)[:members]
+        torch.bincount(place[is_counted], minlength=points * classes).view(points, classes)
+        for is_counted in (votes & ~pair_start & ~pair_end, pair_end)[:members]
     ]
     counted = torch.stack(counts, dim=2)
-    kept = flips[:, :members].flip(1)  # units of which one copy keeps the prediction, and both
-    return counted.scatter_add(1, predicted[:, None, None].expand(-1, 1, members), kept[:, None])
+    unflipped = flips[:, :members].flip(1)  # units of which one copy keeps the prediction, and both
+    return counted.scatter_add(1, predicted[:, None, None].expand(-1, 1, members), unflipped[:, None])
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class NoisyMargins:
 
 
 def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
-    """Sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`; single copies
-    have no odd parts."""
+    """Return sums over units of powers of the even and odd parts `[B, units, M]` of some numbers, `[B, 8, M]`;
+    single copies have no odd parts."""
     squares = even.square()
     powers = [even.sum(dim=1), squares.sum(dim=1), (even * squares).sum(dim=1), squares.square().sum(dim=1)]
     if odd is None:
@@ -139,8 +139,8 @@ def powers_of(even: Tensor, odd: Tensor | None) -> Tensor:
 
 
 def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
-    """What the `powers` of so many units, `[B]`, show; the numbers are `origin` `[B, M]` larger than what was summed.
-    The origin is near their mean, so that differences of the sums stay exact."""
+    """Return the spread that the `powers` of so many units, `[B]`, show; the numbers are `origin` `[B, M]` larger than
+    the sums. The origin is near their mean, so that differences of the sums stay exact."""
     units = units.to(powers)[:, None]
     e, ee, eee, eeee, oo, eoo, eeoo, oooo = (powers / units[:, None]).movedim(1, 0).contiguous()
     # Central moments of the even part, and its products with the odd part, about the mean `e` of the even part.
@@ -167,8 +167,8 @@ def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
     """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
-    own = predicted[..., None].expand(*logits.shape[:-1], 1)
-    return (logits.gather(-1, own) - logits).scatter(-1, own, torch.inf).amin(dim=-1)
+    index = predicted[..., None].expand(*logits.shape[:-1], 1)
+    return (logits.gather(-1, index) - logits).scatter(-1, index, torch.inf).amin(dim=-1)
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 
 
 def pick(record: Found, rows: Tensor) -> Found:
-    """The points of a result, or of running sums, at the positions `rows`, or where the mask `rows` is True.
+    """Return the points of a result, or of running sums, at the positions `rows`, or where the mask `rows` is True.
 
     Tensors, in dataclasses, lists and tuples however deep, hold a row for each point. What has a method `only` picks
     its rows itself; what holds none stays as it is.
@@ -33,7 +33,7 @@ def pick(record: Found, rows: Tensor) -> Found:
 
 
 def join(parts: Sequence[Found]) -> Found:
-    """The points of several results of one kind, one after another; what holds no rows is that of the first."""
+    """Return the points of several results of one kind, one after another; what holds no rows is that of the first."""
     part = parts[0]
     if isinstance(part, Tensor):
         return cast("Found", torch.cat(cast("list[Tensor]", list(parts))))

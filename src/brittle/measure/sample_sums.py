@@ -1,4 +1,5 @@
-"""What noisy copies show of a point: votes for the predicted class, moments of the margins, changed probabilities."""
+"""Statistics of noisy copies of a point: votes for the predicted class, moments of the margins, changed
+probabilities."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class ProbabilityChanges:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What noisy copies of each point showed: as many of every point, or fewer where a point stopped earlier.
+    """Statistics of noisy copies of each point: as many of every point, or fewer where a point stopped earlier.
 
     Attributes:
         votes: how they voted.
@@ -119,12 +120,12 @@ class SampleSums:
         finite = logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         origin = margins_of(logits, clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         none = Votes.of(logits[:, None, None].expand(-1, -1, members, -1)[:, :0], clean.predicted)
-        kept = competitors.shape[1]
-        shapes = ((8, kept), (kept, kept), (kept, kept), (3,), (3, 3))
+        count = competitors.shape[1]
+        shapes = ((8, count), (count, count), (count, count), (3,), (3, 3))
         powers, even, odd, changes, products = (logits.new_zeros(len(logits), *shape) for shape in shapes)
         doubts = doubt(finite if clean.log_probabilities is None else clean.log_probabilities, clean.predicted)
         sums = (powers, even, odd if members == 2 else None, changes, products)
-        all_kept = kept == logits.shape[1] - 1
+        all_kept = count == logits.shape[1] - 1
         of_all = None if all_kept else logits.new_zeros(len(logits), 3, logits.shape[1])
         return cls(clean, competitors, origin, doubts, none, none.units, *sums, of_all=of_all, chosen=all_kept)
 
@@ -180,24 +181,24 @@ class SampleSums:
     def _choose(self) -> None:
         """Choose the competitors that are kept, by the first margins, and add what waited for that."""
         shifted = torch.cat(self.waiting, dim=1)
-        first = shifted[:, : max(1, CHOOSING_COPIES // shifted.shape[2])].flatten(1, 2)
-        mean, deviation = first.mean(dim=1) + self.origin, first.std(dim=1, correction=0)
+        early = shifted[:, : max(1, CHOOSING_COPIES // shifted.shape[2])].flatten(1, 2)
+        mean, deviation = early.mean(dim=1) + self.origin, early.std(dim=1, correction=0)
         ratio = (mean / deviation.clamp_min(1e-300)).nan_to_num(nan=torch.inf)
         ratio = ratio.scatter(1, self.clean.predicted[:, None], torch.inf)
-        kept = ratio.topk(self.competitors.shape[1], dim=1, largest=False).indices
-        self.competitors, self.waiting, self.chosen = kept.sort(dim=1).values, [], True
+        winners = ratio.topk(self.competitors.shape[1], dim=1, largest=False).indices
+        self.competitors, self.waiting, self.chosen = winners.sort(dim=1).values, [], True
         self._add_kept(shifted, torch.arange(len(shifted), device=shifted.device))
 
     def _add_kept(self, shifted: Tensor, rows: Tensor) -> None:
-        kept = self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)
-        even, odd = _parts(shifted.gather(3, kept))
+        index = self.competitors[rows, None, None].expand(*shifted.shape[:3], -1)
+        even, odd = _parts(shifted.gather(3, index))
         self.powers.index_add_(0, rows, powers_of(even, odd))
         self.even_even.index_add_(0, rows, even.mT @ even)
         if odd is not None and self.odd_odd is not None:
             self.odd_odd.index_add_(0, rows, odd.mT @ odd)
 
     def read(self) -> Sampled:
-        """What the units so far showed."""
+        """Return the statistics of the units so far."""
         if self.waiting:  # those that come later are not to be chosen by so few
             odd_odd = None if self.odd_odd is None else self.odd_odd.clone()
             now = replace(self, powers=self.powers.clone(), even_even=self.even_even.clone(), odd_odd=odd_odd)
@@ -233,8 +234,8 @@ class SampleSums:
         even, even_squares, odd_squares = (self.of_all / units[:, None]).unbind(1)
         variance = (even_squares - even.square()).clamp_min(0.0) * (units / (units - 1)) + odd_squares
         wins = torch.special.ndtr(-(even + self.origin) / variance.clamp_min(1e-300).sqrt())
-        kept = torch.cat((self.competitors, self.clean.predicted[:, None]), dim=1)
-        return wins.scatter(1, kept, 0.0).sum(dim=1)
+        index = torch.cat((self.competitors, self.clean.predicted[:, None]), dim=1)
+        return wins.scatter(1, index, 0.0).sum(dim=1)
 
     def _margins(self) -> NoisyMargins:
         units = self.units.to(self.powers)[:, None, None]
@@ -244,14 +245,14 @@ class SampleSums:
             covariance += self.odd_odd / units
             squares = squares + self.odd_odd.diagonal(dim1=1, dim2=2)
         origin = self.origin.gather(1, self.competitors)
-        left = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
-        covariance = without_rounding((covariance + covariance.mT) / 2, squares / units[:, 0] + left)
+        rounding = origin.square() * torch.finfo(torch.float64).eps  # what rounding leaves of the clean margins
+        covariance = without_rounding((covariance + covariance.mT) / 2, squares / units[:, 0] + rounding)
         return NoisyMargins(spread_of(self.powers, self.units, origin), covariance)
 
 
 def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies have no odd
-    parts."""
+    """Return the even and the odd parts of margins `[B, units, members, M]`, `[B, units, M]` each; single copies
+    have no odd parts."""
     if margins.shape[2] == 1:
         return margins[:, :, 0], None
     return margins.mean(2), (margins[:, :, 0] - margins[:, :, 1]) / 2
@@ -260,5 +261,5 @@ def _parts(margins: Tensor) -> tuple[Tensor, Tensor | None]:
 def doubt(logits: Tensor, predicted: Tensor) -> Tensor:
     """`1 - p_t`, the softmax probability of all other classes, at full relative precision, `[...]`; the logits may be
     logarithms of probabilities."""
-    own = predicted[..., None].expand(*logits.shape[:-1], 1)
-    return torch.sigmoid(logits.scatter(-1, own, -torch.inf).logsumexp(dim=-1) - logits.gather(-1, own)[..., 0])
+    index = predicted[..., None].expand(*logits.shape[:-1], 1)
+    return torch.sigmoid(logits.scatter(-1, index, -torch.inf).logsumexp(dim=-1) - logits.gather(-1, index)[..., 0])

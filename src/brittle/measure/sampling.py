@@ -47,20 +47,20 @@ class Sample(Measurement):
 
     @property
     def noise_source(self) -> Hashable:
-        """What is done with the copies does not change the draws."""
+        """Key of the noise: the use of the copies does not change the draws."""
         return ("sample", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A forward pass a copy."""
+        """Return a forward pass a copy."""
         return Passes(self.draws + self.probability_passes(network.own_probability))
 
     def probability_passes(self, own_probability: bool) -> int:
-        """Passes in which an estimator is asked for probabilities."""
+        """Return passes in which an estimator is asked for probabilities."""
         return 1 + self.draws if self.probability and own_probability else 0
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """The results of `needs`, from the draws of the largest."""
+        """Return the results of `needs`, from the draws of the largest."""
         signs = PAIRS if needs[0].noise.is_symmetric else SINGLE
         units = {need: need.draws // len(signs) for need in needs}
         changing = max((units[need] for need in needs if need.probability), default=0)
@@ -77,9 +77,9 @@ class Sample(Measurement):
             sums.add(logits, logs, votes_only=votes_only)
             if chunk.end in units.values():
                 after[chunk.end] = sums.read()
-        found = {need: after[end] for need, end in units.items()}
+        results = {need: after[end] for need, end in units.items()}
         extra = {need: need.probability_passes(classifier.own_probability) for need in needs}
-        return [replace(found[need], passes=found[need].passes + extra[need]) for need in needs]
+        return [replace(results[need], passes=results[need].passes + extra[need]) for need in needs]
 
 
 def passes_together(clean: Clean) -> int:

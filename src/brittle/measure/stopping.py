@@ -29,10 +29,10 @@ FIRST_LOOK = 60
 """Draws of a point before its counts are looked at: where none flips they show a flip probability below 0.1."""
 
 GROWTH = 5
-"""From one look to the next the draws grow by one part in so many."""
+"""Growth of the draws from one look to the next: one part in so many."""
 
 MARGINS_UP_TO = 240
-"""Draws of which the margins are kept; more are counted alone, as their share errs hardly more than with margins."""
+"""Number of draws whose margins are kept; more are counted alone, as their share errs hardly more than with margins."""
 
 MIRRORED_UP_TO, NEAR = 120, 2**0.5
 """Draws up to which a point near the boundary gets the mirror images of its first copies, and how near, in deviations
@@ -73,16 +73,16 @@ class SampleUntil(Measurement):
 
     @property
     def noise_source(self) -> tuple[str, Noise]:
-        """What is asked of the copies does not change the draws."""
+        """Key of the noise: the question to the copies does not change the draws."""
         return ("until", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """A forward pass a copy: with a limit a fifth of the most in the mean, as trained networks took."""
+        """Return a forward pass a copy: with a limit a fifth of the most in the mean, as trained networks took."""
         return Passes(self.draws if self.limit is None else max(-(-self.draws // 5), min(self.draws, FIRST_LOOK)))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """The results of `needs`, from the same copies; mirror images are passes of those that read margins."""
+        """Return the results of `needs`, from the same copies; mirror images are passes of those that read margins."""
         sampled = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
         counted = replace(sampled, passes=sampled.draws + clean.passes)
         return [counted if need.votes_only else sampled for need in needs]
@@ -93,7 +93,7 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
     look alone."""
     rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
     stream, drawn, together = clean.stream(need.noise, "until"), 0, clean.rows * passes_together(clean)
-    usable = clean.finite if clean.wanted is None else clean.finite & clean.wanted
+    usable = clean.finite if clean.is_usable is None else clean.finite & clean.is_usable
     undecided, sums = torch.arange(len(clean.ids), device=clean.inputs.device), SampleSums.start(clean, 1)
     first_logits: list[Tensor] = []
     for look in looks(need.draws):
@@ -136,7 +136,7 @@ def _mirror(need: SampleUntil, classifier: Classifier, clean: Clean, sampled: Sa
     pairs = SampleSums.start(nearby, 2)
     for chunk in noisy_chunks(nearby, need.noise, "until", [units], MIRRORED, passes=passes_together(nearby)):
         images = _logits(need, classifier, nearby, points, chunk.unfold(chunk.inputs))
-        pairs.add(torch.cat((logits[near, chunk.first : chunk.end], images), dim=2))
+        pairs.add(torch.cat((logits[near, chunk.first_unit : chunk.end], images), dim=2))
     singles = pick(sampled, near)
     mirrored = replace(pairs.read(), votes=singles.votes, passes=singles.passes + units)
     return _join([mirrored, pick(sampled, far)], [near, far])
@@ -153,10 +153,10 @@ def _join(parts: Sequence[Sampled], rows: Sequence[Tensor]) -> Sampled:
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Draw until the interval of `p_robust` leaves a limit, or `most` draws will hardly let it, or it is narrow enough.
-    A limit or precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`."""
+    """Draw until the interval of `p_robust` leaves a limit, or `max_draws` draws will hardly let it, or it is narrow
+    enough. A limit or precision of None stops nothing; the interval is `brittle.intervals.sequence_interval`."""
 
-    most: int
+    max_draws: int
     limit: float | None
     precision: float | None
     confidence: float
@@ -165,14 +165,14 @@ class StoppingRule:
         """Return True for points whose votes answer the question, or are all; `[B]`, bool."""
         counts = (votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.draws)
         answered = self.answered(*(count.cpu().numpy() for count in counts))
-        return torch.from_numpy(answered).to(votes.draws.device) | (votes.draws == self.most)
+        return torch.from_numpy(answered).to(votes.draws.device) | (votes.draws == self.max_draws)
 
     def answered(self, flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike) -> NDArray:
         """Return True for counts that answer the question; of their shape, bool."""
         answered = np.zeros(np.shape(flips), dtype=bool)
         if self.limit is not None:
             answered |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
-            answered |= out_of_reach(flips, draws, self.most, self.limit, self.confidence)
+            answered |= out_of_reach(flips, draws, self.max_draws, self.limit, self.confidence)
         if self.precision is not None:
             counts, positions = np.unique(np.stack((flips, flips_without_ties, draws)), axis=1, return_inverse=True)
             low = sequence_interval(counts[1], counts[2], self.confidence)[0]
@@ -181,15 +181,15 @@ class StoppingRule:
         return answered
 
     def unbiased_shares(self, flips: NDArray, draws: NDArray) -> NDArray:
-        """The flip probability without bias, from counts that this rule stopped; `[B]`, float64.
+        """Return the flip probability without bias, from counts that this rule stopped; `[B]`, float64.
 
         The share `flips / draws` of a count that stopped early lies on the average further from the limit than the
         truth does. Of all orders in which `flips` flips among `draws` draws do not stop before the end, this is the
         share of those that begin with a flip: the mean of the first draw, which has no bias, given all that the counts
         say. So its mean is the flip probability, whatever that is.
 
-        Counts without ties only; the draws are each one of `looks(most)`, or 0, which gives 0. Where no order is left
-        (within rounding: counts that less than one stopped point in 10^300 ends with) it is the share.
+        Counts without ties only; the draws are each one of `looks(max_draws)`, or 0, which gives 0. Where no order is
+        left (within rounding: counts that less than one stopped point in 10^300 ends with) it is the share.
 
         Source: Girshick, Mosteller, Savage, Unbiased estimates for certain binomial sampling problems with applications
         (Annals of Mathematical Statistics 1946), theorem 4.
@@ -202,11 +202,12 @@ class StoppingRule:
         return shares
 
 
-def looks(most: int) -> Iterator[int]:
-    """The numbers of draws after which counts are looked at; the last is `most`, and no other depends on it."""
+def looks(max_draws: int) -> Iterator[int]:
+    """Yield the numbers of draws after which counts are looked at; the last is `max_draws`, and no other depends on
+    it."""
     look = 0
-    while look < most:
-        look = min(most, look + look // GROWTH if look else FIRST_LOOK)
+    while look < max_draws:
+        look = min(max_draws, look + look // GROWTH if look else FIRST_LOOK)
         yield look
 
 
@@ -218,9 +219,9 @@ def _tabulate_shares(rule: StoppingRule) -> dict[int, NDArray]:
     share that also began with a flip.
     """
     shares: dict[int, NDArray] = {}
-    log_factorial = gammaln(np.arange(rule.most + 2) + 1.0)
+    log_factorial = gammaln(np.arange(rule.max_draws + 2) + 1.0)
     orders = np.stack((np.ones(1), np.zeros(1)))
-    for look in looks(rule.most):
+    for look in looks(rule.max_draws):
         alive, flip_first = orders = _carry(orders, look, log_factorial)
         with np.errstate(invalid="ignore"):
             shares[look] = flip_first / alive

@@ -53,7 +53,7 @@ class Levels(NamedTuple):
     missing: str = "nan"
 
     def column(self, codes: np.ndarray) -> Any:
-        """A column of a frame, `[B]`, from codes."""
+        """Return a column of a frame, `[B]`, from codes."""
         import pandas as pd
 
         places = np.where(np.isnan(codes), -1, codes).astype(np.int64)
@@ -133,7 +133,7 @@ class Fitted(ArrayModel):
         """Return the outputs that the decision reads, of rows in double precision."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
-        """`inputs` `[B, *shape]` as the estimator takes them."""
+        """Return `inputs` `[B, *shape]` as the estimator takes them."""
         return self._named(inputs.reshape(len(inputs), -1).astype(np.float64))
 
     @property
@@ -161,7 +161,7 @@ class Fitted(ArrayModel):
         return Rules.of(self._rules, self._columns or self.feature_names or [*map(str, range(size))])
 
     def kept(self, inputs: Tensor) -> Tensor | None:
-        """`inputs` `[B, *shape]` as rules let the model read them; None without rules."""
+        """Return `inputs` `[B, *shape]` as rules let the model read them; None without rules."""
         if not self._rules:
             return None
         rows = inputs.detach().cpu().flatten(1).double().numpy()
@@ -187,7 +187,8 @@ class Fitted(ArrayModel):
         raise DataError("columns", _other_columns(data_names, fitted))
 
     def _named(self, rows: np.ndarray) -> Rows:
-        """The rows under the names that it was fitted with, where it was fitted on a frame with as many columns."""
+        """Return the rows under the names that it was fitted with, where it was fitted on a frame with as many
+        columns."""
         rows = self.rules(rows.shape[1]).kept(rows) if self._rules else rows
         names = _fitted_names(self.estimator)
         if names is None or len(names) != rows.shape[1]:
@@ -388,9 +389,12 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 
 
-def _other_columns(found: Sequence[str], fitted: Sequence[str]) -> str:
+def _other_columns(data_names: Sequence[str], fitted: Sequence[str]) -> str:
     """Say which columns of the data a model was not fitted on and which it lacks, and what to do."""
-    unknown, missing = [name for name in found if name not in fitted], [name for name in fitted if name not in found]
+    unknown, missing = (
+        [name for name in data_names if name not in fitted],
+        [name for name in fitted if name not in data_names],
+    )
     sentences: list[str] = []
     if missing:
         sentences.append(f"the data lack {listed(missing, COLUMNS_SHOWN)}, which the model was fitted on: add them")
@@ -418,7 +422,7 @@ def _holds(dtype: str, column: Any) -> bool:
 
 
 def _last(estimator: Any) -> Any:
-    """The estimator that decides in a pipeline, or in a search that has found the best."""
+    """Return the estimator that decides in a pipeline, or in a search that has found the best."""
     inside = estimator.steps[-1][1] if hasattr(estimator, "steps") else getattr(estimator, "best_estimator_", None)
     return estimator if inside is None else _last(inside)
 

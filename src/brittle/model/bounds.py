@@ -41,7 +41,8 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
-        """The bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand for."""
+        """Return the bounds that `(0, 1)`, `(0, inf)`, `(lower_array, upper_array)`, `"none"` or `(-inf, inf)` stand
+        for."""
         if isinstance(bounds, Bounds):
             return bounds
         if bounds is None or (isinstance(bounds, str) and bounds == "none"):
@@ -76,7 +77,7 @@ class Bounds:
         return hash((self.lower.numpy().tobytes(), self.upper.numpy().tobytes()))
 
     def __iter__(self) -> Iterator[float]:
-        """The two numbers of one pair, so that `low, high = classifier.bounds` works."""
+        """Return the two numbers of one pair, so that `low, high = classifier.bounds` works."""
         if self.pair is None:
             raise ParameterError(f"this needs one lowest and one highest value for all features; the bounds are {self}")
         return iter(self.pair)
@@ -130,7 +131,7 @@ class Bounds:
         return ((inputs >= low) & (inputs <= high)).flatten(1).all(dim=1)
 
     def allowed(self, like: Tensor) -> tuple[Any, Any]:
-        """The bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
+        """Return the bounds, and the rounding beyond them that an input may have, as `ends` gives them."""
         if self.pair is not None:
             low, high = self.pair
             slack = TOLERANCE * (high - low)
@@ -143,8 +144,8 @@ class Bounds:
         return low.to(like), high.to(like)
 
     def sample(self, shape: Sequence[int], like: Tensor, shares: tuple[float, float] = (0.0, 1.0)) -> Tensor:
-        """Inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which are finite;
-        always the same."""
+        """Return inputs `[*shape]`, uniform between two shares of the way from the lower to the upper bound, which
+        are finite; always the same."""
         generator = torch.Generator().manual_seed(0)
         uniform = torch.rand(*shape, generator=generator, dtype=torch.float32)
         low, high = self.ends(uniform)
@@ -191,7 +192,7 @@ class Bounds:
         return smallest.view(-1, *[1] * (points.dim() - 1))
 
     def largest(self, inputs: Tensor) -> float:
-        """The largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
+        """Return the largest size of a value: of a bound, or where one is infinite also of `inputs`, `[B, *shape]`."""
         ends = torch.cat((self.lower.flatten(), self.upper.flatten())).abs()
         largest = float(ends[ends.isfinite()].max()) if bool(ends.isfinite().any()) else 0.0
         return largest if self.finite else max(largest, float(inputs.abs().max()))
@@ -205,7 +206,7 @@ class Bounds:
         return torch.zeros_like(like[0]).clamp(low, high)
 
     def flat(self, shape: Sequence[int]) -> Bounds:
-        """The bounds of inputs of this shape that are laid out as `[R, n]`."""
+        """Return the bounds of inputs of this shape that are laid out as `[R, n]`."""
         if not self.lower.dim():
             return self
         self.check_shape(shape)
@@ -237,7 +238,7 @@ class Bounds:
 
     @classmethod
     def from_record(cls, recorded: Mapping[str, Any]) -> Bounds:
-        """The bounds that `recorded` holds, as `Bounds.recorded` gives them."""
+        """Return the bounds that `recorded` holds, as `Bounds.recorded` gives them."""
         shape = recorded.get("bounds_shape")
         if shape is None:
             return cls.of(recorded["bounds"])

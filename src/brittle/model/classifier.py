@@ -262,7 +262,8 @@ class Classifier:
             yield
 
     def with_head(self, name: str | None) -> Classifier:
-        """The same model under the same declaration, with the last linear layer `name`, and its passes not counted."""
+        """Return the same model under the same declaration, with the last linear layer `name`, and its passes not
+        counted."""
         return self._changed(head_name=name, _log=replace(self._log, forward=0, backward=0, head_agrees=False))
 
     @property
@@ -274,12 +275,12 @@ class Classifier:
         return self._changed(_undecided=True, _log=replace(self._log, forward=0, backward=0))
 
     def deciding(self, decision: Decision) -> Classifier:
-        """The same model with another decision of the same output; its passes are counted here."""
+        """Return the same model with another decision of the same output; its passes are counted here."""
         decided = decision if self.class_names is None else decision.with_names(self.class_names)
         return self._changed(decision=decided, _undecided=False)
 
     def reading(self, provenance: Mapping[str, Any]) -> Classifier:
-        """The same model for points of this provenance: an estimator that was fitted on a frame is given
+        """Return the same model for points of this provenance: an estimator that was fitted on a frame is given
         categories in place of their codes. Its passes are counted here.
 
         Raises:
@@ -300,8 +301,9 @@ class Classifier:
         return isinstance(self.model, Fitted) and self.model.feature_names is not None
 
     def look_up(self, names: Sequence[str] | None) -> Classifier:
-        """The same model with the position of a label that the decision calls by its name: among the classifier's own
-        names, or where it has none among these, those of the labels in the data. Its passes are counted here.
+        """Return the same model with the position of a label that the decision calls by its name: among the
+        classifier's own names, or where it has none among these, those of the labels in the data. Its passes are
+        counted here.
 
         Raises:
             ParameterError: there is no such label, or nobody names the labels.
@@ -309,8 +311,8 @@ class Classifier:
         return self._changed(decision=self.decision.with_names(self.class_names or names))
 
     def watched(self, watcher: Watcher) -> Classifier:
-        """The same model, with a watcher of each pass that it or a classifier made of it makes; these are counted
-        here."""
+        """Return the same model, with a watcher of each pass that it or a classifier made of it makes; these are
+        counted here."""
         return self._changed(_watcher=watcher)
 
     def _changed(self, **fields: Any) -> Classifier:
@@ -424,7 +426,7 @@ class Classifier:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode without parameter gradients inside the block; everything is as before afterwards.
+        """Enter evaluation mode without parameter gradients inside the block; everything is as before afterwards.
 
         One thread measures at a time, and another waits here. Gradients can be taken with respect to inputs, in any
         mode that the caller has switched on (`no_grad`, `inference_mode`, `autocast`).

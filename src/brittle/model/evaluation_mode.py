@@ -27,7 +27,8 @@ _measured: list[tuple[nn.Module, list[nn.Module]]] = []
 
 @contextmanager
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
-    """Evaluation mode without parameter gradients inside the block, for this thread alone; all is as before afterwards.
+    """Enter evaluation mode without parameter gradients inside the block, for this thread alone; all is as before
+    afterwards.
 
     A block in another thread waits until this one ends. What was compiled runs as PyTorch alone: the backward pass of a
     compiled network can be made once and cannot be differentiated, and it would be compiled again for every size of a
@@ -151,7 +152,7 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 
 
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
-    """The names of those that are in training mode; empty where none is."""
+    """Return the names of those that are in training mode; empty where none is."""
     training_ids = {id(module) for module in watched if module.training}
     if not training_ids:
         return ""

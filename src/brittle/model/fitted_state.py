@@ -18,7 +18,7 @@ parts."""
 
 
 def estimator_digest(estimator: Any) -> str | None:
-    """The sha256 over a pickle of a fitted estimator, `CHANGES_NOTHING` left out.
+    """Return the sha256 over a pickle of a fitted estimator, `CHANGES_NOTHING` left out.
 
     It is the same in every process, after `pickle` and skops, and after predictions; estimators with one digest load as
     the same one. Functions count by their names, as the code of a network does. None where a part of it cannot be
@@ -41,7 +41,7 @@ class _Pickler(pickle.Pickler):
     predictions leave behind. `joblib.hash` passes over masks, attributes of arrays and the order of dictionaries."""
 
     def persistent_id(self, part: Any) -> bytes | None:
-        """The digest that stands for text, bytes, sets and numbers of NumPy."""
+        """Return the digest that stands for text, bytes, sets and numbers of NumPy."""
         kind = type(part)
         if kind in (str, bytes):
             return _joined(kind, part if kind is bytes else part.encode("utf-8", "surrogatepass"))

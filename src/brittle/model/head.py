@@ -28,7 +28,7 @@ class Head:
     observe: Callable[..., OutputAndFeatures] = field(repr=False)
 
     def for_two_classes(self) -> Head:
-        """The head of the two classes of a network with one logit: that of class 0 is 0."""
+        """Return the head of the two classes of a network with one logit: that of class 0 is 0."""
         none = torch.zeros_like(self.weight)
         bias = None if self.bias is None else torch.cat((torch.zeros_like(self.bias), self.bias))
         return replace(self, weight=torch.cat((none, self.weight)), bias=bias)
@@ -39,7 +39,7 @@ class Head:
 
 
 def find_head(model: Any, name: str | None = None) -> Head:
-    """The last linear layer of `model`, or the one called `name`.
+    """Return the last linear layer of `model`, or the one called `name`.
 
     Whether it gives the logits is for the caller to check (`check_head`), because that takes an input. The name is that
     of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
@@ -110,7 +110,7 @@ def _hooked(model: nn.Module, name: str, layer: nn.Linear) -> Head:
 
 
 def _with_features(model: fx.GraphModule, name: str, node: fx.Node) -> Head:
-    """A copy of the graph that returns the input of `node` as well; the weights are shared."""
+    """Return a copy of the graph that returns the input of `node` as well; the weights are shared."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     output = graph.graph_copy(model.graph, copies)

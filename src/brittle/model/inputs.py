@@ -34,7 +34,7 @@ class ExtraInputs:
     inputs: Tensor | None = None
 
     def only(self, rows: Tensor) -> ExtraInputs:
-        """The rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
+        """Return the rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
         return self._each(lambda tensor: tensor[rows.to(tensor.device)])
 
     def to(self, device: torch.device) -> ExtraInputs:
@@ -48,13 +48,13 @@ class ExtraInputs:
         return ExtraInputs(decided, tensors, varies, inputs)
 
     def kept(self, inputs: Tensor) -> Tensor:
-        """`inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
+        """Return `inputs` `[B, *shape]` with the coordinates that do not vary as they are at the points."""
         if self.varies is None or self.inputs is None:
             return inputs
         return torch.where(self.varies.to(inputs.device), inputs, self.inputs.to(inputs))
 
     def around(self, inputs: Tensor) -> ExtraInputs:
-        """The same with `inputs` `[B, *shape]` as those of the points, whose missing values stay missing."""
+        """Return the same with `inputs` `[B, *shape]` as those of the points, whose missing values stay missing."""
         if self.varies is None or self.inputs is None:
             return self if self.varies is None else replace(self, inputs=inputs)
         return replace(self, inputs=inputs.masked_fill(self.inputs.isnan(), torch.nan))
@@ -125,6 +125,7 @@ def as_seen(
 
 
 def normalise(inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """`(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`; both `[1]`, or one a channel (axis 1)."""
+    """Return `(inputs - mean) / std` in the precision of `inputs` `[B, *shape]`; both `[1]`, or one a channel (axis
+    1)."""
     shape = (1, -1) + (1,) * (inputs.dim() - 2)
     return (inputs - mean.to(inputs.dtype).view(shape)) / std.to(inputs.dtype).view(shape)

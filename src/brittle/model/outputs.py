@@ -122,8 +122,8 @@ def log_probabilities(scores: Tensor) -> Tensor:
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """The class scores in what a model returned, a plain tensor of real numbers, and the part of it that they are, such
-    as `output.logits`; of a mapping without `logits`, what it holds as `out`.
+    """Return the class scores in what a model returned, a plain tensor of real numbers, and the part of it that they
+    are, such as `output.logits`; of a mapping without `logits`, what it holds as `out`.
 
     The part is None where the model returned a tensor.
     """

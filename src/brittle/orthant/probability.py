@@ -163,7 +163,7 @@ def without_rounding(covariance: Tensor, scale: Tensor) -> Tensor:
 
 
 def _check(mean: Tensor, covariance: Tensor, tolerance: float, seed: int) -> Tensor:
-    """Which rows are finite, `[B]`; raise where these have another shape, kind or value than is expected."""
+    """Return which rows are finite, `[B]`; raise where these have another shape, kind or value than expected."""
     if mean.ndim != 2 or mean.shape[1] == 0 or covariance.shape != (*mean.shape, mean.shape[-1]):
         shapes = f"{tuple(mean.shape)} and {tuple(covariance.shape)}"
         raise ParameterError(f"expected mean [B, K] and covariance [B, K, K] with K > 0; found {shapes}")
@@ -241,14 +241,15 @@ def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor
 
 
 def _deviation(by_shift: Tensor) -> Tensor:
-    """Standard deviation over the last dimension, in units of the largest number because 1e-200 has no square."""
+    """Return standard deviation over the last dimension, in units of the largest number because 1e-200 has no
+    square."""
     unit = by_shift.amax(-1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
     centred = by_shift / unit - (by_shift / unit).mean(-1, keepdim=True)
     return (centred.square().sum(-1) / (SHIFTS - 1)).sqrt() * unit[..., 0]
 
 
 def _integrate_terms(rows: _Rows, is_active: Tensor, size: int, seed: int) -> Tensor:
-    """The integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
+    """Return the integrals `wanted [B, terms]`, in the order of `wanted.nonzero()`, for each shift: `[T, shifts]`."""
     row, event = is_active.nonzero(as_tuple=True)
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
     likeliest = rows.bounds[row, 0]  # of one variable, the normal distribution function

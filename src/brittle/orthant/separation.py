@@ -20,7 +20,7 @@ LATTICES = {31: 3, 127: 3, 509: 2, 1021: 10, 2039: 7, 4093: 2, 8191: 17, 16381: 
 
 
 def lattice_shifts(size: int, dimension: int, seed: int) -> Tensor:
-    """The random shifts of the lattice of this size: `[dimension, SHIFTS]`."""
+    """Return the random shifts of the lattice of this size: `[dimension, SHIFTS]`."""
     return torch.from_numpy(np.random.default_rng([seed, size]).random((dimension, SHIFTS)))
 
 
@@ -32,7 +32,7 @@ def lattice_coordinate(index: Tensor, shifts: Tensor, size: int, j: int) -> Tens
 
 @lru_cache(maxsize=64)
 def generating_vector(size: int, dimension: int) -> list[int]:
-    """Generating vector of a rank-1 lattice of prime `size`, by fast component-by-component construction.
+    """Return generating vector of a rank-1 lattice of prime `size`, by fast component-by-component construction.
 
     Minimises the worst-case error in the Korobov space of smoothness 2 with product weights `1 / j^2`; a lattice point
     and its mirror image count alike, so half the multiplicative group is searched.
@@ -61,12 +61,13 @@ _NODE_NUMBERS = {"cpu": 2**22, "cuda": 2**25}  # numbers held at once by the int
 
 
 def rank_tolerance(dimension: int) -> float:
-    """What rounding leaves of a conditional variance, or of an eigenvalue, of a correlation matrix that is zero."""
+    """Size of a conditional variance, or of an eigenvalue, that rounding leaves of a correlation matrix where it is
+    zero."""
     return 4 * dimension * torch.finfo(torch.float64).eps
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Standard normal distribution function, at full relative precision in the lower tail."""
+    """Return standard normal distribution function, at full relative precision in the lower tail."""
     return 0.5 * torch.erfc(x * -math.sqrt(0.5))
 
 
@@ -80,7 +81,7 @@ class StepLimits:
 
 @dataclass(frozen=True)
 class Step:
-    """One variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
+    """A variable of the separated integral: below every `upper` limit and, where rank was lost, above `lower`."""
 
     upper: StepLimits
     lower: StepLimits | None = None
@@ -126,7 +127,7 @@ def factorise(bounds: Tensor, correlation: Tensor) -> list[Step]:
 
 
 def _limits(mask: Tensor, bounds: Tensor, factor: Tensor, j: int, absent: float) -> StepLimits:
-    """The constraints in `mask [T, K]`, solved for variable `j`; `absent` pads problems that have fewer."""
+    """Return the constraints in `mask [T, K]`, solved for variable `j`; `absent` pads problems that have fewer."""
     present, chosen = mask.to(torch.uint8).topk(int(mask.sum(1).max()), dim=1)
     present = present.bool()
     row = factor[:, :, : j + 1].take_along_dim(chosen[:, :, None], 1)
@@ -175,8 +176,8 @@ class _Block:
     slope: Tensor  # [T, L, start]
 
     def limits(self, variables: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-        """Each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by then.
-        The memory of the limits may be written to."""
+        """Yield each step `j` with its limits `[T, M, N]` at the nodes; `variables [T, J, N]` are known before `j` by
+        then. The memory of the limits may be written to."""
         remaining = torch.baddbmm(self.bound, self.slope, variables[:, : self.start], alpha=-1)
         start = 0
         for j, step in enumerate(self.steps, start=self.start):
@@ -225,7 +226,8 @@ def _integrand(blocks: list[_Block], coordinate: Callable[[int], Tensor], variab
 
 
 def _to_normal_cdf(x: Tensor) -> Tensor:
-    """The same in place, to a relative 1e-13 at a third of the cost: `1 + erf` cancels only in the lower tail."""
+    """Return the same in place, to a relative 1e-13 at a third of the cost: `1 + erf` cancels only in the lower
+    tail."""
     tail = x < -3
     exact = normal_cdf(x[tail]) if tail.any() else None
     x.mul_(math.sqrt(0.5)).erf_().add_(1).mul_(0.5)

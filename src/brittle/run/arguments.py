@@ -79,7 +79,7 @@ def _are_scores(y: Any) -> bool:
 
 
 def with_labels(data: Data, y: Any) -> Data:
-    """`data` with these labels; refused where they bring their own."""
+    """Return `data` with these labels; refused where they bring their own."""
     if y is None:
         return data
     x, labels = data if isinstance(data, tuple) and len(data) == 2 else (cast("Any", data), None)
@@ -105,8 +105,8 @@ def make_job(
     words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """The job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options` those of
-    scores by name (`brittle.scores.choose`)."""
+    """Return the job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options`
+    those of scores by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)
@@ -150,7 +150,8 @@ def _named(
     options: Mapping[str, object],
     texts: Any,
 ) -> list[Score]:
-    """The scores with these names under this noise, as the command line has them; `texts` is a field of `Reading`."""
+    """Return the scores with these names under this noise, as the command line has them; `texts` is a field of
+    `Reading`."""
     bounds, family = classifier.bounds, noise or "gaussian"
     usual = usual_names(classifier.decision, classifier.random, classifier.has_probability)
     names = usual if requested is None else [requested] if isinstance(requested, str) else requested
@@ -181,7 +182,7 @@ def _check_noise(family: Any, sigmas: tuple[Any, ...], sigma: Any, texts: Any) -
 
 
 def _points_for(classifier: Classifier, data: Data, words: Mapping[str, Any]) -> Points:
-    """The points of `data`, with their labels in the classes of the model where it names these."""
+    """Return the points of `data`, with their labels in the classes of the model where it names these."""
     names, targets = classifier.class_names, classifier.decision.targets
     places = None
     if isinstance(data, tuple) and len(data) == 2 and not targets:

@@ -1,4 +1,4 @@
-"""What a run computes, shard by shard: the same rows in any order of the shards, in any process."""
+"""Job of a run, shard by shard: the same rows in any order of the shards, in any process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FEW_SHARDS = 4
 """Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
 
 ROWS_A_POINT = 64
-"""One point of a batch at least for so many rows of a pass: fewer are not divided, as calls cost more than rows."""
+"""Rows of a pass per point of a batch at least: smaller batches are not divided, as calls cost more than rows."""
 
 
 T = TypeVar("T")
@@ -65,8 +65,8 @@ class Job:
         self.fit = self.rows
 
     def fitting(self, take: Callable[[int], T]) -> T:
-        """What `take` gives for the most rows in one pass, which are halved for good where memory runs out. What was
-        sent through the network in vain is not counted."""
+        """Return what `take` gives for the most rows in one pass, which are halved for good where memory runs out.
+        Passes of a failed attempt are not counted."""
         while True:
             forward, backward = self.classifier.forward_passes, self.classifier.backward_passes
             try:
@@ -91,11 +91,11 @@ class Job:
     @property
     def shard_points(self) -> int:
         """Points in a shard; the last may have fewer. Batches hold the same points whatever this is."""
-        count, few = len(self.points), self.batch_points
-        while few * FEW_SHARDS < count:
-            few *= 2
-        if few < SHARD and (count <= SHARD or SHARD % few == 0):
-            return few
+        count, batch = len(self.points), self.batch_points
+        while batch * FEW_SHARDS < count:
+            batch *= 2
+        if batch < SHARD and (count <= SHARD or SHARD % batch == 0):
+            return batch
         return whole_shard(count, self.batch_points)
 
     @property
@@ -107,7 +107,7 @@ class Job:
         return min(shared, batch_points(self.rows, self.classifier.device))
 
     def share(self, part: tuple[int, int] | None) -> range:
-        """The shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
+        """Return the shards of a part of the run, such as (1, 8), in which points are shared evenly; None has all."""
         number, count = part or (1, 1)
         if not 1 <= number <= count:
             raise ParameterError(f"a part is one of so many, such as 1/8; found {number}/{count}")
@@ -124,7 +124,7 @@ class Job:
         begun: Callable[[Batch], None] | None = None,
         reference: Reference | None = None,
     ) -> Shard:
-        """The rows of shard `number`, without those of the data that are lost, each with why.
+        """Return the rows of shard `number`, without those of the data that are lost, each with why.
 
         `begun` is called with each batch before it is measured. `reference` holds the first points as this process saw
         them at first, to check that the network is still the same; None does not look.
@@ -137,35 +137,35 @@ class Job:
                 if begun is not None:
                     begun(batch)
                 rechecks.begin(batch)
-                found = self.fitting(partial(self._evaluated, rechecks.watched, batch))
-                parts += [rows_of(each, self.scores, self.classifier) for each in found]
-            spent = self.classifier.passes - before
+                evaluated = self.fitting(partial(self._evaluated, rechecks.watched, batch))
+                parts += [rows_of(part, self.scores, self.classifier) for part in evaluated]
+            passes = self.classifier.passes - before
             check_passes = self.fitting(rechecks.check)
         tables = {kind: pa.concat_tables([part[kind] for part in parts]).combine_chunks() for kind in parts[0]}
-        first = number * self.shard_points
-        account = Account.of(tables["points"], tables["scores"], spent, check_passes, first)
+        start = number * self.shard_points
+        account = Account.of(tables["points"], tables["scores"], passes, check_passes, start)
         return Shard(number, tables, account, self.fit)
 
     def _evaluated(self, classifier: Classifier, batch: Batch, rows: int) -> list[Evaluated]:
-        """A batch in pieces, as many points of it at a time as these rows are of all."""
+        """Return a batch in pieces, as many points of it at a time as these rows are of all."""
         return [
             evaluate(classifier, piece, self.scores, self.seed, rows, self.confidence)
             for piece in batch.pieces(-(-len(batch) * rows // self.rows))
         ]
 
     def begin(self) -> Reference:
-        """The first points as a process that is about to compute shards sees them, after other inputs."""
-        first = next(iter(self.points.batches(doctor.LOOKED_AT)))
+        """Return the first points as a process that is about to compute shards sees them, after other inputs."""
+        batch = next(iter(self.points.batches(doctor.LOOKED_AT)))
 
         def seen(rows: int) -> Reference:
-            subject = doctor.Subject(self.classifier, first, None, self.scores, self.seed, rows)
+            subject = doctor.Subject(self.classifier, batch, None, self.scores, self.seed, rows)
             return subject.reference(others_first=True)
 
         with self.classifier.evaluating(), torch.no_grad():
             return self.fitting(seen)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
-        """The batches of a shard, with the rows of `lost` marked."""
+        """Yield the batches of a shard, with the rows of `lost` marked."""
         start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             check_values(batch, self.classifier.bounds)
@@ -176,9 +176,13 @@ def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
     """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
     if not any(row in lost for row in batch.rows):
         return batch
-    status = [Status.WORKER_DIED if row in lost else own for row, own in zip(batch.rows, batch.status, strict=True)]
+    status = [
+        Status.WORKER_DIED if row in lost else status_of_row
+        for row, status_of_row in zip(batch.rows, batch.status, strict=True)
+    ]
     detail = [
-        f"row {row}: {lost[row]}" if row in lost else own for row, own in zip(batch.rows, batch.detail, strict=True)
+        f"row {row}: {lost[row]}" if row in lost else detail_of_row
+        for row, detail_of_row in zip(batch.rows, batch.detail, strict=True)
     ]
     return replace(batch, status=tuple(status), detail=tuple(detail))
 
@@ -200,8 +204,8 @@ class Workers(Protocol):
     """Processes that share the shards of a run."""
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """The shards with these numbers, in the order in which they are done. A worker that opened something else than
-        `expected`, what this process opened, is refused; what one raises is raised here."""
+        """Return the shards with these numbers, in the order in which they are done. A worker that opened something
+        else than `expected`, what this process opened, is refused; what one raises is raised here."""
         ...
 
 
@@ -209,17 +213,17 @@ _STATUS = {int(status): status for status in Status}
 """The members by their numbers: `Status(number)` takes far longer, once a point."""
 
 
-def rows_of(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
-    """The rows of a batch, by the kinds of shard file that hold them."""
+def rows_of(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
+    """Return the rows of a batch, by the kinds of shard file that hold them."""
     return {
-        "points": _points(found, classifier),
-        "scores": _scores(found, scores, classifier),
-        "counterexamples": _counterexamples(found, scores, classifier),
+        "points": _points(evaluated, classifier),
+        "scores": _scores(evaluated, scores, classifier),
+        "counterexamples": _counterexamples(evaluated, scores, classifier),
     }
 
 
-def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
-    batch, decision = found.batch, classifier.decision
+def _points(evaluated: Evaluated, classifier: Classifier) -> pa.Table:
+    batch, decision = evaluated.batch, classifier.decision
     unknown: Sequence[Any] = [None] * len(batch)
     inputs = batch.inputs if batch.extra_inputs is None else batch.extra_inputs.kept(batch.inputs)
     columns = {
@@ -227,68 +231,70 @@ def _points(found: Evaluated, classifier: Classifier) -> pa.Table:
         "row": batch.rows,
         "name": batch.names or unknown,
         "label": batch.labels or unknown if batch.targets is None else decision.target_codes(batch.targets),
-        "predicted": found.predicted,
-        "decided": found.decided,
+        "predicted": evaluated.predicted,
+        "decided": evaluated.decided,
         "target": unknown if batch.targets is None else decision.target_words(batch.targets),
-        "correct": found.correct,
-        "label_probability": found.label_probability,
-        "status": [status.slug for status in found.status],
-        "detail": found.detail,
-        "passes": found.passes,
+        "correct": evaluated.correct,
+        "label_probability": evaluated.label_probability,
+        "status": [status.slug for status in evaluated.status],
+        "detail": evaluated.detail,
+        "passes": evaluated.passes,
         "image": batch.images or unknown,
-        "input": _packed(inputs, classifier.dtype, [one.has_value for one in batch.status]),
+        "input": _packed(inputs, classifier.dtype, [status.has_value for status in batch.status]),
     }
     return pa.Table.from_pydict(columns, schema=schemas.POINTS)
 
 
-def _scores(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
-    count, by_class = len(found.batch), classifier.decision.of_classes
+def _scores(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
+    count, by_class = len(evaluated.batch), classifier.decision.of_classes
     unknown: list[Any] = [None] * count
     cells = [
         {"score": [score.name] * count, "parameters": [parameters_json(score.parameters)] * count}
         | _cells(estimate, by_class)
-        for score, estimate in zip(scores, found.estimates, strict=True)
+        for score, estimate in zip(scores, evaluated.estimates, strict=True)
     ]
     columns = {
-        key: list(chain.from_iterable(zip(*(own.get(key, unknown) for own in cells), strict=True)))
+        key: list(
+            chain.from_iterable(zip(*(columns_of_score.get(key, unknown) for columns_of_score in cells), strict=True))
+        )
         for key in schemas.SCORES.names[1:]
     }
     return pa.Table.from_pydict(
-        {"point": [one for one in found.batch.ids for _ in scores]} | columns, schema=schemas.SCORES
+        {"point": [point for point in evaluated.batch.ids for _ in scores]} | columns, schema=schemas.SCORES
     )
 
 
-def _counterexamples(found: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
-    """A row for every point and score that found an input with another prediction."""
+def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> pa.Table:
+    """Return a row for every point and score that found an input with another prediction."""
     rows: list[dict[str, Any]] = []
     bounds = classifier.bounds
-    for score, other in zip(scores, found.counterexamples, strict=True):
-        if other is None:
+    for score, neighbours in zip(scores, evaluated.counterexamples, strict=True):
+        if neighbours is None:
             continue
-        inputs = other.inputs.cpu()
-        difference = _magnified(inputs - found.batch.inputs[other.positions], bounds)
+        inputs = neighbours.inputs.cpu()
+        difference = _magnified(inputs - evaluated.batch.inputs[neighbours.positions], bounds)
         columns = {
-            "point": [found.batch.ids[position] for position in other.positions],
-            "predicted": other.codes,
-            "decided": other.words,
+            "point": [evaluated.batch.ids[position] for position in neighbours.positions],
+            "predicted": neighbours.codes,
+            "decided": neighbours.words,
             "image": thumbnails(inputs, bounds) or [None] * len(inputs),
             "difference": thumbnails(difference, bounds) or [None] * len(inputs),
             "input": _packed(inputs, classifier.dtype, (~inputs.isinf()).flatten(1).all(1).tolist()),
         }
-        named = {"score": score.name, "parameters": parameters_json(score.parameters)}
-        rows += [named | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        keys = {"score": score.name, "parameters": parameters_json(score.parameters)}
+        rows += [keys | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return pa.Table.from_pylist(rows, schema=schemas.COUNTEREXAMPLES)
 
 
-def _packed(inputs: Tensor, dtype: torch.dtype | None, wanted: Sequence[bool]) -> Sequence[bytes | None]:
-    """Inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large, unwanted.
-    They lose no digit: single precision holds what is narrower."""
+def _packed(inputs: Tensor, dtype: torch.dtype | None, is_packed: Sequence[bool]) -> Sequence[bytes | None]:
+    """Return inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large,
+    unwanted. They lose no digit: single precision holds what is narrower."""
     shape = tuple(inputs.shape[1:])
     if is_image(shape) or not schemas.keeps(shape):
         return [None] * len(inputs)
-    seen = inputs.to("cpu", dtype or inputs.dtype)
-    packed = schemas.pack((seen if seen.dtype == torch.float64 else seen.float()).numpy())
-    return [cell if keep else None for cell, keep in zip(packed, wanted, strict=True)]
+    typed = inputs.to("cpu", dtype or inputs.dtype)
+    packed = schemas.pack((typed if typed.dtype == torch.float64 else typed.float()).numpy())
+    return [cell if keep else None for cell, keep in zip(packed, is_packed, strict=True)]
 
 
 def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
@@ -299,8 +305,8 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
 
 
 def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
-    """What the table holds of an estimate, a list over its points for each column; NaN is no number there. Votes are
-    those for classes, where the decision is one."""
+    """Return the cells of an estimate, a list over its points for each column; NaN becomes null. Votes are those for
+    classes, where the decision is a class."""
     status = [_STATUS[code] for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if estimate.counted is not None:
@@ -314,8 +320,8 @@ def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
         "passes": estimate.passes.tolist(),
     }
     if estimate.evidence is not None:
-        known = zip(estimate.evidence.tolist(), status, strict=True)
-        columns["evidence"] = [Evidence(code).slug if state.has_value else None for code, state in known]
+        pairs = zip(estimate.evidence.tolist(), status, strict=True)
+        columns["evidence"] = [Evidence(code).slug if state.has_value else None for code, state in pairs]
     if estimate.votes is not None and by_class:
         columns["votes"] = [
             (cell or None) if state.has_value else None for cell, state in zip(estimate.votes, status, strict=True)

@@ -83,6 +83,6 @@ def progress(option: Progress | bool | None, stream: TextIO | None = None) -> It
 
 
 def _notebook() -> Any:
-    """The module `IPython.display` where this process computes the cells of a notebook; None elsewhere."""
+    """Return the module `IPython.display` where this process computes the cells of a notebook; None elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None

@@ -68,7 +68,7 @@ class Rechecks:
         self.watched = self.classifier.watched(self._keep_row)
 
     def begin(self, batch: Batch) -> None:
-        """The passes from now on are of this batch."""
+        """Begin a batch, to which the passes from now on belong."""
         self._batch, self._fresh = batch, True
         self._number += 1
 
@@ -92,7 +92,7 @@ class Rechecks:
         return self.classifier.passes - before
 
     def _other(self) -> list[tuple[PassRow, Tensor]]:
-        """The rows that get other logits again, by more than rounding explains, with these."""
+        """Return the rows that get other logits again, by more than rounding explains, with these."""
         if not self._kept:
             return []
         # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.

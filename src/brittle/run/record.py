@@ -95,8 +95,8 @@ class RunningRecord:
         self.now = replace(self.now, warnings=(*self.now.warnings, Finding("out_of_memory", sentence)))
 
     def finish(self, seconds: float | None) -> None:
-        """The run is over, after so many seconds, which are not known of one that was interrupted; a part of one says
-        nothing of its few points, which `brittle join` says of all."""
+        """Finish the run after so many seconds, which are not known of an interrupted run. A part of a run does not
+        judge its few points: `brittle join` judges all."""
         self.now = replace(self.now, seconds=seconds, finished=_now())
         if self.now.part is None:
             self.note_outcome()

@@ -196,7 +196,7 @@ def score(
 
 
 def _declared(model: Any, decision: Decision | str | None, name: str | None, noise: str | None) -> Any:
-    """A network or an estimator as it is with what `score` is told of it; anything else as it stands."""
+    """Return a network or an estimator as it is with what `score` is told of it; anything else as it stands."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
     if isinstance(model, nn.Module) or is_estimator(model) or names_itself(model):
@@ -306,7 +306,7 @@ def _computed(
     reference: doctor.Reference,
     advance: Callable[[int, int], None],
 ) -> Generator[Shard]:
-    """The shards with these numbers, by other processes or by this one, which reports every batch."""
+    """Yield the shards with these numbers, by other processes or by this one, which reports every batch."""
     if workers is not None:
         expected = record.now, reference.content(job.classifier)
         with closing(workers.shards(numbers, job, expected)) as shards:

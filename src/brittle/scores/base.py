@@ -85,7 +85,7 @@ class Score(ABC):
 
     @abstractmethod
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The score of every point of a batch, from the results of `needs`."""
+        """Return the score of every point of a batch, from the results of `needs`."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():
@@ -103,7 +103,7 @@ class Score(ABC):
         seed: int = 0,
         confidence: float = CONFIDENCE,
     ) -> Estimate:
-        """The score of every point of `x`, the same numbers that `brittle.score` writes for them.
+        """Return the score of every point of `x`, the same numbers that `brittle.score` writes for them.
 
         Where several scores share measurements, `brittle.score` takes these once.
 
@@ -153,7 +153,7 @@ class Score(ABC):
         return concatenate(parts)
 
     def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None:
-        """The inputs with another prediction that the score found on its way, if it looks for any."""
+        """Return the inputs with another prediction that the score found on its way, if it looks for any."""
         return None
 
     @property
@@ -245,8 +245,8 @@ def finish(
     evidence: Tensor | None = None,
     counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
-    """An `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is known of the
-    error of a number. A number under a status that carries none, and its interval, may be anything."""
+    """Return an `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is
+    known of the error of a number. A number under a status that carries none, and its interval, may be anything."""
     passes_by_point = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     low, high = torch.minimum(low, value), torch.maximum(high, value)
     return Estimate(value, low, high, status, passes_by_point, detail, evidence, counted)

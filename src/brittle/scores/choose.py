@@ -28,7 +28,7 @@ Given = Mapping[str, object]
 
 
 def usual_names(decision: Decision, random: bool = False, probability: bool = True) -> tuple[str, ...]:
-    """The scores of a run that names none, for what is decided, perhaps by a `random` model, or one without a
+    """Return the scores of a run that names none, for what is decided, perhaps by a `random` model, or one without a
     `probability`."""
     if random or not decision.has_margins:
         return (MonteCarlo.name,)
@@ -39,7 +39,7 @@ def usual_names(decision: Decision, random: bool = False, probability: bool = Tr
 
 
 def usual_sigma(bounds: Bounds) -> float | None:
-    """The standard deviation of noise where none is given, a tenth of the value range; None without one."""
+    """Return the standard deviation of noise where none is given, a tenth of the value range; None without one."""
     return None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
 
 
@@ -50,7 +50,7 @@ def choose(
     options: Given | None = None,
     settings: Sequence[str] = (),
 ) -> list[Score]:
-    """The scores that `names` stand for, at every sigma.
+    """Return the scores that `names` stand for, at every sigma.
 
     An option that is None or () leaves every score its own default, and several values make several scores, such as
     budgets of draws, of which the smaller are the first draws of the largest and cost nothing. Settings are of one
@@ -84,7 +84,7 @@ def choose(
 
 
 def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
-    """The fields that options set, with all their values, by the name of the score.
+    """Return the fields that options set, with all their values, by the name of the score.
 
     An option is that of the first score that has a field of its name. A field of another score that has this name, and
     is of another kind or takes other words, is set by `--set` alone.
@@ -119,7 +119,7 @@ def _check_word(name: str, word: object, option: Option | None) -> None:
 
 
 def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:
-    """The fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
+    """Return the fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
     values: dict[str, dict[str, object]] = {}
     for setting in settings:
         place, equals, text = setting.partition("=")

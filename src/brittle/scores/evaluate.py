@@ -77,7 +77,7 @@ class Evaluated:
 
 
 def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
-    """The measurements that `scores` need, each once."""
+    """Return the measurements that `scores` need, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(score.needs for score in scores)))
 
 
@@ -140,7 +140,7 @@ def estimate_of(
 def _look(
     classifier: Classifier, evaluated: Evaluated, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
 ) -> Clean | None:
-    """The clean pass over a batch; points that cannot be measured are marked, None when there are no others.
+    """Return the clean pass over a batch; points that cannot be measured are marked, None when there are no others.
 
     They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
     batch as ever. The clean pass may give no numbers, and the label may be none of the model's.
@@ -167,7 +167,7 @@ def _look(
         elif label is not None and labelled is not None and not 0 <= label < labelled:
             evaluated.fail(position, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
     has_value = [status.has_value for status in evaluated.status]
-    return replace(clean, wanted=torch.tensor(has_value, device=clean.logits.device))
+    return replace(clean, is_usable=torch.tensor(has_value, device=clean.logits.device))
 
 
 def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:
@@ -265,8 +265,8 @@ def check_seed(seed: object) -> None:
 
 
 def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
-    """The estimates of several batches as one, the points at these `places` of it where they are given. Where some say
-    no evidence, as of no point measured, it is 0, and what they counted is their interval."""
+    """Return the estimates of several batches as one, the points at these `places` of it where they are given. Where
+    some say no evidence, as of no point measured, it is 0, and what they counted is their interval."""
     size = sum(len(part.value) for part in parts)
     order = torch.arange(size) if places is None else places.argsort()
 

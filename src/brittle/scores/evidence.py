@@ -28,7 +28,7 @@ TIE = "tie for the largest logit"
 
 
 def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """The share of noisy copies that flip, `[B]`, and the ends of its exact interval, for any network.
+    """Return the share of noisy copies that flip, `[B]`, and the ends of its exact interval, for any network.
 
     Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`, or where a rule `stopped` them
     as `sequence_interval`. A tie is a flip in the share and at the upper end, and none at the lower end.
@@ -60,7 +60,7 @@ def conclude(
     left_out: Tensor | None = None,
     stopped: bool = False,
 ) -> Estimate:
-    """A flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
+    """Return a flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
 
     The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
     is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
@@ -95,14 +95,15 @@ def conclude(
 
 
 def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:
-    """The votes of so many `units` `[B]` for each class (`Votes.classes`), as cells of the table."""
+    """Return the votes of so many `units` `[B]` for each class (`Votes.classes`), as cells of the table."""
     return tuple(pack_votes(units.cpu().numpy(), classes.cpu().numpy()))
 
 
 def without_copies(
     value: Tensor, status: Tensor, passes: int | Tensor, detail: tuple[str | None, ...] | None = None
 ) -> Estimate:
-    """A flip probability `[B]` of a model that looks at no noisy copy: it is extrapolated, and has no interval."""
+    """Return a flip probability `[B]` of a model that looks at no noisy copy: it is extrapolated, and has no
+    interval."""
     unknown = torch.full_like(value, torch.nan)
     evidence = torch.full(value.shape, int(Evidence.EXTRAPOLATED), dtype=torch.int64, device=value.device)
     return finish(value, unknown, unknown, status, passes, detail, evidence)

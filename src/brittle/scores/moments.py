@@ -19,15 +19,11 @@ from brittle.scores.monte_carlo import SampledScore
 DRAWS = 100
 """Noisy copies per point and sigma by default."""
 
-TOLERANCE = 0.01
-"""Error asked of the integral, as a share of the flip probability. Copies leave more: `n` of them know the mean of a
-margin to `1 / sqrt(n)` deviations, which is `0.8 / sqrt(n)` of a normal tail at least, 0.05 for 240."""
 
-
-def normal_model(sampled: Sampled) -> OrthantProbability:
-    """The orthant probability of a normal distribution with the moments of the sampled margins."""
+def normal_model(sampled: Sampled, tolerance: float = 2e-3) -> OrthantProbability:
+    """Return the orthant probability of a normal distribution with the moments of the sampled margins."""
     assert sampled.margins is not None
-    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance, tolerance=TOLERANCE)
+    return orthant_probability(sampled.margins.spread.mean, sampled.margins.covariance, tolerance=tolerance)
 
 
 def flat(sampled: Sampled) -> Tensor:

@@ -90,11 +90,11 @@ class OnePassScore(Score):
 
     @abstractmethod
     def value(self, one_pass: OnePass) -> Tensor:
-        """The score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number, so that a
-        network with the formula in it can be exported."""
+        """Return the score of each point, `[B]`, float64. Only operations of PyTorch that do not ask for a number,
+        so that a network with the formula in it can be exported."""
 
     def checked_value(self, one_pass: OnePass) -> Tensor:
-        """The same for a table, with the checks that a table needs, `[B]`."""
+        """Return the same for a table, with the checks that a table needs, `[B]`."""
         return self.value(one_pass)
 
     @property
@@ -112,7 +112,7 @@ class OnePassScore(Score):
         return (Features() if self.uses_features else Forward(self.serves == "probability"),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
-        """The value of the formula: as a flip probability without an interval, else with one of no width."""
+        """Return the value of the formula: as a flip probability without an interval, else with one of no width."""
         result: Clean | HeadInputs = measured[self.needs[0]]
         if isinstance(result, HeadInputs):
             clean, one_pass = result.clean, OnePass(result.clean.logits, result.features, result.weight)
@@ -305,8 +305,8 @@ class Softmax(OnePassScore):
 
 
 def feature_margin(logits: Tensor, weight: Tensor, norm: str) -> Tensor:
-    """The score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64. Infinite
-    where no other class can be reached by changing the features."""
+    """Return the score of `FeatureMargin` for `logits` `[B, C]` and a head of `weight` `[C, d]`: `[B]`, float64.
+    Infinite where no other class can be reached by changing the features."""
     exact, rows = logits.double(), weight.double()
     predicted = exact.argmax(dim=1)
     gaps = exact.gather(1, predicted[:, None]) - exact

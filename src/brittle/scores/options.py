@@ -27,7 +27,7 @@ YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def option(
     *, choices: Collection[str] = (), variants: tuple[str, ...] = (), alone: bool = False
 ) -> Mapping[str, Mapping[str, Any] | None]:
-    """The metadata of a field that is not set by any value of its type: `field(default=…, metadata=option(…))`.
+    """Return the metadata of a field that is not set by any value of its type: `field(default=…, metadata=option(…))`.
 
     It takes one of `choices`, where these are given; where nothing is given, each value of `variants` makes a score of
     its own. What is set `alone` is set by `--set`, and no option of its name means it.
@@ -50,7 +50,7 @@ class Option:
     alone: bool = False
 
     def read(self, text: str, source: str) -> Value:
-        """The value that `text` writes at the place `source`, which an error names."""
+        """Return the value that `text` writes at the place `source`, which an error names."""
         try:
             return YES_NO[text.lower()] if self.kind is bool else self.kind(text)
         except (KeyError, ValueError) as error:
@@ -60,7 +60,7 @@ class Option:
 
 @cache
 def options_of(kind: type) -> Mapping[str, Option]:
-    """The fields of a dataclass of scores or of a noise family that a user sets, by their names."""
+    """Return the fields of a dataclass of scores or of a noise family that a user sets, by their names."""
     option_by_field = {}
     for member in fields(kind):
         settings, (value, words) = member.metadata.get(KEY, {}), _kind(_hint(kind, member.name))
@@ -70,7 +70,7 @@ def options_of(kind: type) -> Mapping[str, Option]:
 
 
 def _hint(kind: type, name: str) -> object:
-    """The type of a field; None where it is written in names that are not there when the program runs."""
+    """Return the type of a field; None where it is written in names that are not there when the program runs."""
     home = next(base for base in kind.__mro__ if name in inspect.get_annotations(base))
     try:
         return inspect.get_annotations(home, eval_str=True)[name]
@@ -79,7 +79,7 @@ def _hint(kind: type, name: str) -> object:
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
-    """The type of one value and, of a `Literal`, its words; None where it cannot be written as one."""
+    """Return the type of one value and, of a `Literal`, its words; None where it cannot be written as one."""
     if get_origin(hint) in (Union, UnionType):
         members = [member for member in get_args(hint) if member is not NoneType]
         return _kind(members[0]) if len(members) == 1 else (None, ())

@@ -20,7 +20,7 @@ Named = TypeVar("Named", Score, Noise)
 
 
 def find_score(name: str) -> type[Score]:
-    """The class of scores that `name` stands for; a `UsageError` where there is none."""
+    """Return the class of scores that `name` stands for; a `UsageError` where there is none."""
     if name in CATALOGUE:
         kind = check_kind(CATALOGUE[name], name)
         if kind.name != name:
@@ -34,7 +34,7 @@ def find_score(name: str) -> type[Score]:
 
 
 def find_family(name: str) -> type[Noise]:
-    """The class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
+    """Return the class of noise that `name` stands for, which `sigma` alone must describe; a `UsageError` likewise."""
     kind = family_of(name) or find_named(name)
     if kind is None:
         raise unknown("noise family", name, list(FAMILIES))
@@ -46,9 +46,10 @@ def find_family(name: str) -> type[Noise]:
 
 
 def code_of(score: Score) -> dict[str, str] | None:
-    """The sha256 of the files from outside in which the score, its noise and its measurements stand, by their names. A
-    class of scores or noise that stands in no file, such as one typed into a session, has a digest of its own code.
-    Extensions that the measurements would use and that are missing are told, too: runs with and without them differ."""
+    """Return the sha256 of the files from outside in which the score, its noise and its measurements stand, by their
+    names. A class of scores or noise that stands in no file, such as one typed into a session, has a digest of its
+    own code. Extensions that the measurements would use and that are missing are told, too: runs with and without
+    them differ."""
     noise = getattr(score, "noise", None)
     function_parts = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
     parts = (score, noise, *score.needs)

@@ -24,6 +24,11 @@ NORMAL_QUARTERS = 1.349
 DISBELIEF = 5.0
 """Distance of the copies from a model or a smoothing, relative to that by chance, that counts once against it."""
 
+TOLERANCE = 0.01
+"""Error of the integral, as a share of the flip probability. The copies leave more: `n` of them know the mean of a
+margin to `1 / sqrt(n)` deviations, which is `0.8 / sqrt(n)` of a normal tail at least, 0.05 for 240; and where more
+copies are drawn, the share outweighs the model."""
+
 
 @dataclass(frozen=True)
 class Shrinkage(CountedScore):
@@ -74,7 +79,7 @@ class Shrinkage(CountedScore):
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         sampled: Sampled = measured[self.needs[0]]
         assert sampled.margins is not None
-        model, share = normal_model(sampled), smoothed_share(sampled)
+        model, share = normal_model(sampled, TOLERANCE), smoothed_share(sampled)
         deviance = differs_by(model.complement, share, _copies(sampled))
         apart = (not_normal_by(sampled.margins.spread) + deviance) / DISBELIEF
         ratio = apart + apart.square()
@@ -137,7 +142,8 @@ def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
 
 
 def not_normal_by(spread: Spread) -> Tensor:
-    """The mean Jarque-Bera statistic of the margins that vary, less that of normal margins; 0 below it, `[B]`."""
+    """Return the mean Jarque-Bera statistic of the margins that vary, less that of normal margins; 0 below it,
+    `[B]`."""
     even = spread.even_variance / spread.variance.clamp_min(1e-300)
     alike = 2.0 * even - 1.0  # the correlation of the two members of a pair
     skewness = (spread.skewness.square() - 1.0) * (1.0 + alike**3)
@@ -148,7 +154,7 @@ def not_normal_by(spread: Spread) -> Tensor:
 
 
 def differs_by(model: Tensor, share: Tensor, draws: Tensor) -> Tensor:
-    """The binomial deviance of the share of `draws` copies under the model, less 1; 0 below it, `[B]`."""
+    """Return the binomial deviance of the share of `draws` copies under the model, less 1; 0 below it, `[B]`."""
     within = torch.special.xlogy(share, share) + torch.special.xlogy(1.0 - share, 1.0 - share)
     across = torch.special.xlogy(share, model) + torch.special.xlogy(1.0 - share, 1.0 - model)
     return (2.0 * draws * (within - across) - 1.0).clamp_min(0.0)

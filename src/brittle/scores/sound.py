@@ -122,7 +122,7 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
 
 
 def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
-    """The first thing that is wrong with an estimate of so many points; None where nothing is."""
+    """Return the first thing that is wrong with an estimate of so many points; None where nothing is."""
     if not isinstance(estimate, Estimate):
         return f"{kind_of(estimate)}; expected an Estimate, as brittle.scores.base.finish makes it"
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}

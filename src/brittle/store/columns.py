@@ -62,7 +62,7 @@ class Column(ScoreRecord):
         return len(self.rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The values, `[N]`, as `numpy.asarray(column)` gives them."""
+        """Return the values, `[N]`, as `numpy.asarray(column)` gives them."""
         values = self.value.to_numpy(dtype=np.float64 if dtype is None else dtype)
         return values.copy() if copy else values
 
@@ -186,7 +186,7 @@ Row = dict[Any, Any]
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
-    """The columns of the tables of a run, in the order of its record.
+    """Return the columns of the tables of a run, in the order of its record.
 
     Raises:
         StorageError: a point stands twice, or has two rows of one score, which no run writes.
@@ -209,7 +209,7 @@ def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord
 
 
 def _rows_of(scores: pa.Table, score: str, parameters: str) -> pd.DataFrame:
-    """The rows of one score by point; of a long run only these are a frame, beside the table."""
+    """Return the rows of one score by point; of a long run only these are a frame, beside the table."""
     matches = scores.filter((pc.field("score") == score) & (pc.field("parameters") == parameters))
     rows = matches.drop_columns(["score", "parameters"]).to_pandas().set_index("point")
     _check_once(rows.index, f"the rows of {score}")
@@ -286,7 +286,7 @@ another parameter."""
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
-    """The one column that `key` asks for, as `Table` takes it."""
+    """Return the one column that `key` asks for, as `Table` takes it."""
     key_text, score, fits = _asked(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
@@ -307,7 +307,7 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
 
 
 def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
-    """A key in words, the name of its score, and which columns fit it."""
+    """Return a key in words, the name of its score, and which columns fit it."""
     match key:
         case str():
             return key, key.partition("(")[0], lambda column: key in (column.label, column.shown, column.score)
@@ -321,7 +321,7 @@ def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
 
 
 def _beside_name(column: Column) -> list[Parameter]:
-    """The values by which a column may be asked for: its sigma, else any parameter."""
+    """Return the values by which a column may be asked for: its sigma, else any parameter."""
     parameters = column.parameters
     return (
         [parameters["sigma"]]

@@ -47,7 +47,7 @@ def cell(text: str) -> str:
 
 
 def text_of(cell: str) -> str:
-    r"""The text that `cell` was made of.
+    r"""Return the text that `cell` was made of.
 
     Example:
         >>> text_of("'=1"), text_of(r"a\x1b[31m")
@@ -78,8 +78,8 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
 
 
 def columns_told(parts: Iterable[pd.DataFrame]) -> list[str]:
-    """The columns of a table that hold something in some part; ends of an interval, which are the pairs `ends` of the
-    attributes of a part, only where they differ somewhere."""
+    """Return the columns of a table that hold something in some part; ends of an interval, which are the pairs
+    `ends` of the attributes of a part, only where they differ somewhere."""
     held, ends, names = set[str](), set[str](), list[str]()
     for part in parts:
         names = list(part.columns)
@@ -139,7 +139,7 @@ def _records(frame: pd.DataFrame) -> list[str]:
 
 
 def cells_of(frame: pd.DataFrame) -> pa.Table:
-    """The cells of `frame` as a table of Arrow, one column each; its index is left out."""
+    """Return the cells of `frame` as a table of Arrow, one column each; its index is left out."""
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 

@@ -144,7 +144,7 @@ class RunFolder:
 
     @contextmanager
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
-        """The folder, made if absent, for this process alone while the block runs.
+        """Open the folder, made if absent, for this process alone while the block runs.
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. The path may be a link to a folder; what lies in it under the names of a run
@@ -253,7 +253,7 @@ def check_same(
 
 
 def exists_error(place: Path) -> StorageError:
-    """The error for a place that holds a run where a new one is to be written."""
+    """Return the error for a place that holds a run where a new one is to be written."""
     return StorageError(
         "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
     )
@@ -314,7 +314,7 @@ def _has_locks(folder: Path) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """The process that a lock names, in words; None where it names none.
+    """Return the process that a lock names, in words; None where it names none.
 
     Raises:
         StorageError: it is somebody else's file.

@@ -59,8 +59,8 @@ class PlainFile(pq.ParquetFile):
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The columns, so many rows at a time, read by this thread alone. A value that the file holds once and says of
-        every row is unpacked once for each of these rows."""
+        """Yield the columns, so many rows at a time, read by this thread alone. A value that the file holds once and
+        says of every row is unpacked once for each of these rows."""
         unpacked = 0
         for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)

@@ -99,8 +99,8 @@ def read_table(
 
 
 def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifest] | None = None) -> Iterator[Table]:
-    """The shards of a run folder, perhaps as it was `opened`, as tables, one after another; one without points where
-    there are none.
+    """Yield the shards of a run folder, perhaps as it was `opened`, as tables, one after another; one without points
+    where there are none.
 
     Raises:
         StorageError: as `read_table`.
@@ -151,7 +151,8 @@ def _without_images(rows: pa.Table) -> pa.Table:
 
 
 def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
-    """The ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it; and of `point`."""
+    """Return the ids of a share of some points: of those whose row, mixed as by SplitMix64, is below it; and of
+    `point`."""
     rows = points["row"]
     mixed = (rows.to_numpy().astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
@@ -165,7 +166,8 @@ def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:
-    """The files of a run folder that are not as they should be: what is wrong with each, in the order of the manifest.
+    """Return the files of a run folder that are not as they should be: what is wrong with each, in the order of the
+    manifest.
 
     Every shard file is read again: its size and digest must be those of the manifest, its columns those of this
     version, and the checksums of its pages must hold. Files that are named as shards or temporary files and are not in
@@ -195,8 +197,8 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
-    """The record of a run, which may come from anybody, and the shards that exist; a run that has lost some since it
-    was finished has not finished.
+    """Return the record of a run, which may come from anybody, and the shards that exist; a run that has lost some
+    since it was finished has not finished.
 
     Raises:
         StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
@@ -209,7 +211,7 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
 
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
-    """The rows of a file of a shard, read by this thread alone; the inputs in them are such as the record says.
+    """Return the rows of a file of a shard, read by this thread alone; the inputs in them are such as the record says.
 
     Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
     it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.

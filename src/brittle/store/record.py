@@ -62,8 +62,8 @@ class Account:
 
     @classmethod
     def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, start: int = 0) -> Account:
-        """The account of the rows of some points, which took `passes`. `check_passes` were made to check them, and
-        `start` points of the run stand before them."""
+        """Return the account of the rows of some points, which took `passes`. `check_passes` were made to check
+        them, and `start` points of the run stand before them."""
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         without = {row["point"]: row for row in reversed(missing)}
@@ -80,7 +80,7 @@ class Account:
         )
 
     def __add__(self, rows_behind: Account) -> Account:
-        """The account of both, this one's points first."""
+        """Return the account of both, this one's points first."""
         numbers = (field.name for field in fields(self) if field.name != "failures")
         sums = {name: getattr(self, name) + getattr(rows_behind, name) for name in numbers}
         return Account(**sums, failures=(self.failures + rows_behind.failures)[:FAILURES_KEPT])
@@ -346,8 +346,8 @@ class RunRecord:
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
-    """The record `kind` with the fields that `content` holds and its own defaults, each of the declared type. Other
-    facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
+    """Return the record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
+    Other facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
     defaults = {member.name: member.default for member in fields(kind) if isinstance(member.default, str | bool | None)}  # type: ignore[arg-type]
     extra = {name: value for name, value in content.items() if name not in defaults and value is not None}
     if kind is DataRecord:
@@ -359,7 +359,7 @@ def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
 
 
 def read_object(path: Path, kind: type[T]) -> T:
-    """The record `kind` that the file `path` of a run folder holds, which may come from anybody."""
+    """Return the record `kind` that the file `path` of a run folder holds, which may come from anybody."""
     with storage_errors(path):
         if not path.is_file():
             meant = nearby(path.parent, lambda folder: (folder / path.name).is_file())
@@ -384,7 +384,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def parse_object(text: str, path: Path, kind: type[T]) -> T:
-    """The record `kind` in a text, that of the file `path`."""
+    """Return the record `kind` in a text, that of the file `path`."""
     try:
         return convert(kind, parse_json(text))
     except FormatProblem as error:

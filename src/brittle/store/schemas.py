@@ -79,7 +79,7 @@ def keeps(shape: Sequence[int]) -> bool:
 
 
 def pack(values: np.ndarray) -> list[bytes]:
-    """Inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
+    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
 
     Example:
         >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
@@ -90,7 +90,7 @@ def pack(values: np.ndarray) -> list[bytes]:
 
 
 def unpack(column: pa.ChunkedArray, numbers: int) -> np.ndarray:
-    """The inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
+    """Return the inputs in a column, `[N, numbers]`, float64; NaN where a row has none."""
     cells = column.to_pylist()
     inputs = np.full((len(cells), numbers), np.nan)
     for size, kind in _TYPES.items():
@@ -145,7 +145,8 @@ class ClassVotes:
         return self.units * self.members
 
     def most_other(self, than: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The class with the most votes other than that of each point, `[N]`; of equals the first, -1 for none."""
+        """Return the class with the most votes other than that of each point, `[N]`; of equals the first, -1 for
+        none."""
         classes = np.full(len(self.units), -1)
         rivals = np.flatnonzero(self.index != than[self.place])
         order = rivals[np.lexsort((-self.index[rivals], self.copies[rivals]))]

@@ -45,17 +45,17 @@ class FormatProblem(ValueError):
 
 
 def plain(record: Any) -> Any:
-    """A record as JSON values."""
+    """Return a record as JSON values."""
     return json.loads(json.dumps(asdict(record), allow_nan=False, default=msgspec.to_builtins))
 
 
 def dump(record: Any) -> str:
-    """A record as JSON with its keys in the order of the fields."""
+    """Return a record as JSON with its keys in the order of the fields."""
     return json.dumps(plain(record), indent=1) + "\n"
 
 
 def read_text(path: Path, max_bytes: int = MOST_BYTES) -> str:
-    """The text of the file `path`, of so many bytes at most."""
+    """Return the text of the file `path`, of so many bytes at most."""
     with path.open("rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -74,7 +74,7 @@ def parse(kind: type[T], text: str) -> T:
 
 
 def parse_json(text: str) -> object:
-    """The JSON value that `text` holds, of no declared type yet."""
+    """Return the JSON value that `text` holds, of no declared type yet."""
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
@@ -88,7 +88,7 @@ def parse_json(text: str) -> object:
 
 
 def convert(kind: type[T], value: Any) -> T:
-    """The dataclass `kind` that a JSON value holds."""
+    """Return the dataclass `kind` that a JSON value holds."""
     try:
         record = msgspec.convert(value, kind)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, BrittleError) as error:

@@ -49,13 +49,13 @@ class Table:
     counterexamples: pa.Table = field(default_factory=COUNTEREXAMPLES.empty_table)
 
     def __repr__(self) -> str:
-        """A few lines: what was scored, how many predictions hold and how near others are, the first columns."""
+        """Return a few lines: what was scored, how many predictions hold and how near others are, the first columns."""
         if is_installed("report"):
             return load("view", "text")(self)
         return f"Table({len(self.points):,} points, {len(self.columns)} columns)"
 
     def __getitem__(self, key: Key) -> Column:
-        """The column of one score.
+        """Return the column of one score.
 
         Args:
             key: a score, such as `Moments(sigma=0.1)`; a label, such as `moments(draws=100, sigma=0.1)`; a name that
@@ -74,7 +74,7 @@ class Table:
         return columns_of(self.points, self.scores, self.record.scores)
 
     def long(self) -> pd.DataFrame:
-        """The scores as a pandas frame, one row per point, score and parameters."""
+        """Return the scores as a pandas frame, one row per point, score and parameters."""
         return self.scores.to_pandas()
 
     def frame(self, limit: float | None = None, *, whole: bool = False) -> pd.DataFrame:
@@ -170,7 +170,8 @@ class Table:
         return dict(enumerate(map(storable, self.record.data.names)))
 
     def to_arrow(self, limit: float | None = None, *, whole: bool = False) -> pa.Table:
-        """The cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as it is.
+        """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read as
+        it is.
 
         Args:
             limit: as of `frame`.
@@ -185,7 +186,8 @@ class Table:
         return cells_of(self._told(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
-        """The `count` least robust points, as `brittle show --top` lists them; a notebook shows their images, too.
+        """Return the `count` least robust points, as `brittle show --top` lists them; a notebook shows their images,
+        too.
 
         Args:
             count: how many.
@@ -232,7 +234,7 @@ class Table:
         against: Mapping[str, Table] | None = None,
         height: int = 640,
     ) -> Any:
-        """The report: one page with its figures and images inside, which a notebook shows in a frame.
+        """Return the report: one page with its figures and images inside, which a notebook shows in a frame.
 
         The page names no address; its policy allows its own script and style, by their digests, and nothing else. The
         frame has no rights to the notebook around it. The same table gives the same bytes.
@@ -259,8 +261,8 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """The scores that `frame` tells of, by the shortest name that tells each from the others. It is empty of one
-        alone, and of the only one that judges."""
+        """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
+        of one alone, and of the only one that judges."""
         most_draws: dict[object, int] = {}
         for column in self.columns:
             most_draws[column.setting, column.variant] = max(
@@ -290,7 +292,7 @@ class Table:
             place.note(self.record)  # it is no run before all of it is there
 
     def _shards(self) -> Iterator[Shard]:
-        """The shards of a run of these points; the account of the first has what no row tells."""
+        """Yield the shards of a run of these points; the account of the first has what no row tells."""
         account_of_run = self.record.account
         for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
             points = self.points.slice(start, self.record.shard_points)
@@ -304,12 +306,12 @@ class Table:
 
 
 def _class(names: Mapping[int, str], code: float) -> Any:
-    """A class by name; where others alone have names, its number as text, so that a column has one type."""
+    """Return a class by name; where others alone have names, its number as text, so that a column has one type."""
     return names.get(int(code), str(int(code))) if names else code
 
 
 def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
-    """A column as `Table.frame` shows it, under its name."""
+    """Return a column as `Table.frame` shows it, under its name."""
     import pandas as pd
 
     dot, rows = f"{name}." if name else "", column.rows

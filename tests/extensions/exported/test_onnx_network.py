@@ -52,7 +52,7 @@ def _opened() -> OnnxNetwork:
 
 
 def _network() -> nn.Module:
-    """The same network in PyTorch."""
+    """Return the same network in PyTorch."""
     network = nn.Sequential(
         nn.Conv2d(2, 4, 3, bias=False),
         nn.ReLU(),

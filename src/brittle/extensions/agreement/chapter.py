@@ -14,7 +14,8 @@ from brittle.store.settings import Setting
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """A table of errors and rank correlations for each noise setting; None where the run holds nothing to compare."""
+    """Return a table of errors and rank correlations for each noise setting; None where the run holds nothing to
+    compare."""
     frame = agreement(contents)
     if frame.empty or contents.chosen is None:
         return None

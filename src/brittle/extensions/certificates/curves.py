@@ -63,7 +63,7 @@ class Curve:
         return self.function(upper) if self.rising else self.bound_gap(lower, upper, torch.zeros_like(lower), 1)
 
     def is_curved(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """True where no straight line equals the function on `[lower, upper]`."""
+        """Return true where no straight line equals the function on `[lower, upper]`."""
         is_bent = torch.zeros_like(lower, dtype=torch.bool)
         begin = -math.inf
         for piece in self.pieces:

@@ -50,7 +50,7 @@ def relax(operator: str, interval: Enclosure, constants: tuple[Any, ...]) -> Lin
 
 
 def lines_differ(operator: str, interval: Enclosure, constants: tuple[Any, ...] = ()) -> Tensor:
-    """True where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
+    """Return true where the lines differ, so that a smaller interval brings them together, `[B, *shape]`."""
     if is_rectifier(operator, constants):
         return (interval.lower < 0) & (interval.upper > 0)
     if operator in S_SHAPED:

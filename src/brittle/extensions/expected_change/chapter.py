@@ -79,7 +79,7 @@ CHAPTER = Chapter("expected-change", "Expected change", summarize, "part")
 
 
 def _setting_text(contents: Contents, setting: Setting) -> str:
-    """The noise setting that the chapter speaks of, and why that one."""
+    """Return the noise setting that the chapter speaks of, and why that one."""
     column = contents.changes[setting]
     name = f"{contents.noise_text(setting)}{contents.radius_text(setting)}"
     if len(contents.changes) == 1:
@@ -119,7 +119,7 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
-    """The Laplacian against the sampled change."""
+    """Return the Laplacian against the sampled change."""
     frame = expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:
@@ -163,7 +163,7 @@ def _points(contents: Contents, setting: Setting) -> pd.DataFrame:
 
 
 def change_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
-    """Sampled change against the predicted one at one noise setting; the dashed line is the theory."""
+    """Return sampled change against the predicted one at one noise setting; the dashed line is the theory."""
     side = min(width - 66, 420)
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     scale, ticks = charts.symlog([*frame["predicted"], *frame["sampled"]])

@@ -58,8 +58,8 @@ _TICK_LABEL = (
 
 
 def score_colours(columns: Iterable[Column]) -> dict[str, str]:
-    """The colour of each score: that of the place it names, else the next that no score of the run names. Scores take
-    the free places in their order; the palette begins anew where it ends."""
+    """Return the colour of each score: that of the place it names, else the next that no score of the run names.
+    Scores take the free places in their order; the palette begins anew where it ends."""
     place_by_score = {column.score: column.colour for column in columns}
     used_places = {place for place in place_by_score.values() if place is not None}
     order = (*range(len(CLAIMED), len(PALETTE)), *range(len(CLAIMED)))
@@ -69,7 +69,7 @@ def score_colours(columns: Iterable[Column]) -> dict[str, str]:
 
 
 def legend(columns: int, **options: Any) -> alt.Legend:
-    """A legend above the drawing, in so many columns."""
+    """Return a legend above the drawing, in so many columns."""
     return alt.Legend(title=None, orient="top", columns=columns, symbolSize=60, symbolOpacity=1, **options)
 
 
@@ -80,7 +80,7 @@ def interval_dots(place: Any, **axis: Any) -> list[Any]:
 
 
 def nearest_chart(frame: pd.DataFrame, width: int = NARROW) -> Any:
-    """The share of points with a margin larger than epsilon, against epsilon, with intervals."""
+    """Return the share of points with a margin larger than epsilon, against epsilon, with intervals."""
     names = dict(zip(frame["of"], frame["kind"], strict=True))
     colours = alt.Scale(domain=list(names), range=[KINDS[kind] for kind in names.values()])
     sizes = alt.Scale(domain=[0.0, max(frame["epsilon"].tolist())], nice=False)
@@ -105,7 +105,7 @@ def dashed(place: Any, **encoding: Any) -> Any:
 
 
 def few_ticks(count: int = 4) -> alt.Axis:
-    """An axis of few ticks, wherever they fall."""
+    """Return an axis of few ticks, wherever they fall."""
     return alt.Axis(tickCount=count, grid=True)
 
 
@@ -134,8 +134,8 @@ def styled(chart: Any) -> Any:
 
 
 def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
-    """A scale for numbers of any sign that differ by orders of magnitude, and its ticks. It is linear up to the tenth
-    of the numbers that are smallest, yet shows at most `DECADES` beyond."""
+    """Return a scale for numbers of any sign that differ by orders of magnitude, and its ticks. It is linear up to
+    the tenth of the numbers that are smallest, yet shows at most `DECADES` beyond."""
     numbers = np.array([value for value in values if math.isfinite(value)], dtype=np.float64)
     sizes = np.abs(numbers[numbers != 0.0])
     largest = float(sizes.max(initial=0.0)) or 1.0
@@ -150,5 +150,5 @@ def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
 
 
 def symlog_axis(ticks: list[float], **options: Any) -> alt.Axis:
-    """The axis of such a scale."""
+    """Return the axis of such a scale."""
     return alt.Axis(values=ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)

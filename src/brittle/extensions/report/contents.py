@@ -111,7 +111,7 @@ class Contents(Table):
         return score_colours(self.columns)
 
     def class_text(self, number: float | None) -> str:
-        """The name of a class as the page shows it."""
+        """Return the name of a class as the page shows it."""
         return MISSING if number is None or pd.isna(number) else show(class_name(self, int(number)), 40)
 
     def answer_text(self, number: float | None, words: object) -> str:
@@ -131,14 +131,14 @@ class Contents(Table):
         return {number: f"{name} ({number})" if times[name] > 1 else name for number, name in names.items()}
 
     def noise_text(self, setting: Setting) -> str:
-        """A noise setting with three digits, as far as these tell the settings of the run apart."""
+        """Return a noise setting with three digits, as far as these tell the settings of the run apart."""
         sigmas = {column.setting.sigma for column in self.columns if column.setting.sigma is not None}
         rounded = float(f"{setting.sigma:.3g}") if setting.sigma is not None and setting.in_pixels else None
         alone = sum(f"{sigma:.3g}" == f"{setting.sigma:.3g}" for sigma in sigmas) <= 1 if sigmas and rounded else False
         return show(str(setting._replace(sigma=rounded) if alone else setting), 60)
 
     def radius_text(self, setting: Setting) -> str:
-        """The radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
+        """Return the radius of noise on a sphere in brackets, where the shape of the inputs is known; else empty."""
         sides, noise = self.record.data.input_shape, self.noises.get(setting.noise)
         if noise is None or not noise.fixed_length or setting.sigma is None or not sides:
             return ""

@@ -54,7 +54,7 @@ def embedded(image: bytes | None) -> str:
 
 
 def decoded(png: bytes | None) -> Image.Image | None:
-    """The image of a small PNG; None for anything else."""
+    """Return the image of a small PNG; None for anything else."""
     if not embedded(png) or png is None:
         return None
     try:
@@ -67,7 +67,7 @@ def decoded(png: bytes | None) -> Image.Image | None:
 
 
 def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
-    """The images of a run on sheets, in `order`: that whose image matters most first."""
+    """Return the images of a run on sheets, in `order`: that whose image matters most first."""
     tiles = np.full(len(pngs), -1, dtype=np.int32)
     placed: list[tuple[int, Image.Image]] = []
     for point in order:

@@ -75,7 +75,7 @@ def model_card(table: Table, limit: float | None = None) -> str:
 
 
 def _front_matter(run_overview: Overview, checked: Checked) -> list[str]:
-    """The metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
+    """Return the metadata in YAML; texts and maps stand there as JSON, which is YAML, too."""
     record = run_overview.record
     data = _text(_data_name(record))
     lines = ["---", "model-index:", f"- name: {_text(Path(record.model.spec).name)}", "  results:"]

@@ -85,7 +85,8 @@ class ReportPage:
         return f'Report, {size:.1f} MB: a notebook shows it here; .save("report.html") writes it'
 
     def _repr_html_(self) -> str:
-        """A frame with the page: it has an origin of its own, so it reaches neither the notebook nor its files."""
+        """Return a frame with the page: it has an origin of its own, so it reaches neither the notebook nor its
+        files."""
         # Links within a framed page lead to the notebook's address, unless they name that of the frame.
         page = _WITHIN.sub(lambda link: f"{link[2]}about:srcdoc#" if link[2] else link[0], self.html)
         return str(_FRAME.format(height=self.height, page=page))
@@ -111,7 +112,7 @@ class PointFrame(pd.DataFrame):
         return PointFrame
 
     def _repr_html_(self) -> str | None:
-        """The columns that hold something, the image first; text that is not ours is escaped."""
+        """Return the columns that hold something, the image first; text that is not ours is escaped."""
         if "point" not in self.columns or "image" in self.columns or not self.columns.is_unique:
             return super()._repr_html_()  # pyright: ignore[reportCallIssue]
         shown = pd.DataFrame(self).dropna(axis="columns", how="all").reset_index(drop=True)
@@ -159,7 +160,7 @@ def _title(table: Table) -> str:
 
 
 def _columns(table: Table) -> str:
-    """The first columns, and how many more there are."""
+    """Return the first columns, and how many more there are."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     hidden_count = len(labels) - COLUMNS
     more = f" and {hidden_count:,} more" if hidden_count > 0 else ""

@@ -51,7 +51,7 @@ _NAMES = re.compile(r"^export (?:const|function|async function) (\w+)", re.MULTI
 def open_contents(
     table: Table, epsilon: float | str | None = None, against: Mapping[str, Table] | None = None
 ) -> Contents:
-    """The contents of the page of `table`; arguments as in `Table.report`.
+    """Return the contents of the page of `table`; arguments as in `Table.report`.
 
     Raises:
         ParameterError: `epsilon` is neither a positive number nor a fraction of two.
@@ -109,7 +109,7 @@ def _template(chapter: Chapter) -> Template:
 
 
 def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
-    """The texts of a chapter, or None where the run has nothing for it."""
+    """Return the texts of a chapter, or None where the run has nothing for it."""
     with failing(chapter.summarize, f"the chapter {chapter.name}"):
         values = chapter.summarize(contents)
         if values is None:
@@ -174,8 +174,8 @@ def _subtitle(contents: Contents) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """The content security policy of a page: this style, this script if any, images that it holds, and nothing else.
-    The style and the script are those between the tags, to the byte; an empty script is none."""
+    """Return the content security policy of a page: this style, this script if any, images that it holds, and
+    nothing else. The style and the script are those between the tags, to the byte; an empty script is none."""
     rules = ["default-src 'none'", "img-src data:", f"style-src '{_digest(style)}'"]
     rules += [f"script-src '{_digest(script)}'"] if script else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])

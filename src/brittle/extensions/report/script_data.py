@@ -73,7 +73,8 @@ class _Run:
 
 
 def page_data(contents: Contents) -> dict[str, object] | None:
-    """The points and scores of a run as the script of its page reads them; None for a run without points or scores."""
+    """Return the points and scores of a run as the script of its page reads them; None for a run without points or
+    scores."""
     judge = representative_column(contents.columns)
     spoken = None if judge is None else numbers_beside(contents, judge)
     columns = _columns(contents, [column for column in (spoken, judge) if column is not None])
@@ -121,11 +122,11 @@ class Answers:
         self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
 
     def of(self, run: Contents, column: str) -> NDArray[np.float64]:
-        """The number of each point's `label` or `predicted`; -1 for none."""
+        """Return the number of each point's `label` or `predicted`; -1 for none."""
         return np.array(self._of(run.points, column, _WORDS[column]), dtype=np.float64)
 
     def nearest(self, run: Contents) -> list[int]:
-        """The number of what is decided at each input with another decision."""
+        """Return the number of what is decided at each input with another decision."""
         return self._of(run.counterexamples, "predicted", "decided")
 
     def _of(self, table: pa.Table, column: str, words: str) -> list[int]:
@@ -147,7 +148,7 @@ def _other(this_run: _Run, name: str, rival: Contents) -> _Run:
 
 
 def _points(contents: Contents, answers: Answers) -> dict[str, object]:
-    """The points apart from their scores: names, rows, labels, and what was wrong with them."""
+    """Return the points apart from their scores: names, rows, labels, and what was wrong with them."""
     ids = contents.points["point"].to_pylist()
     return {
         "count": len(ids),
@@ -191,8 +192,8 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
 
 
 def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
-    """The scores of all runs, each with the place of its run. Those whose numbers stand beside the states of another
-    one name its place."""
+    """Return the scores of all runs, each with the place of its run. Those whose numbers stand beside the states of
+    another one name its place."""
     columns = [
         _column(run.contents, column, column.rows.reindex(run.points)) | {"run": place}
         for place, run in enumerate(runs)
@@ -208,7 +209,7 @@ def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | N
 
 
 def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
-    """The scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
+    """Return the scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
     largest = {column.label for column in largest_budgets(contents.columns)}
     candidates = [
         column
@@ -222,7 +223,7 @@ def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
 
 
 def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str, object]:
-    """A score of a run; `rows` are those of its table, one for each point of the page."""
+    """Return a score of a run; `rows` are those of its table, one for each point of the page."""
     return {
         "label": column.label,
         "name": column.label.partition("(")[0],
@@ -287,7 +288,8 @@ def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] 
 
 
 def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> list[dict[str, object]]:
-    """The nearest inputs with another prediction: of the least safe points with their images, as far as room is."""
+    """Return the nearest inputs with another prediction: of the least safe points with their images, as far as room
+    is."""
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}

@@ -37,7 +37,7 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 
 
 def short(number: float, digits: int = 2) -> str:
-    """`number` to a few significant digits, such as `0.034` or `3.2e-7`."""
+    """Return `number` to a few significant digits, such as `0.034` or `3.2e-7`."""
     if not math.isfinite(number):
         return MISSING
     if number == 0.0:
@@ -49,18 +49,18 @@ def short(number: float, digits: int = 2) -> str:
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """`number` as `short` writes it, with a true minus; an infinite one as such."""
+    """Return `number` as `short` writes it, with a true minus; an infinite one as such."""
     text = "∞" if math.isinf(number) else short(abs(number), digits)
     return f"−{text}" if number < 0.0 else text
 
 
 def reach(low: float, high: float, digits: int = 2) -> str:
-    """An interval of numbers of any sign and size."""
+    """Return an interval of numbers of any sign and size."""
     return f"{signed(low, digits)} to {signed(high, digits)}"
 
 
 def with_reach(number: float, low: float, high: float, digits: int = 2) -> str:
-    """A cell of a number above its interval."""
+    """Return a cell of a number above its interval."""
     return MISSING if math.isnan(number) else f"{signed(number, digits)}\n{reach(low, high, digits)}"
 
 
@@ -87,7 +87,7 @@ def p_value(value: float) -> str:
 
 
 def range_text(texts: Sequence[str]) -> str:
-    """The first and the last of `texts`, or the one if they are alike."""
+    """Return the first and the last of `texts`, or the one if they are alike."""
     if not texts:
         return MISSING
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"

@@ -105,13 +105,13 @@ class MarginCase:
         return self.margin.status.tolist().count(status.slug)
 
     def beyond(self, kind: str) -> RobustAccuracy:
-        """The share of points of a curve whose margin exceeds epsilon."""
+        """Return the share of points of a curve whose margin exceeds epsilon."""
         _, margins, is_correct = self.curves[kind]
         return direct_robust_accuracy(margins, is_correct, self.epsilon.value, self.contents.confidence)
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
-    """The first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
+    """Return the first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
     bounds, size = contents.record.model.bounds, contents.epsilon
     cases = []
     for norm, column in contents.margins.items():
@@ -123,7 +123,8 @@ def open_cases(contents: Contents) -> list[MarginCase]:
 
 
 def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
-    """The perturbation size to judge `margin` at where none was asked for: the usual one, or the median margin."""
+    """Return the perturbation size to judge `margin` at where none was asked for: the usual one, or the median
+    margin."""
     usual, text = USUAL[norm]
     finite = pd.Series(margin[np.isfinite(margin)])
     if finite.empty:
@@ -180,8 +181,8 @@ def _section(case: MarginCase) -> dict[str, Any]:
 
 
 def _numbers(case: MarginCase, median: float) -> list[Number]:
-    """The median margin, and the shares of points that epsilon leaves as they are, that are right and stay so, and
-    surely so."""
+    """Return the median margin, and the shares of points that epsilon leaves as they are, that are right and stay
+    so, and surely so."""
     size = case.epsilon.text
     labelled, points = "correct" in case.curves, len(case.distance)
     middle, *ends = (
@@ -293,7 +294,7 @@ def _verdict(row: Row, name: str) -> str:
 
 
 def _fragile(case: MarginCase) -> pd.DataFrame:
-    """The points predicted right, or all without labels, that have a counter-example, the nearest first."""
+    """Return the points predicted right, or all without labels, that have a counter-example, the nearest first."""
     names = ["point", "row", "name", "predicted", "decided", "correct", "image"]
     points = case.contents.points.select(names).to_pandas()
     points["distance"] = case.margin.value.to_numpy()
@@ -312,7 +313,7 @@ def _fragile(case: MarginCase) -> pd.DataFrame:
 
 
 def _counterexample(case: MarginCase, row: Row) -> dict[str, Any]:
-    """A point beside the nearest input found with another prediction; each image with its words."""
+    """Return a point beside the nearest input found with another prediction; each image with its words."""
     predicted = case.contents.answer_text(row["predicted"], row["decided"])
     answer = case.contents.answer_text(row["predicted_other"], row["decided_other"])
     distance = short(row["distance"], 3)

@@ -16,7 +16,7 @@ from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and radii shrink.
+    """Schedules of steps and radii.
 
     `step` has the first and last length, as a share of the radius, and `change` the first and last relative change of
     the radius, which shrinks geometrically. `momentum` is the share of the direction of a step that goes on in the
@@ -66,19 +66,19 @@ REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), mom
 meet, each gradient alone leads across the kink and back."""
 
 BELOW = 0.0005
-"""How far below the nearest input found a radius is at least, as a share of its distance."""
+"""Smallest distance of a radius below the nearest input found, as a share of its distance."""
 
 AGREE = 0.005
-"""By what share of the distance descents that ended in the same place may differ."""
+"""Share of the distance by which descents that ended in the same place may differ."""
 
 OUTSIDE = 4.0
-"""How many times as far as the nearest input found a fixed start is."""
+"""Distance of a fixed start, in distances of the nearest input found."""
 
 HALVINGS = 6
-"""How often at most the linearised distance is halved before the scout sets out."""
+"""Number of times that the linearised distance is halved at most before the scout sets out."""
 
 WIDER = 16
-"""How often at most a ball is doubled."""
+"""Number of times that a ball is doubled at most."""
 
 CELLS = (10**9, 7, 4)
 """Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
@@ -86,7 +86,7 @@ CELLS = (10**9, 7, 4)
 
 @dataclass(frozen=True)
 class Descents:
-    """Where descents set out: a row for each competitor that one of them begins towards.
+    """Starts of descents: a row for each competitor that a descent begins towards.
 
     `own` says which descent it is and `starts` the number of its start; `targets` are a class for each, or `ANY`;
     `radius` is that of the first ball. Points are `[R, n]`, all else `[R]`.
@@ -159,7 +159,7 @@ def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tenso
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
-    """A descent from the point towards whichever competitor is nearest at each step."""
+    """Descend from the point towards whichever competitor is nearest at each step."""
     places, rivals, linear = search.rivals(rows, 1)
     rows = rows[places]
     radius = steepest_line(search, rows, rivals, linear)
@@ -170,7 +170,8 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
 
 
 def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
-    """The `length`, `[R]`, halved as long as a step as long along the steepest direction has another prediction."""
+    """Return the `length`, `[R]`, halved as long as a step as long along the steepest direction has another
+    prediction."""
     length, going = length.clone(), torch.arange(len(rows), device=rows.device)
     gradient = search.differentiate(rows, search.origin[rows], targets).gradient
     for _ in range(HALVINGS):
@@ -212,7 +213,8 @@ def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> T
 
 
 def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
-    """Where descents begin: the point, the reflection of the nearest input found, or a fixed pattern, `[R, n]`."""
+    """Return the starts of descents: the point, the reflection of the nearest input found, or a fixed pattern, `[R,
+    n]`."""
     origin = search.origin[rows]
     offset = search.best.points[rows] - origin
     points = torch.where((starts == 1)[:, None], search.bounds.clip(origin - offset), origin)
@@ -227,7 +229,8 @@ def _start(search: Search, rows: Tensor, starts: Tensor) -> Tensor:
 
 
 def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, descents: Descents) -> None:
-    """The steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to what is found."""
+    """Take the steps of all `rounds`, below the `limit` of each descent, `[D]`, which comes down to the nearest input
+    found."""
     positions, rows, targets, points, radius, starts = vars(descents).values()
     heading, boundary, reached = torch.zeros_like(points), radius, torch.full_like(radius, torch.inf)
     momentum = torch.tensor(schedule.momentum).to(points)[starts % len(schedule.momentum), None]
@@ -260,7 +263,8 @@ def _descend(search: Search, limit: Tensor, schedule: Schedule, rounds: Rounds, 
 
 
 def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
-    """Which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in order."""
+    """Return which of `rows`, `[R]`, are among the `count` of their point with the smallest `distance`, `[R]`, in
+    order."""
     order = distance.argsort(stable=True)
     order = order[rows[order].argsort(stable=True)]
     point, place = rows[order], torch.arange(len(rows), device=rows.device)
@@ -273,7 +277,8 @@ def nearest_of_each(rows: Tensor, distance: Tensor, count: int) -> Tensor:
 def next_radius(
     flipped: Tensor, length: Tensor, boundary: Tensor, best: Tensor, radius: Tensor, change: float
 ) -> Tensor:
-    """The radius of the next step, from the length of this one, the linearised boundary and what is known, `[R]`."""
+    """Return the radius of the next step, from the length of this one, the linearised boundary and what is known,
+    `[R]`."""
     shrunk = torch.minimum(torch.minimum(radius, length) * (1 - change), boundary.clamp_min(0.5 * length))
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)

@@ -1,4 +1,4 @@
-"""How many passes a search may spend."""
+"""Budgets of passes of a search."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _LENGTHS: dict[str, tuple[Any, Any, Any]] = {
         {"linf": 4180, "l2": 4250, "l1": 4990, "l0": 4070},
     ),
 }
-"""Each field of the three presets, the smallest first."""
+"""Values of each field of the three presets, the smallest first."""
 
 EFFORTS = {
     name: Effort(**{field: values[place] for field, values in _LENGTHS.items()})
@@ -110,6 +110,6 @@ EFFORTS = {
 
 
 def stages(effort: str) -> list[Effort]:
-    """What a search of an effort, a key of `EFFORTS`, does in turn: the smaller efforts, then its own."""
+    """Return the stages of a search of an effort, a key of `EFFORTS`: the smaller efforts, then its own."""
     names = list(EFFORTS)
     return [EFFORTS[name] for name in names[: names.index(effort) + 1]]

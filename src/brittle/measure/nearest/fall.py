@@ -1,4 +1,4 @@
-"""Whether gradients explain how the margin falls on the way to the input that was found."""
+"""Check that gradients explain how the margin falls on the way to the nearest input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPLAINED = 0.02
 """A point with at most this share left is cut no more."""
 
 CUTS, AT_ONCE = 96, 4
-"""How often the parts of a point are cut at most, and how many of them between two looks at what is left."""
+"""Number of times that the parts of a point are cut at most, and of those between two looks at the remainder."""
 
 SHORTEST = 2.0**-14
 """A part this long is not cut: inputs in single precision hardly differ inside it, and what it does not explain is a
@@ -74,7 +74,7 @@ class _Ways:
         return _Ways(self.search, self.rows[which], self.ends[which], self.targets[which])
 
     def at(self, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """The margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
+        """Return the margin and its derivative after `shares` of the way, `[R, K]`: `[R, K]` each."""
         each_way = (self.rows, self.ends, self.targets)
         rows, ends, targets = (tensor.repeat_interleave(shares.shape[1], dim=0) for tensor in each_way)
         direction = ends - self.search.origin[rows]
@@ -93,12 +93,12 @@ class _Ways:
         return (missed / fall.abs().clamp_min(torch.finfo(fall.dtype).tiny)).nan_to_num()
 
     def _missed(self, fall: Tensor, rise: Tensor) -> Tensor:
-        """How much of falls, `[R, P]`, gradients miss, beyond what rounding does to them."""
+        """Return the part of falls, `[R, P]`, that gradients miss, beyond rounding."""
         rounding = ROUNDING * self.search.rounding[self.rows, None]
         return ((fall + rise).abs() - rounding).clamp_min(0).nan_to_num()
 
     def whole(self) -> Tensor:
-        """The first parts of each way, `[6, R, PARTS]`."""
+        """Return the first parts of each way, `[6, R, PARTS]`."""
         edges = torch.linspace(0, 1, PARTS + 1, dtype=torch.float64, device=self.rows.device)
         edges = edges.expand(len(self.rows), -1)
         margin, _ = self.at(edges)

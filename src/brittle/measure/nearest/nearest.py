@@ -31,8 +31,8 @@ from brittle.registry import Registry, missing_extensions
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs
-    those that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
+    """A way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs those
+    that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
 
     propose: Callable[[Search, Found, Effort, Tensor], None]
     norms: Sequence[str]
@@ -118,7 +118,7 @@ class Nearest(Measurement):
 
     @property
     def stream(self) -> Hashable:
-        """What was found does not depend on what is looked at there."""
+        """Key of the search: its result does not depend on what is looked at there."""
         return replace(self, observe=False)
 
     @property
@@ -141,7 +141,7 @@ class Nearest(Measurement):
         return missing_extensions("attack", "exact_search")
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """What its effort spends on average, as it was measured, and a pass more for the features of what was found.
+        """Return the passes of its effort on average, as measured, and a pass more for the features of the result.
 
         Without gradients it is what the searches over signs may spend at most; they stop early along a direction in
         which no other prediction is found.
@@ -153,7 +153,7 @@ class Nearest(Measurement):
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[NearestPoint]:
-        """One search for all of `needs`."""
+        """Make one search for all of `needs`."""
         neighbours = _measure(needs[0], classifier, clean)
         if not any(need.observe for need in needs):
             return [neighbours for _ in needs]
@@ -172,7 +172,7 @@ def nearest(
     extra_inputs: Mapping[str, Tensor | np.ndarray] | None = None,
     mask: str | Tensor | np.ndarray | None = None,
 ) -> NearestPoint:
-    """The nearest input with another predicted class that is found around each of `inputs`.
+    """Return the nearest input with another predicted class that is found around each of `inputs`.
 
     `min ||d||` subject to `argmax z(x + d) != argmax z(x)`: what `brittle.scores.InputMargin` measures, with the inputs
     themselves.
@@ -254,14 +254,14 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
 
 
 def _replaced(neighbours: NearestPoint, rows: Tensor, replacement: NearestPoint) -> NearestPoint:
-    """`neighbours` with what `replacement` says of the points `rows`, `[R]`, of which nothing is proved."""
+    """Return `neighbours` with `replacement` at the points `rows`, `[R]`, where nothing is proved."""
     names = ("distance", "points", "predicted", "passes", "masked")
     values = {name: getattr(neighbours, name).index_copy(0, rows, getattr(replacement, name)) for name in names}
     return replace(neighbours, **values)
 
 
 def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """The nearest of what attacks find."""
+    """Return the nearest of what attacks find."""
     if need.norm == COUNT and not classifier.bounds.finite:
         raise ParameterError(
             f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"
@@ -284,7 +284,7 @@ def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint
 
 
 def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> Found:
-    """Run the attacks at one effort; the nearest inputs known after it, each of which holds alone."""
+    """Run the attacks at an effort; return the nearest inputs known after it, each of which holds alone."""
     with search.effort():
         for name in need.attacks:
             rows = search.open
@@ -319,7 +319,7 @@ def _features(classifier: Classifier, inputs: Tensor, rows: int, extra_inputs: E
 
 
 def _misled(search: Search, attacks: Sequence[str], vanishing: Tensor) -> Tensor:
-    """Whether gradients do not explain what was found, or attacks that follow them end much farther away, `[B]`."""
+    """Return whether gradients do not explain the result, or attacks that follow them end much farther away, `[B]`."""
     misled = torch.zeros_like(vanishing)
     guided = [search.by_attack[name].distance for name in attacks if ATTACKS[name].guided]
     if not guided:

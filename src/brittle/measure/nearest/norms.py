@@ -49,8 +49,8 @@ class Norm:
         return torch.where(slope > 0, drop / slope, torch.inf)
 
     def into_ball(self, points: Tensor, centre: Tensor, radius: Tensor, box: Bounds = NONE) -> Tensor:
-        """The input of the ball of `radius`, `[R]`, about `centre`, `[R, n]`, that is nearest to each of `points`. In
-        L2 it is on the edge of the ball after what leads out of `box` is cut off, rather than before."""
+        """Return the input of the ball of `radius`, `[R]`, about `centre`, `[R, n]`, that is nearest to each of
+        `points`. In L2 it is on the edge of the ball after what leads out of `box` is cut off, rather than before."""
         bound, offset = radius.to(points)[:, None], points - centre
         if self.name == "linf":
             return centre + torch.minimum(torch.maximum(offset, -bound), bound)
@@ -72,7 +72,8 @@ TINY = 1e-30
 
 
 def _length(vectors: Tensor, order: float) -> Tensor:
-    """The norm of each row, `[R]`, float64; the general function of PyTorch takes ten times as long for most orders."""
+    """Return the norm of each row, `[R]`, float64; the general function of PyTorch takes ten times as long for most
+    orders."""
     if order == torch.inf:  # a largest size is exact in any precision
         return vectors.abs().amax(dim=1).double()
     if order == 1:
@@ -96,13 +97,15 @@ def _into_cross_polytope(vectors: Tensor, bound: Tensor) -> Tensor:
 
 
 def ends_downhill(points: Tensor, gradient: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
-    """The end of the box towards which the linear function falls, feature by feature; where it is flat `points`."""
+    """Return the end of the box towards which the linear function falls, feature by feature; where it is flat
+    `points`."""
     ends = torch.where(gradient > 0, torch.zeros_like(points) + low, torch.zeros_like(points) + high)
     return torch.where(gradient == 0, points, ends)
 
 
 def fewest(gains: Tensor, drop: Tensor) -> Tensor:
-    """How many of `gains`, `[R, n]`, at least 0, add up to more than `drop`, `[R]`: `[R]`; `n + 1` where all do not."""
+    """Return how many of `gains`, `[R, n]`, at least 0, add up to more than `drop`, `[R]`: `[R]`; `n + 1` where all do
+    not."""
     sums = gains.sort(dim=1, descending=True).values.double().cumsum(dim=1)
     return (sums <= drop[:, None]).sum(dim=1) + 1
 

@@ -30,7 +30,7 @@ def segments(search: Search, neighbours: Found, effort: Effort, rows: Tensor) ->
 
 
 def _far_inputs(search: Search, rows: Tensor, count: int) -> Tensor:
-    """The first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
+    """Return the first `count` far inputs of each of the points `rows`, point after point: `[R count, n]`."""
     points = search.origin[rows]
     low, high = search.declared.reach(points)
     generator = torch.Generator().manual_seed(0)
@@ -61,7 +61,7 @@ GRIDS = (2, 3, 6)
 """Cells along an axis of the coarse patterns that a search starts from."""
 
 DIRECTIONS = 2 + len(GRIDS)
-"""Where a search sets out: the nearest input found, all signs alike, and the patterns."""
+"""Return the starts of a search: the nearest input found, all signs alike, and the patterns."""
 
 NOTICEABLE = 1e-6
 """A flip is kept if the margin falls by more than this share, which rounding does not reach."""
@@ -159,7 +159,7 @@ class _Rays:
 
 
 def _widest(search: Search, rows: Tensor) -> Tensor | float:
-    """A radius that reaches across the bounds in every coordinate; without bounds one to begin with, `[R]`."""
+    """Return a radius that reaches across the bounds in every coordinate; without bounds one to begin with, `[R]`."""
     if search.declared.pair is not None:
         return search.declared.pair[1] - search.declared.pair[0]
     low, high = search.declared.reach(search.origin[rows])

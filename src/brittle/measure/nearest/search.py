@@ -25,23 +25,24 @@ from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 
 CANDIDATES = 20
-"""How many competitors, by logit, are ranked by their linearised distance."""
+"""Number of competitors, by logit, that are ranked by their linearised distance."""
 
 DOUBLINGS = 10
-"""How often, without bounds, a far input is moved twice as far from the point until it has another prediction."""
+"""Number of times that, without bounds, a far input is moved twice as far from the point until it has another
+prediction."""
 
 FAR = 4.0
-"""An input this many times as far as a linear model has it is no guide to where the nearest one is."""
+"""Factor beyond the distance by a linear model at which an input is no guide to the nearest one."""
 
 ANY = -1
 """Stands for whichever competitor has the greatest logit at a candidate."""
 
 ROUGH = 1e-4
-"""By what share of its length a perturbation in the network's precision may be longer than it seems; in double
+"""Share of its length by which a perturbation in the network's precision may be longer than it seems; in double
 precision it is measured where it could be the shortest."""
 
 OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
-"""By what share of its length a perturbation is stretched, in turn, until it holds in a batch of one."""
+"""Shares of its length by which a perturbation is stretched, in turn, until it holds in a batch of one."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Response:
-    """What the classifier said about candidates.
+    """Response of the classifier to candidates.
 
     `points`, `[R, n]`, are the candidates as the network got them, inside the box; `offset` leads from the point to
     each, and `length` is its norm. `margin` is `z_t - z_j`, `j` the target, not a number where logits are not finite;
@@ -127,7 +128,8 @@ class Search:
         self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def differentiated(self, mode: Callable[[], AbstractContextManager[Any]]) -> Search:
-        """The same search, to which what it finds and spends is credited, whose gradients are those inside `mode()`."""
+        """Return the same search, to which what it finds and spends is credited, whose gradients are those inside
+        `mode()`."""
         search = copy(self)
         search._mode = mode
         return search
@@ -199,7 +201,7 @@ class Search:
 
     @property
     def vanishing(self) -> Tensor:
-        """Whether no competitor's margin has a gradient at the point, `[B]`."""
+        """Return whether no competitor's margin has a gradient at the point, `[B]`."""
         vanishing = torch.zeros_like(self.own, dtype=torch.bool)
         vanishing[self.open] = self.competitors[1][self.open].isinf().all(dim=1)
         return vanishing
@@ -220,8 +222,8 @@ class Search:
         return useful.nonzero()[:, 0], classes[useful], linear[useful]
 
     def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances, `[K]`. Where
-        what was found is far, the point itself and the linearised distance stand in their place."""
+        """Return the points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances,
+        `[K]`. Where what was found is far, the point itself and the linearised distance stand in their place."""
         places, rivals, linear = self.rivals(rows, count)
         rows = rows[places]
         distances = self.best.distance[rows]
@@ -259,7 +261,7 @@ class Search:
             bracketed |= live & ~flipped
 
     def settle(self) -> Found:
-        """The nearest inputs that hold in a batch of one, of this and all earlier calls."""
+        """Return the nearest inputs that hold in a batch of one, of this and all earlier calls."""
         rows = (self.best.distance < self._settled.distance).nonzero()[:, 0]
         self._watching = [self._settled]
         if len(rows):
@@ -296,7 +298,7 @@ class Search:
 
     @cached_property
     def _inside(self) -> bool:
-        """Whether every value of the points is inside the bounds."""
+        """Return whether every value of the points is inside the bounds."""
         return torch.equal(self.bounds.clip(self.origin), self.origin)
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
@@ -325,7 +327,8 @@ class Search:
         return Response(points, offset, length, flipped, towards.detach().double(), gradient, steepness)
 
     def _linearised_distances(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """How far the boundary to each of the classes `j`, linearised, lies, `[R, M]`, from one forward pass."""
+        """Return the linearised distance of the boundary to each of the classes `j`, `[R, M]`, from one forward
+        pass."""
         points = self.origin[rows].detach().requires_grad_(True)
         with torch.enable_grad():
             logits = self._forward(rows, points)
@@ -369,7 +372,8 @@ class Search:
         self.passes.index_add_(0, rows, torch.ones_like(rows))
 
     def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The margin over the nearest competitor, not a number where logits are not finite, and that class, `[R]`."""
+        """Return the margin over the nearest competitor, not a number where logits are not finite, and that class,
+        `[R]`."""
         clean_classes = self.own.index_select(0, rows)[:, None]
         top, predicted = logits.scatter(1, clean_classes, -torch.inf).max(dim=1)
         margin = logits.gather(1, clean_classes)[:, 0].double() - top

@@ -20,10 +20,10 @@ WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)
 """First and last relative change of the radius."""
 
 OUTSIDE = 4.0
-"""How many times as far as the nearest input found a fixed start is."""
+"""Distance of a fixed start, in distances of the nearest input found."""
 
 HALVINGS = 30
-"""Of the level of a projection on a ball inside a box."""
+"""Tolerance of the level of a projection on a ball inside a box."""
 
 
 def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
@@ -52,14 +52,15 @@ def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tens
 
 
 def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """As `Search.rivals`, by the linearised distance alone."""
+    """Return rivals as `Search.rivals` does, by the linearised distance alone."""
     classes, linear = (of_point[rows, :count] for of_point in search.competitors)
     useful = linear.isfinite()
     return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
 
 
 def _start(search: Search, rows: Tensor, number: int) -> Tensor:
-    """Where the descents of a number begin: the point, the reflection of what was found, fixed signs, `[R, n]`."""
+    """Return the starts of the descents of a number: the point, the reflection of the nearest input, fixed signs, `[R,
+    n]`."""
     origin = search.origin[rows]
     if number == 0:
         return origin
@@ -81,7 +82,8 @@ def _descend(
     points: Tensor,
     radius: Tensor,
 ) -> None:
-    """`steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; no row knows of another."""
+    """Take `steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; rows do not depend on each
+    other."""
     origin = search.origin[rows]
     low, high = search.bounds.ends(origin)
     best = torch.full_like(radius, torch.inf)
@@ -110,7 +112,7 @@ def _direction(response: Response, low: float | Tensor, high: float | Tensor, po
 
 
 def into_box_and_ball(vectors: Tensor, radius: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
-    """The vector of the box nearest to each row in L2 that has at most the L1 norm `radius`, `[R]`: `[R, n]`.
+    """Return the vector of the box nearest to each row in L2 that has at most the L1 norm `radius`, `[R]`: `[R, n]`.
 
     `clip(sign(v) max(|v| - l, 0))` with the one `l` that gives the norm, by bisection to a part in `2^HALVINGS` of the
     largest coordinate; 0 where the clipped row has it already.

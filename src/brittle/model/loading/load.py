@@ -176,7 +176,7 @@ def check_named(spec: str, weights: Path | None) -> None:
 
 
 def find_source(spec: str) -> Source | None:
-    """The source of the form that `spec` has; None where none has it."""
+    """Return the source of the form that `spec` has; None where none has it."""
     form = form_of(spec)
     if form not in SOURCES:
         return None
@@ -190,7 +190,8 @@ def reads_texts(spec: str) -> bool:
 
 
 def form_of(spec: str) -> str:
-    """The form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a factory."""
+    """Return the form of a name, as `SOURCES` has it: `FOLDER`, `FILE` with an ending, a prefix, or one of a
+    factory."""
     path = Path(spec)
     if path.is_dir():
         return "FOLDER"
@@ -204,7 +205,7 @@ def form_of(spec: str) -> str:
 
 
 def _source_of(spec: str, weights: Path | None) -> Source:
-    """The source of `spec`, which takes weights where some are given."""
+    """Return the source of `spec`, which takes weights where some are given."""
     if words := missing("source", form_of(spec)):
         raise BrittleError("not_installed", f"{spec} {words}")
     source = find_source(spec)
@@ -216,7 +217,7 @@ def _source_of(spec: str, weights: Path | None) -> Source:
 
 
 def _refusal(spec: str) -> BrittleError:
-    """The error for a name that no source has the form of: what it is, and what to do."""
+    """Return the error for a name that no source has the form of: what it is, and what to do."""
     path, suffix = Path(spec), Path(spec).suffix.lower()
     if suffix in (*PICKLED, ".joblib"):
         return ArtefactError(
@@ -246,7 +247,8 @@ def network_advice() -> str:
 
 
 def _load_skops(content: bytes, name: str) -> Any:
-    """The classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of these."""
+    """Return the classifier in a file of `skops.io.dump`, made of types that skops itself trusts; trees are none of
+    these."""
     skops = import_package("skops.io", name, "pip install 'brittle[sklearn]'")
     try:
         untrusted = skops.get_untrusted_types(data=content)
@@ -265,7 +267,7 @@ def _load_skops(content: bytes, name: str) -> Any:
 
 
 def _load_code(spec: str, weights: Path | None) -> LoadedModel:
-    """The network or estimator that a factory returns."""
+    """Return the network or estimator that a factory returns."""
     place, _, name = spec.rpartition(":")
     if place.endswith(".py"):
         module = run_file(Path(place), read_content(Path(place)), _failure)
@@ -305,7 +307,11 @@ def argument_of(value: Any) -> str | None:
         parameters = signature(value).parameters.values()
     except ValueError:  # of some functions in C
         return None
-    names = [one.name for one in parameters if one.default is one.empty and one.kind in POSITIONAL]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind in POSITIONAL
+    ]
     return names[0] if len(names) == 1 else None
 
 

@@ -122,7 +122,8 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
 
 
 def rows_of(path: Path, name: str) -> int | None:
-    """The first size of the tensor that a file of weights has under a name, whatever its prefix; None without one."""
+    """Return the first size of the tensor that a file of weights has under a name, whatever its prefix; None without
+    one."""
     tables = _mappings(read_weights(path, read_content(path))[1])
     ends = (
         (tensor, ("." + tensor_name).endswith("." + name))
@@ -188,7 +189,8 @@ class _Unmade:
 
 
 def _own(module: nn.Module) -> dict[str, Tensor]:
-    """The weights of a network by the names under which they are saved; what is tied stands there more than once."""
+    """Return the weights of a network by the names under which they are saved; what is tied stands there more than
+    once."""
     saved = module.state_dict().keys()
     parts = (part(remove_duplicate=False) for part in (module.named_parameters, module.named_buffers))
     return {name: tensor for name, tensor in chain(*parts) if name in saved}
@@ -222,7 +224,8 @@ def _starts(name: str) -> list[int]:
 
 
 def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> _Table:
-    """The table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to judge."""
+    """Return the table that fits the network, of equal ones the first; the nearest where none does, for PyTorch to
+    judge."""
     if not tables:
         names = listed(list(weights)) or "it has no weights"
         raise ModelError("weights", f"{path} does not fit the network: it has none of its names ({names})")
@@ -293,7 +296,7 @@ def _normalisation(tensors: Mapping[str, Tensor]) -> tuple[tuple[Numbers, Number
 
 
 def _misfit(path: Path, why: str, tables: list[_Table], weights: Mapping[str, Tensor]) -> ModelError:
-    """The error for weights that are not those of the network, with the places in the file that come nearest."""
+    """Return the error for weights that are not those of the network, with the places in the file that come nearest."""
     nearest = sorted(tables, key=lambda table: -table.shared)[:NAMED]
     shares = ", ".join(f"{table.words} has {table.shared} of {len(weights)} names" for table in nearest)
     return ModelError("weights", f"{path} does not fit the network ({why}); all must agree; nearest: {shares}")

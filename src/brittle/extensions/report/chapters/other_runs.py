@@ -42,7 +42,7 @@ THIS = "this run"
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The comparison with each run; None without any."""
+    """Return the comparison with each run; None without any."""
     if not contents.rivals:
         return None
     names = _told_apart([show(name, 40) for name in contents.rivals])
@@ -60,7 +60,7 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[str, Any]:
-    """This run beside another one, with figures of its own where it is `drawn`."""
+    """Return this run beside another one, with figures of its own where it is `drawn`."""
     frame = compare(contents, rival)
     column_by_label = {column.label: column for column in contents.columns}
     rows = most_drawn(frame, contents.columns).to_dict("records")

@@ -32,7 +32,7 @@ PICTURED = 4
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
-    """The first screen; None for a run that speaks of expected changes alone.
+    """Return the first screen; None for a run that speaks of expected changes alone.
 
     `groups` has the points of each kind and state, `bars` of each class the parts of its bar: state, points, and in per
     cent the start and the width. `left_out` says which classes are not drawn, after the first `gap` bars.

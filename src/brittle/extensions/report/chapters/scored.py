@@ -26,7 +26,7 @@ STEADY = 0.99
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
-    """The record of the run, its scores, and the statuses of points without a number and of those with one."""
+    """Return the record of the run, its scores, and the statuses of points without a number and of those with one."""
     rows = outcomes(contents).to_dict("records")
     header = ("What", "Status", "Meaning", "Points", "The first of them")
     titles = {column.label: column.title for column in contents.columns}
