@@ -95,8 +95,7 @@ def test_groups_of_one_law_seldom_differ(law: Draw) -> None:
 
 
 def test_small_unequal_classes_differ() -> None:
-    """Ten classes of 20 points; in three of them half the points break: pairs of means do not show it, all together
-    do."""
+    """Ten classes of 20 points; in three, half the points break: pairs of means do not show it, all together do."""
     groups = [[0.7, 0.99] * 10] * 3 + [[0.97, 0.99] * 10] * 7
     assert mean_differences(groups, 0.99).p_value > 0.01
     assert permutation_p_value(groups) < 0.01

@@ -156,8 +156,7 @@ def test_without_labels_there_is_no_accuracy() -> None:
 
 
 def test_the_interval_covers() -> None:
-    """Count misses in 1,000 replicates at 99%, half of the points near the edge; over 21 have probability below
-    1e-3."""
+    """Count misses in 1,000 replicates at 99%, half the points near the edge; over 21 have probability below 1e-3."""
     rng = np.random.default_rng(1)
     misses = 0
     for _ in range(1000):

@@ -124,11 +124,9 @@ def test_the_folder_of_a_run_is_that_of_its_command() -> None:
         (("python", "x.py", "--out", "elsewhere"), "RUN"),
         (None, "RUN"),
     ):
-        commanded = with_command(screen, command)
-        assert next_steps(commanded)[1].command == f"brittle show {folder} --state breaks --right --limit 0.9"
-        assert where_to_run(commanded).startswith(
-            "RUN is" if folder == "RUN" else "The commands run in the folder where"
-        )
+        run = with_command(screen, command)
+        assert next_steps(run)[1].command == f"brittle show {folder} --state breaks --right --limit 0.9"
+        assert where_to_run(run).startswith("RUN is" if folder == "RUN" else "The commands run in the folder where")
 
 
 def test_small_and_failed_runs() -> None:

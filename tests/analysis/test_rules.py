@@ -144,9 +144,7 @@ def test_points_are_advised_where_copies_decide_nothing(counts: tuple[int, ...],
     assert check(make_run(*larger_counts), holds=minimum, limit=LIMIT).state != "undecided"
 
 
-def test_pipelines_read_the_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     run(600, 3).save("run")
     Path("rules.toml").write_text("holds = 0.75\naccuracy = 0.9\n", encoding="utf-8")

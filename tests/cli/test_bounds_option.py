@@ -47,10 +47,8 @@ def test_a_file_of_the_bounds_of_each_feature(place: Path, capsys: pytest.Captur
     data["x"][3].flat[2] = 1.5
     np.savez("outside.npz", **data)
     assert score("--bounds", "bounds.npy", *FAST, data="outside.npz", out="other") != 0
-    message = capsys.readouterr().err
-    assert (
-        "in 1 of 8 rows, the first of them row 3, which holds 1.5 at the feature in place 2, outside [0, 1]" in message
-    )
+    place_of_value = "the first of them row 3, which holds 1.5 at the feature in place 2, outside [0, 1]"
+    assert f"in 1 of 8 rows, {place_of_value}" in capsys.readouterr().err
 
 
 def test_without_a_common_range_sigma_is_required(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

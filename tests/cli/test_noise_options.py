@@ -119,7 +119,7 @@ def test_noise_of_a_missing_extension_names_it(
     ],
     ids=str,
 )
-def test_options_that_do_not_fit_together_are_refused(
+def test_contradictory_options_are_refused(
     place: Path, capsys: pytest.CaptureFixture[str], options, message: str
 ) -> None:
     Path("mine.py").write_text(LIGHT.format(most=0.2))

@@ -105,9 +105,7 @@ def test_a_file_of_options_may_be_nested_however_deep(
         (["brittle", "show", "run"], "brittle"),
     ],
 )
-def test_commands_are_printed_with_the_program_as_called(
-    monkeypatch: pytest.MonkeyPatch, orig: list[str], called: str
-) -> None:
+def test_commands_name_the_program_as_called(monkeypatch: pytest.MonkeyPatch, orig: list[str], called: str) -> None:
     monkeypatch.setattr(sys, "orig_argv", orig)
     monkeypatch.setattr(sys, "argv", ["/x/brittle/__main__.py" if "-m" in orig else "brittle", "show", "run"])
     assert as_called("do: brittle show run\nby `brittle score`, ./brittle show") == (

@@ -80,7 +80,7 @@ def test_some_points_by_chance(place: Path, capsys: pytest.CaptureFixture[str]) 
         (["--limit", "0.8", "--scores", "softmax"], 2, "--limit changes none of these scores; it is for monte_carlo"),
         (["--outputs", "scores"], 2, "scores"),
         (["--sigma", "0"], 3, "sigma must be a positive finite number in pixel units; found 0"),
-        (["--draws", "1"], 3, "draws must be a whole number between 2 and 10000000"),
+        (["--draws", "1"], 3, "from 2 to 10,000,000; found 1"),
         (["--confidence", "1"], 3, "the confidence must lie between 0 and 1"),
         (["--points", "0"], 3, "found 0"),
         (["--bounds", "1", "0"], 3, "found 1, 0"),

@@ -103,10 +103,9 @@ def test_scores_are_compared_by_their_computation_only(name: str) -> None:
 
 
 def test_changed_code_outside_the_file_is_named() -> None:
-    code_before, code_now = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
+    codes = {"mine.py": "a1", "same.py": "c3"}, {"mine.py": "b2", "same.py": "c3"}
     before, after = (
-        replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq"))
-        for code in (code_before, code_now)
+        replace(RECORD, scores=tuple(score_record(name, {}, code=code) for name in "pq")) for code in codes
     )
     assert differences(before, after, SIDES) == ["scores.code.mine.py a1 there, b2 now"]
 

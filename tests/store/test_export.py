@@ -59,9 +59,7 @@ def test_every_file_holds_the_frame(table: Table, suffix: str, all_columns: bool
     texts = [name for name in expected if name not in numbers]
     for name in texts:
         pairs = zip(frame[name], expected[name], strict=True)
-        assert all(
-            value == expected_value or (pd.isna(value) and pd.isna(expected_value)) for value, expected_value in pairs
-        ), name
+        assert all(cell == truth or (pd.isna(cell) and pd.isna(truth)) for cell, truth in pairs), name
 
 
 @pytest.mark.parametrize("all_columns", [False, True])

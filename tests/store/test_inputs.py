@@ -43,9 +43,7 @@ def test_small_inputs_are_kept() -> None:
     assert not any(map(keeps, [(257,), (0,), (-2, -2)]))
 
 
-def save_run(
-    folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | None] | None = None, **data: Any
-) -> Path:
+def save(folder: Path, kind: str = "points", cell: Callable[[bytes], bytes | None] | None = None, **data: Any) -> Path:
     """Save a run with inputs, with `cell` applied to the input in the third row, and valid digests."""
     table = make_table(points=20, scores=("logit_margin", "input_margin"), features=FEATURES)
     table = replace(table, record=replace(table.record, data=replace(table.record.data, **data)))
@@ -72,15 +70,13 @@ WRONG: dict[str, Callable[[bytes], bytes | None]] = {
 @pytest.mark.parametrize("change", sorted(WRONG))
 def test_a_cell_of_another_length_is_refused(change: str, kind: str, tmp_path: Path) -> None:
     assert_damaged(
-        save_run(tmp_path / "run", kind, WRONG[change]), kind, "holds inputs that are no 5 numbers of 4 or 8 bytes"
+        save(tmp_path / "run", kind, WRONG[change]), kind, "holds inputs that are no 5 numbers of 4 or 8 bytes"
     )
 
 
 @pytest.mark.parametrize("shape", [None, (3, 32, 32), (-1, -5)])
 def test_inputs_in_a_run_without_inputs_are_refused(shape: tuple[int, ...] | None, tmp_path: Path) -> None:
-    assert_damaged(
-        save_run(tmp_path / "run", input_shape=shape), "points", "holds inputs where the run has none to keep"
-    )
+    assert_damaged(save(tmp_path / "run", input_shape=shape), "points", "holds inputs where the run has none to keep")
 
 
 def assert_damaged(place: Path, kind: str, problem: str) -> None:
@@ -94,7 +90,7 @@ def assert_damaged(place: Path, kind: str, problem: str) -> None:
 @pytest.mark.parametrize("cell", [lambda cell: None, lambda cell: pack(np.ones((1, FEATURES)))[0]])
 @pytest.mark.parametrize("kind", ["points", "counterexamples"])
 def test_a_cell_may_be_empty_or_of_double_precision(kind: str, cell: Any, tmp_path: Path) -> None:
-    place = save_run(tmp_path / "run", kind, cell)
+    place = save(tmp_path / "run", kind, cell)
     assert verify(place) == []
     assert getattr(read_table(place), kind)["input"].to_pylist()[2] == cell(b"")
 
@@ -111,7 +107,7 @@ def test_nan_inputs_of_failed_points_are_read(tmp_path: Path) -> None:
 
 def test_lists_as_cells_are_refused(tmp_path: Path) -> None:
     """885 bytes hold a list of 100,000,000 numbers; the column is refused by its type, before a value is read."""
-    place = save_run(tmp_path / "run")
+    place = save(tmp_path / "run")
     points = read_table(place).points
     values = pa.ListArray.from_arrays(pa.array([0, *[10**6] * 20], pa.int32()), pa.array(np.zeros(10**6)))
     points_of_lists = points.set_column(points.schema.get_field_index("input"), "input", values)

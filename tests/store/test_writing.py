@@ -30,9 +30,7 @@ def test_every_file_is_written_by_one_function() -> None:
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             texts = [
-                constant.value
-                for constant in ast.walk(node)
-                if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+                leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
             ]
             writes = name == "open" and any(set(text) <= set("wax+b") and set(text) & set("wax+") for text in texts)
             of_the_system = isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in ("os.open", "os.fdopen")

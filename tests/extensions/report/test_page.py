@@ -47,11 +47,10 @@ def test_the_page_is_well_formed_and_inert(page: Page, text: str) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert sum(attributes.get("class") == "drawing" for _, attributes in page.elements) == 3
-    (code,) = (script for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL))
-    (style,) = (sheet for sheet in re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
-    allowed = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'" for content in (style, code)
-    ]
+    (code,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digests = [hashlib.sha256(part.encode()).digest() for part in (style, code)]
+    allowed = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     assert [a.get("content") for tag, a in page.elements if tag == "meta" and "http-equiv" in a] == [
         f"default-src 'none'; img-src data:; style-src {allowed[0]}; script-src {allowed[1]}; "
         "base-uri 'none'; form-action 'none'"
