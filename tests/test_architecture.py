@@ -41,6 +41,12 @@ EMPTY_WORDS = re.compile(
 )
 """Names that say nothing of what they hold."""
 
+PAGE_BINDING = re.compile(
+    rf"\b(?:const|let|function)\b[^=;\n]*?\b(?:{EMPTY_WORDS.pattern})\b(?!:)"
+    rf"|\b(?:{EMPTY_WORDS.pattern})\b[^():\n]*\)? =>"
+)
+"""A declaration or a parameter of the page's script under one of these names."""
+
 MOST_EMPTY = 3
 """Largest number of bindings of these names in 1,000 lines of a tree."""
 
@@ -258,3 +264,8 @@ def test_names_say_what_they_hold(tree: str) -> None:
     bindings = [(file, node) for file in files for node in file.nodes if EMPTY_WORDS.fullmatch(bound_name(node))]
     places = [f"{file.path}:{getattr(node, 'lineno', 0)}: {bound_name(node)}" for file, node in bindings]
     assert len(places) <= allowed, "\n".join(places[allowed:])
+
+
+def test_names_of_the_page_say_what_they_hold() -> None:
+    for path in [*SOURCE.rglob("*.js"), *Path(__file__).parent.rglob("*.js")]:
+        assert not PAGE_BINDING.findall(path.read_text(encoding="utf-8")), path

@@ -99,7 +99,7 @@ def test_the_confidence_of_a_network_has_no_states() -> None:
     table = make_table(points=20, scores=("softmax",))
     screen = overview(table)
     assert screen.column is not None
-    assert (screen.judges, screen.bias) == (False, None)
+    assert (screen.is_decisive, screen.bias) == (False, None)
     assert [screen.count(state) for state in FROM_SAFE] == [0, 0, 0]
     assert how_brittle(screen).startswith(
         "Softmax is no measurement under noise: it has no interval, so no point is held or broken by it. "
@@ -111,8 +111,8 @@ def test_the_confidence_of_a_network_has_no_states() -> None:
     assert point_list(table, screen.column, state="holds").empty
     assert "no point is held or broken by it" in format_point_card(table, table.points["point"].to_pylist()[0])
     scored = make_table(points=20, scores=("monte_carlo", "softmax"))
-    assert overview(scored).judges
-    assert not overview(scored, column=scored["softmax"]).judges
+    assert overview(scored).is_decisive
+    assert not overview(scored, column=scored["softmax"]).is_decisive
 
 
 def test_the_folder_of_a_run_is_that_of_its_command() -> None:

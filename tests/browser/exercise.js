@@ -1,10 +1,10 @@
 // @ts-check
-// Uses everything on the page that can be used, and passes over what is not there.
+// Uses every control on the page, and passes over missing ones.
 
 const TYPED = ['"><img src=x onerror=alert(1)>', "(\\", "__proto__", "0"];
-const MOST = 300; // elements of a kind that are used
-const MOST_OPTIONS = 4; // of a choice, spread over it
-const MOST_POINTS = 3; // of a list, one after the other
+const MAX_ELEMENTS = 300; // elements of a kind that are used
+const MAX_OPTIONS = 4; // of a choice, spread over it
+const MAX_POINTS = 3; // of a list, one after the other
 const KEYS = ["ArrowDown", "ArrowUp", "ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "PageUp", "Enter", " ", "Escape"];
 
 /** A list of points, one of its points, and what a person presses. */
@@ -15,10 +15,10 @@ const BUTTONS = 'button, summary, [role="button"], [role="tab"], [role="menuitem
 /**
  * @template {Element} E
  * @param {string} selector
- * @returns {E[]} what is there now, the first of them
+ * @returns {E[]} the first matching elements
  */
 function all(selector) {
-  return /** @type {E[]} */ ([...document.querySelectorAll(selector)].slice(0, MOST));
+  return /** @type {E[]} */ ([...document.querySelectorAll(selector)].slice(0, MAX_ELEMENTS));
 }
 
 /** @returns {Promise<void>} when the page has drawn what was asked of it */
@@ -44,9 +44,9 @@ function drag(element) {
   for (const [kind, share] of moves) {
     const clientX = box.left + share * box.width;
     const clientY = box.top + share * box.height;
-    const given = { bubbles: true, cancelable: true, clientX, clientY, button: 0, isPrimary: true, pointerId: 1 };
-    element.dispatchEvent(new PointerEvent(kind, { ...given, buttons: kind === "pointerup" ? 0 : 1 }));
-    element.dispatchEvent(new MouseEvent(kind.replace("pointer", "mouse"), given));
+    const eventFields = { bubbles: true, cancelable: true, clientX, clientY, button: 0, isPrimary: true, pointerId: 1 };
+    element.dispatchEvent(new PointerEvent(kind, { ...eventFields, buttons: kind === "pointerup" ? 0 : 1 }));
+    element.dispatchEvent(new MouseEvent(kind.replace("pointer", "mouse"), eventFields));
   }
 }
 
@@ -62,13 +62,13 @@ function click(element) {
 }
 
 function unfold() {
-  for (const one of /** @type {HTMLDetailsElement[]} */ (all("details"))) one.open = true;
+  for (const details of /** @type {HTMLDetailsElement[]} */ (all("details"))) details.open = true;
 }
 
 async function type() {
   for (const field of /** @type {HTMLSelectElement[]} */ (all("select"))) {
     const before = field.value;
-    const step = Math.ceil(field.options.length / MOST_OPTIONS);
+    const step = Math.ceil(field.options.length / MAX_OPTIONS);
     for (let place = 0; place < field.options.length; place += step) enter(field, field.options[place].value);
     enter(field, before);
     await drawn();
@@ -88,7 +88,7 @@ async function type() {
 
 async function walk() {
   for (const list of all(LISTS)) press(list);
-  for (let number = 0; number < MOST_POINTS; number += 1) {
+  for (let number = 0; number < MAX_POINTS; number += 1) {
     const point = all(POINTS)[number];
     if (!point) return;
     click(point);
@@ -101,14 +101,14 @@ export async function exercise() {
   unfold();
   await walk();
   await type();
-  for (const one of all("canvas, svg")) drag(one);
+  for (const drawing of all("canvas, svg")) drag(drawing);
   await drawn();
-  for (const one of all(BUTTONS)) {
-    click(one);
+  for (const button of all(BUTTONS)) {
+    click(button);
     await drawn();
   }
-  for (const one of /** @type {HTMLInputElement[]} */ (all('input[type="checkbox"], input[type="radio"]'))) one.click();
-  for (const one of all('input[type="reset"], button[type="reset"], [data-clear], #clear')) click(one);
+  for (const box of /** @type {HTMLInputElement[]} */ (all('input[type="checkbox"], input[type="radio"]'))) box.click();
+  for (const button of all('input[type="reset"], button[type="reset"], [data-clear], #clear')) click(button);
   unfold();
   click(all(POINTS)[0]);
   await drawn();

@@ -1,5 +1,5 @@
 // @ts-check
-// What a page looks like, in numbers.
+// Measures of the look of a page.
 
 /** @typedef {{width: number, room: number, wide: string[], small: string[], faint: string[], ground: number}} Measures */
 /** @typedef {[number, number, number, number]} Colour  red, green, blue from 0 to 255, and how opaque, 0 to 1 */
@@ -9,43 +9,43 @@ const SMALLEST_PRINTED = 28 / 3; // 7 points on paper
 const LEAST_CONTRAST = 3; // of graphics against what they stand on, WCAG 1.4.11
 const SAME = 1.05; // a contrast below it: a halo or a gap in the colour of the ground
 
-/** What helps to read a figure and says nothing alone: lines of axes, and bands of intervals behind their lines. */
+/** Marks that only help to read a figure: lines of axes, and bands of intervals behind their lines. */
 const HELPERS =
   ".role-axis-grid, .role-axis-domain, .role-axis-tick, .background, .foreground, .mark-area, .grid, .axis, .band, defs";
 
 /**
  * @param {Element} element
- * @returns {string} where it stands, in short
+ * @returns {string} short path of the element
  */
 function place(element) {
   const names = [];
-  for (let one = /** @type {Element | null} */ (element); one && names.length < 4; one = one.parentElement) {
-    const kinds = one.getAttribute("class")?.trim().split(/\s+/).join(".");
-    names.unshift(one.tagName.toLowerCase() + (one.id ? `#${one.id}` : kinds ? `.${kinds}` : ""));
+  for (let ancestor = /** @type {Element | null} */ (element); ancestor && names.length < 4; ancestor = ancestor.parentElement) {
+    const kinds = ancestor.getAttribute("class")?.trim().split(/\s+/).join(".");
+    names.unshift(ancestor.tagName.toLowerCase() + (ancestor.id ? `#${ancestor.id}` : kinds ? `.${kinds}` : ""));
   }
   return names.join(" > ");
 }
 
 /**
  * @param {Element} element
- * @returns {boolean} whether anything of it is to be seen
+ * @returns {boolean} true where the element is visible
  */
 function shown(element) {
   const box = element.getBoundingClientRect();
   return box.width > 0 && box.height > 0 && element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
 }
 
-/** @returns {string[]} what reaches beyond the right edge of the document and is not clipped by a box that scrolls */
+/** @returns {string[]} elements beyond the right edge of the document that no scrolling box clips */
 function wide() {
   const room = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= room) return [];
-  const beyond = [...document.body.querySelectorAll("*")].filter((one) => one.getBoundingClientRect().right > room + 0.5);
-  return beyond.filter((one) => !beyond.some((other) => other !== one && one.contains(other))).map(place);
+  const beyond = [...document.body.querySelectorAll("*")].filter((node) => node.getBoundingClientRect().right > room + 0.5);
+  return beyond.filter((node) => !beyond.some((outer) => outer !== node && node.contains(outer))).map(place);
 }
 
 /** @returns {string[]} texts that are drawn smaller than they may be */
 function small() {
-  const found = [];
+  const problems = [];
   const smallest = matchMedia("print").matches ? SMALLEST_PRINTED : SMALLEST;
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
@@ -53,26 +53,26 @@ function small() {
     const words = texts.currentNode.textContent?.trim() ?? "";
     if (!parent || !words || !shown(parent) || hidden(parent)) continue;
     const size = parseFloat(getComputedStyle(parent).fontSize) * scale(parent);
-    if (size < smallest - 0.01) found.push(`${size.toFixed(1)} px: ${words.slice(0, 40)} (${place(parent)})`);
+    if (size < smallest - 0.01) problems.push(`${size.toFixed(1)} px: ${words.slice(0, 40)} (${place(parent)})`);
   }
-  return found;
+  return problems;
 }
 
 /**
  * @param {Element} element
- * @returns {boolean} whether it is there for screen readers alone: clipped to a pixel
+ * @returns {boolean} true for an element for screen readers alone: clipped to a pixel
  */
 function hidden(element) {
-  for (let one = /** @type {Element | null} */ (element); one; one = one.parentElement) {
-    const box = one.getBoundingClientRect();
-    if (one instanceof HTMLElement && box.width <= 1 && box.height <= 1) return true;
+  for (let ancestor = /** @type {Element | null} */ (element); ancestor; ancestor = ancestor.parentElement) {
+    const box = ancestor.getBoundingClientRect();
+    if (ancestor instanceof HTMLElement && box.width <= 1 && box.height <= 1) return true;
   }
   return false;
 }
 
 /**
  * @param {Element} element
- * @returns {number} how many pixels of the screen one unit of its drawing takes; 1 outside of drawings
+ * @returns {number} pixels of the screen per unit of its drawing; 1 outside of drawings
  */
 function scale(element) {
   const matrix = element instanceof SVGGraphicsElement ? element.getScreenCTM() : null;
@@ -110,12 +110,12 @@ function over(top, under, opacity) {
 
 /**
  * @param {Element | null} element
- * @returns {Colour} what it stands on
+ * @returns {Colour} background of the element
  */
 function ground(element) {
   if (!element) return over(colour("Canvas") ?? [255, 255, 255, 1], [255, 255, 255, 1], 1);
-  const own = colour(getComputedStyle(element).backgroundColor);
-  return own?.[3] === 1 ? own : over(own ?? [0, 0, 0, 0], ground(element.parentElement), 1);
+  const background = colour(getComputedStyle(element).backgroundColor);
+  return background?.[3] === 1 ? background : over(background ?? [0, 0, 0, 0], ground(element.parentElement), 1);
 }
 
 /**
@@ -131,12 +131,12 @@ function luminance(of) {
 }
 
 /**
- * @param {Colour} one
- * @param {Colour} other
+ * @param {Colour} colourA
+ * @param {Colour} colourB
  * @returns {number} contrast, 1 to 21
  */
-function contrast(one, other) {
-  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+function contrast(colourA, colourB) {
+  const [low, high] = [luminance(colourA), luminance(colourB)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }
 
@@ -146,15 +146,15 @@ function contrast(one, other) {
  */
 function opacity(mark) {
   let share = 1;
-  for (let one = /** @type {Element | null} */ (mark); one; one = one.parentElement) {
-    share *= parseFloat(getComputedStyle(one).opacity);
+  for (let ancestor = /** @type {Element | null} */ (mark); ancestor; ancestor = ancestor.parentElement) {
+    share *= parseFloat(getComputedStyle(ancestor).opacity);
   }
   return share;
 }
 
 /** @returns {string[]} marks of drawings of which neither inside nor edge stands out from the ground */
 function faint() {
-  const found = new Set();
+  const marks = new Set();
   for (const mark of document.querySelectorAll("svg :is(path, rect, circle, line, ellipse, polygon, polyline)")) {
     if (mark.closest(HELPERS) || !shown(mark)) continue;
     const under = ground(mark.closest("svg"));
@@ -169,10 +169,10 @@ function faint() {
     });
     const best = Math.max(...reached);
     if (best >= SAME && best < LEAST_CONTRAST - 0.005) {
-      found.add(`${best.toFixed(1)}: ${place(mark)} fill ${style.fill} stroke ${style.stroke}`);
+      marks.add(`${best.toFixed(1)}: ${place(mark)} fill ${style.fill} stroke ${style.stroke}`);
     }
   }
-  return [...found];
+  return [...marks];
 }
 
 /** @returns {Measures} */

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.data import array_points
-from brittle.doctor.passes import given_otherwise
+from brittle.doctor.passes import regroup_inputs
 from brittle.errors import ModelError
 from brittle.scores import MonteCarlo, Score, Softmax, Taylor
 
@@ -61,7 +61,7 @@ def test_every_row_and_every_noisy_copy_is_compared(points: Tensor | None, repea
     subject = subject_of(small_network())
     subject.points = None if points is None else array_points(points, None)
     with torch.no_grad(), subject.classifier.evaluating():
-        companies = list(given_otherwise(subject))
+        companies = list(regroup_inputs(subject))
         alone = [torch.cat([subject.classifier(row[None]) for row in company[1]]) for company in companies]
     assert {how.startswith("with noise") for how, *_ in companies} == {True, False}
     for (_, rows, first_logits, logits), alone_logits in zip(companies, alone, strict=True):

@@ -20,7 +20,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import parameters_json
 from brittle.measure import Sample, SampleUntil
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score, Shrinkage, Softmax, Taylor
-from brittle.store.columns import Column, distinct_names, rests_on
+from brittle.store.columns import Column, distinct_names, interval_evidence
 from brittle.store.reading import export_run
 from brittle.store.schemas import unpack_votes
 
@@ -93,7 +93,7 @@ def test_a_frame_has_every_column_under_its_name(scores: list[Score]) -> None:
         equal_names = [name for name in names if np.array_equal(frame[name], value, equal_nan=True)]
         assert column.value.isna().all() or equal_names, column.label
         assert ("[" in "".join(names)) == (len(alike) > 1)
-        if column.is_probability and column.judges:
+        if column.is_probability and column.is_decisive:
             states = [frame[f"{name.removesuffix('p_robust')}state"].tolist() for name in equal_names]
             assert column.states(0.8).tolist() in states
 
@@ -116,7 +116,7 @@ def test_the_flip_probability_of_the_first_screen_has_bare_names(
     frame, column = table.frame(limit), overview(table, limit).column
     assert column is not None
     assert frame["p_robust"].tolist() == pytest.approx(column.p_robust.tolist(), nan_ok=True)
-    is_ambiguous = sum(entry.judges for entry in table.columns) > 1
+    is_ambiguous = sum(entry.is_decisive for entry in table.columns) > 1
     assert ("by" in frame) == is_ambiguous
     if is_ambiguous:
         (by,) = set(frame["by"])
@@ -205,18 +205,18 @@ def test_an_interval_that_holds_the_count_rests_on_it() -> None:
     """The interval of every score that samples noisy copies rests on the count; other scores have no states."""
     table = brittle.score(small_classifier(), inputs(60), [Shrinkage(0.2, limit=None), Moments(0.2), Taylor(0.2)])
     for name in ("shrinkage", "moments"):
-        assert set(table[name].rests_on) == {"counted"}
+        assert set(table[name].interval_evidence) == {"counted"}
         assert {"modelled", "extrapolated"} <= set(table[name].rows["evidence"])
         assert set(table[name].states(0.9)) <= {"holds", "breaks", "undecided"}
     column = table["taylor"]
     assert column.value.notna().all()
     assert column.low.isna().all()
-    assert set(column.rests_on) == {"extrapolated"}
-    assert not column.judges
+    assert set(column.interval_evidence) == {"extrapolated"}
+    assert not column.is_decisive
     assert set(column.states(0.9)) == {None}
 
 
 def test_a_narrower_interval_rests_on_its_model() -> None:
     """Intervals narrower than the count's, as a user's own score may give."""
     rows = pd.DataFrame({"low": [0.1, 0.2], "high": [0.4, 0.3], "counted_low": 0.1, "counted_high": 0.4})
-    assert rests_on(rows.assign(evidence="modelled")).tolist() == ["counted", "modelled"]
+    assert interval_evidence(rows.assign(evidence="modelled")).tolist() == ["counted", "modelled"]

@@ -53,10 +53,10 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
         >>> class_votes(table, of=0)[["point", "class", "copies", "draws"]].values.tolist()
         [['0', 0, 1000, 1000], ['1', 0, 148, 1000]]
     """
-    column = _counted(table, column)
+    column = _votes_column(table, column)
     votes = unpack_votes(column.votes)
     counts = pd.DataFrame({"place": votes.place, "class": votes.index, "once": votes.once, "both": votes.twice})
-    requested = _asked(table, of)
+    requested = _requested_classes(table, of)
     counted_rows = requested[votes.units[requested["place"]] > 0]
     counts = (
         counts.merge(counted_rows, "right" if of is not None else "outer", on=["place", "class"])
@@ -98,7 +98,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
         >>> confusions(table).values.tolist()
         [[1.0, 0.0, 1.0, 0.148]]
     """
-    column = _counted(table, column)
+    column = _votes_column(table, column)
     votes: Any = class_votes(table, column=column)
     classes: Any = table.points.select(["point", "predicted"]).to_pandas().set_index("point")["predicted"]
     votes["of"] = votes["point"].map(classes)
@@ -137,8 +137,8 @@ def votes_texts(table: Table) -> pd.Series:
     return pd.Series(texts_by_point, dtype=object)
 
 
-def _counted(table: Table, column: Column | None) -> Column:
-    """Return the column whose votes are read; refused where it has none."""
+def _votes_column(table: Table, column: Column | None) -> Column:
+    """Return the column whose votes are read; raise where it has none."""
     check_column("column", column)
     column = (
         column if column is not None else typical([candidate for candidate in table.columns if has_votes(candidate)])
@@ -154,8 +154,8 @@ def has_votes(column: Column) -> bool:
     return any(column.votes)
 
 
-def _asked(table: Table, of: int | str | None) -> pd.DataFrame:
-    """Return the classes that are asked for, each with the `place` of its point: the label of each by default."""
+def _requested_classes(table: Table, of: int | str | None) -> pd.DataFrame:
+    """Return the requested classes, each with the `place` of its point; by default, the label of each point."""
     labels = table.points["label"].to_pandas()
     if of not in (None, "label"):
         classes = range(table.record.model.classes or 0)

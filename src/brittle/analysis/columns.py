@@ -57,11 +57,11 @@ def safety(column: Column) -> pd.Series | None:
 def named_column(columns: Sequence[Column], name: str) -> Column:
     """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
     rest. That is the one at the noise that speaks for the run, with the most draws."""
-    spoken = typical(columns)
+    representative = typical(columns)
     candidates = [
         candidate
         for candidate in columns
-        if spoken is not None and candidate.score == name and candidate.setting == spoken.setting
+        if representative is not None and candidate.score == name and candidate.setting == representative.setting
     ]
     draws = max((column.most_draws or 0 for column in candidates), default=0)
     fitting = [column for column in candidates if (column.most_draws or 0) == draws]

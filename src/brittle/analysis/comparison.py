@@ -119,7 +119,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         if question_of(column) in second_columns
     ]
     first_columns = [column for column, _ in shared]
-    spoken = typical([column for column in first_columns if column.sources]) or next(
+    representative = typical([column for column in first_columns if column.sources]) or next(
         (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
@@ -144,7 +144,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
             else None
         )
         compared = _compared(x, y, quantity, pairing, confidence)
-        rows.append(names | compared | {"noise": noise, "speaks": first_column is spoken})
+        rows.append(names | compared | {"noise": noise, "speaks": first_column is representative})
     return pd.DataFrame(rows, columns=FIELDS)
 
 

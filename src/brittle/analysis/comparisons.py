@@ -19,7 +19,7 @@ SEVERAL_FIELDS = ("run", "split", *FIELDS)
 
 
 def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
-    """Return the rows of `compare` for each of several named runs, whose errors name the run.
+    """Return the rows of `compare` with each of several rival runs; an error names the rival.
 
     Raises:
         DataError: as of `compare`; or a run shares no score with the first.
@@ -39,31 +39,35 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
 
 
 def format_comparisons(frame: pd.DataFrame) -> str:
-    """Return the frame of `compare_several` as plain text: of each run the accuracy, and the score that says how
-    robust most runs are."""
+    """Format the frame of `compare_several` as plain text: the accuracy of each run, and the score of robustness that
+    most runs share."""
     rows = frame.to_dict("records")
-    speaks = any(row["speaks"] for row in rows)
+    has_representative = any(row["speaks"] for row in rows)
     row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
-    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not speaks).most_common(1)
-    beside = [row for row in rows if row["score"] == score]
-    spoken = beside[0]
-    shown = {ACCURACY: ACCURACY, score: spoken["quantity"]}
-    header = [cell for name in shown.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
+    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not has_representative).most_common(1)
+    compared_rows = [row for row in rows if row["score"] == score]
+    quantity_by_score = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
+    header = [
+        cell for name in quantity_by_score.values() for cell in (f"{name}: first", "run", "first - run", "first larger")
+    ]
     lines = [["run", "points", *header]]
     for name, row in runs.items():
-        cells = [cell for label in shown for cell in _cells(row_by_key.get((name, label)))]
-        called = f"{name} ({row['split']})" if row["split"] else name
-        lines.append([called, f"{row['points'] + row['dropped']:,}", *cells])
+        cells = [cell for label in quantity_by_score for cell in _cells(row_by_key.get((name, label)))]
+        run_title = f"{name} ({row['split']})" if row["split"] else name
+        lines.append([run_title, f"{row['points'] + row['dropped']:,}", *cells])
     by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
     levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
-    notes = [f"{name}: {spoken['statistic']} by {short_labels([label])[label]}" for label, name in shown.items()][1:]
+    notes = [
+        f"{name}: {compared_rows[0]['statistic']} by {short_labels([label])[label]}"
+        for label, name in quantity_by_score.items()
+    ][1:]
     title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
     notes.append("first larger: share of points that have more of it in the first run, ties half")
-    if not speaks:
+    if not has_representative:
         notes.append("nothing that a run shares with the first says how robust it is; score all by shrinkage")
     if any("-" in line for line in lines):
         notes.append("-: no such number in both runs, with the same parameters")
-    return "\n".join([title, *aligned(lines), *notes, *remarks(beside)])
+    return "\n".join([title, *aligned(lines), *notes, *remarks(compared_rows)])
 
 
 def _cells(row: Row | None) -> list[str]:

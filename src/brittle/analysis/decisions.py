@@ -54,14 +54,14 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
     limit = column.limit if limit is None else limit
     if limit is None:
         raise ParameterError(f"{column.label} was not drawn for a limit; give one, such as limit=0.9")
-    if column.is_probability and not column.judges and column.value.notna().any():
+    if column.is_probability and not column.is_decisive and column.value.notna().any():
         raise DataError("no_such_score", f"{unjudged_text(column)}; score the points under noise, such as by shrinkage")
     frame = pd.DataFrame({"state": column.states(limit), "draws": drawn(column)})
     return frame.rename_axis("point").reset_index()
 
 
 def unjudged_text(column: Column) -> str:
-    """Explain why a column without intervals (`Column.judges`) decides about no point."""
+    """Explain why a column without intervals (`Column.is_decisive`) decides about no point."""
     return f"{column.title} is no measurement under noise: it has no interval, so no point is held or broken by it"
 
 
@@ -95,17 +95,17 @@ def numbers_beside(table: Table, judge: Column) -> Column:
         for column in table.columns
         if column.is_probability and (column.setting, column.parameters.get("clip")) == kind
     ]
-    fitting = [column for column in largest_budgets(alike) if _counted(column) and not column.stops]
+    fitting = [column for column in largest_budgets(alike) if _counts_copies(column) and not column.stops]
     return min(fitting, key=lambda column: column.preference or 0.0, default=judge)
 
 
-def _counted(column: Column) -> bool:
+def _counts_copies(column: Column) -> bool:
     """Return whether a column is representative and its values are counts, not those of a model whose intervals count
     copies.
 
     `SHRINKAGE` leans towards its count as far as its model is off.
     """
-    kinds = column.rests_on if column.score == SHRINKAGE else column.rows["evidence"]
+    kinds = column.interval_evidence if column.score == SHRINKAGE else column.rows["evidence"]
     counts = set(kinds[column.value.notna()]) == {Evidence.COUNTED.slug}
     return counts and column.most_draws is not None and column.preference is not None
 

@@ -50,7 +50,7 @@ class Overview:
 
     Attributes:
         column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
-            as `softmax`, holds and breaks no point (`judges`).
+            as `softmax`, holds and breaks no point (`is_decisive`).
         numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
         points: points of the run.
@@ -62,7 +62,8 @@ class Overview:
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
-        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals (`Column.rests_on`).
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals
+            (`Column.interval_evidence`).
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
         record: what the run recorded: the command that made it, the decision, the confidence of the intervals.
         margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
@@ -94,9 +95,9 @@ class Overview:
         return self.points - self.without_number
 
     @property
-    def judges(self) -> bool:
+    def is_decisive(self) -> bool:
         """True where points can hold or break by the flip probability of the overview."""
-        return self.column is not None and self.column.judges
+        return self.column is not None and self.column.is_decisive
 
     @property
     def named(self) -> Row | None:
@@ -146,7 +147,7 @@ def overview(
         groups=groups,
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
         classes=_classes(table, frame),
-        bias=class_bias(table, numbers) if column is not None and column.judges else None,
+        bias=class_bias(table, numbers) if column is not None and column.is_decisive else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
         order=next((column.label for column in table.columns if safety(column) is not None), ""),
         record=table.record,
@@ -161,7 +162,7 @@ def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:
     frame["kind"] = kind.where(frame["correct"].notna(), UNLABELLED)
     frame["class"] = class_of(table)[1]
     frame["state"] = None if column is None else column.states(limit)
-    frame["evidence"] = None if column is None else column.rests_on
+    frame["evidence"] = None if column is None else column.interval_evidence
     return frame
 
 

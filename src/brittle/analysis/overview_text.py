@@ -135,7 +135,7 @@ def how_brittle(overview: Overview) -> str:
     if column is None or not overview.rated:
         unknown = " No point has a p_robust, so how many predictions hold under noise is not known."
         return chosen + accuracy + ("" if column is None and overview.margins else unknown)
-    if not overview.judges:
+    if not overview.is_decisive:
         return f"{chosen}{unjudged_text(column)}. {accuracy}"
     held, broken, open_ones = (overview.count(state) for state in (HOLDS, BREAKS, UNDECIDED))
     noise = "" if column.setting.sigma is None else f"Under noise of {column.setting}, "
@@ -212,7 +212,7 @@ def where(overview: Overview) -> str:
 def how_sure(overview: Overview) -> str:
     """Say how sure the states are, and on which evidence."""
     rated, lost = overview.rated, overview.without_number
-    if not rated or not overview.judges:
+    if not rated or not overview.is_decisive:
         return ""
     sentences = [
         f"A point is called only where its whole {100 * overview.record.confidence:.4g}% interval lies on one side."
@@ -246,7 +246,7 @@ def next_steps(overview: Overview, run: str | None = None) -> tuple[NextStep, ..
     if overview.column is None:
         step = NextStep(overview.points, "in all: look at the least safe", f"{show} --by {shlex.quote(overview.order)}")
         return (step,) if overview.order else ()
-    if not overview.judges:
+    if not overview.is_decisive:
         words = "that no noise was drawn for: see which the network itself is the least sure of"
         return (NextStep(overview.points, words, f"{show} --by {shlex.quote(overview.column.shown)}"),)
     limit, sigma = f"--limit {_limit(overview)}", overview.column.setting.sigma

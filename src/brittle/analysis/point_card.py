@@ -96,7 +96,7 @@ def format_point_card(table: Table, point: str) -> str:
     shown = [row for row in point_card(table, point).to_dict("records") if row["score"] in names]
     (row,) = table.points.filter(pc.field("point") == point).drop_columns(["image"]).to_pylist()
     votes = votes_texts(table).get(point)
-    lines = [_what(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
+    lines = [_headline(table, row), *_verdict(table, point), *filter(None, [votes]), ""]
     header = ["score", "value", "interval", "rank (1 is the least safe)", "evidence", "status"]
     lines += aligned([header, *([names[cell_row["score"]], *_cells(cell_row)] for cell_row in shown)])
     notes = {row["detail"]: names[row["score"]] for row in shown if row["detail"]}
@@ -116,7 +116,8 @@ def format_point_card(table: Table, point: str) -> str:
     return "\n".join(lines)
 
 
-def _what(table: Table, row: Row) -> str:
+def _headline(table: Table, row: Row) -> str:
+    """Name a point with its prediction, label and problem."""
     name = f" ({clipped(row['name'])})" if row["name"] is not None else ""
     answer, correctness = (
         answer_text(table, row[number], row[words]) for number, words in (("predicted", "decided"), ("label", "target"))
@@ -132,7 +133,7 @@ def _verdict(table: Table, point: str) -> list[str]:
     """Say whether the prediction holds."""
     column = representative_column(table.columns)
     lines = []
-    if column is not None and not column.judges:
+    if column is not None and not column.is_decisive:
         lines.append(f"{unjudged_text(column)}.")
     elif column is not None:
         limit = column.limit or LIMIT

@@ -220,20 +220,22 @@ def check(
     """
     shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
     shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
-    _check_asked(table, shares, limit, epsilon, against, detector)
+    _check_arguments(table, shares, limit, epsilon, against, detector)
     rules: list[Callable[[float], Verdict]] = []
     if holds is not None:
-        rules.append(lambda missed: _holds(table, holds, limit, missed))
+        rules.append(lambda error_rate: _holds(table, holds, limit, error_rate))
     if every_class is not None:
-        rules.append(lambda missed: _every_class(table, every_class, limit, missed))
+        rules.append(lambda error_rate: _every_class(table, every_class, limit, error_rate))
     if accuracy is not None:
-        rules.append(lambda missed: _accuracy(table, accuracy, missed))
+        rules.append(lambda error_rate: _accuracy(table, accuracy, error_rate))
     if robust_accuracy is not None and epsilon is not None:
-        rules.append(lambda missed: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, missed))
+        rules.append(
+            lambda error_rate: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, error_rate)
+        )
     if against is not None:
-        rules.append(lambda missed: _against(table, against, no_worse_than or 0.0, missed))
+        rules.append(lambda error_rate: _compare_means(table, against, no_worse_than or 0.0, error_rate))
     if detector_tpr is not None:
-        rules.append(lambda missed: _detector(table, detector, detector_tpr, missed))
+        rules.append(lambda error_rate: _detector(table, detector, detector_tpr, error_rate))
     if not rules:
         raise ParameterError("no rule is given; name one, such as holds=0.9 (--holds 0.9)")
     confidence = table.record.confidence
@@ -241,7 +243,9 @@ def check(
     return Checked(tuple(rule((1.0 - confidence) / len(rules)) for rule in rules), confidence, remark)
 
 
-def _check_asked(table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any) -> None:
+def _check_arguments(
+    table: Any, shares: Mapping[str, Any], limit: Any, epsilon: Any, against: Any, detector: Any
+) -> None:
     """Raise where an argument of `check` is of another kind, outside its range, or without the one it needs."""
     for name, argument in (("table", table), ("against", against)):
         if not isinstance(argument, Table) and (name == "table" or argument is not None):
@@ -267,21 +271,21 @@ def _state(low: float, high: float, minimum: float) -> str:
 
 
 def _share(
-    rule: str, words: str, minimum: float, counts: tuple[int, int, int], missed: float, wrong: float = 0.0
+    rule: str, words: str, minimum: float, counts: tuple[int, int, int], error_rate: float, wrong: float = 0.0
 ) -> Verdict:
     """Return the verdict on a share; `counts` has the points that surely belong to it, those that may, and all.
 
-    `missed` is one less the confidence of its interval; `wrong` the probability with which a point is counted on the
-    other side than it belongs.
+    `error_rate` is one less the confidence of its interval; `wrong` the probability with which a point is counted on
+    the other side than it belongs.
     """
     sure, possible, points = counts
-    low = float(clopper_pearson(sure, points, 1.0 - missed)[0]) if points else 0.0
-    high = float(clopper_pearson(possible, points, 1.0 - missed)[1]) if points else 1.0
+    low = float(clopper_pearson(sure, points, 1.0 - error_rate)[0]) if points else 0.0
+    high = float(clopper_pearson(possible, points, 1.0 - error_rate)[1]) if points else 1.0
     low, high = max(0.0, (low - wrong) / (1.0 - wrong)), min(1.0, high / (1.0 - wrong))
     value = sure / points if points else math.nan
     state, remedy = _state(low, high, minimum), ""
     if state == UNDECIDED:
-        more = _points_needed(sure / points, possible / points, minimum, missed, wrong, points) if points else None
+        more = _points_needed(sure / points, possible / points, minimum, error_rate, wrong, points) if points else None
         remedy = (
             f"about {more:,} points like these would decide it" if more else "more points like these do not decide it"
         )
@@ -289,13 +293,13 @@ def _share(
 
 
 def _points_needed(
-    sure: float, possible: float, minimum: float, missed: float, wrong: float, points: int
+    sure: float, possible: float, minimum: float, error_rate: float, wrong: float, points: int
 ) -> int | None:
     """Return how many points with these shares decide, half as many again at a time; None where none do."""
     while points < MOST_POINTS:
         points = math.ceil(1.5 * points)
-        low = float(clopper_pearson(round(sure * points), points, 1.0 - missed)[0])
-        high = float(clopper_pearson(round(possible * points), points, 1.0 - missed)[1])
+        low = float(clopper_pearson(round(sure * points), points, 1.0 - error_rate)[0])
+        high = float(clopper_pearson(round(possible * points), points, 1.0 - error_rate)[1])
         if (low - wrong) / (1.0 - wrong) >= minimum or high / (1.0 - wrong) < minimum:
             return _two_digits(points)
     return None
@@ -310,7 +314,7 @@ def _two_digits(points: int) -> int:
 def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]:
     """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
-    if not column.judges:
+    if not column.is_decisive:
         raise DataError(
             "no_such_score",
             f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
@@ -329,24 +333,24 @@ def _counts(states: Any) -> tuple[int, int, int]:
     return sure, len(states) - int((states == BREAKS).sum()), len(states)
 
 
-def _holds(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
+def _holds(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states = column.states(at)
     words = f"at least {minimum:.4g} of the predictions {_hold(column, at)}"
     wrong, (sure, possible, points) = (1.0 - table.record.confidence) / 2.0, _counts(states)
-    verdict = _share("holds", words, minimum, (sure, possible, points), missed, wrong)
+    verdict = _share("holds", words, minimum, (sure, possible, points), error_rate, wrong)
     if verdict.state != UNDECIDED or sure == possible:
         return verdict
     # More copies decide the rule where it is decided once each open point is on the side of its value.
     settled = sure + int(((column.p_robust >= at) & (states == OPEN)).sum())
-    likely = _share("holds", words, minimum, (settled, settled, points), missed, wrong)
+    likely = _share("holds", words, minimum, (settled, settled, points), error_rate, wrong)
     if likely.state == UNDECIDED:
         return replace(verdict, remedy=likely.remedy.replace("points like these", "points like these, none undecided,"))
     remedy = f"{possible - sure:,} points are undecided: draw more copies of these"
     return replace(verdict, remedy=remedy, command=draw_more(overview(table, limit=limit)))
 
 
-def _every_class(table: Table, minimum: float, limit: float | None, missed: float) -> Verdict:
+def _every_class(table: Table, minimum: float, limit: float | None, error_rate: float) -> Verdict:
     column, at = _column_and_limit(table, limit)
     states: Any = column.states(at)
     by, classes = class_of(table)
@@ -361,7 +365,12 @@ def _every_class(table: Table, minimum: float, limit: float | None, missed: floa
     for name, group in groups.items():
         called = class_name(table, name)
         verdict = _share(
-            f"every class: {called}", f"{share} {called} {hold}", minimum, _counts(group), missed / len(groups), wrong
+            f"every class: {called}",
+            f"{share} {called} {hold}",
+            minimum,
+            _counts(group),
+            error_rate / len(groups),
+            wrong,
         )
         verdicts[name] = replace(verdict, remedy=verdict.remedy.replace("points", "points of that class"))
     order = (FAILS, UNDECIDED, PASSES)
@@ -382,16 +391,16 @@ def _right(table: Table) -> pd.DataFrame:
     return pd.DataFrame({"right": points["correct"].eq(True), "open": points["correct"].isna()})
 
 
-def _accuracy(table: Table, minimum: float, missed: float) -> Verdict:
+def _accuracy(table: Table, minimum: float, error_rate: float) -> Verdict:
     outcomes = _right(table)
     sure = int(np.count_nonzero(outcomes["right"]))
     words = f"at least {minimum:.4g} of the labelled points are predicted right"
     return _share(
-        "accuracy", words, minimum, (sure, sure + int(np.count_nonzero(outcomes["open"])), len(outcomes)), missed
+        "accuracy", words, minimum, (sure, sure + int(np.count_nonzero(outcomes["open"])), len(outcomes)), error_rate
     )
 
 
-def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, missed: float) -> Verdict:
+def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
     check_epsilon(epsilon)
     margins = [column for column in margin_columns(table) if norm in (None, column.parameters.get("norm"))]
     if len(margins) != 1:
@@ -405,33 +414,35 @@ def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | N
         f"at least {minimum:.4g} of the labelled points are right, and no other prediction was found within "
         f"{epsilon:.4g} ({margin.parameters.get('norm')}) by the search"
     )
-    return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), missed)
+    return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), error_rate)
 
 
-def _against(table: Table, rival: Table, allowed: float, missed: float) -> Verdict:
-    score, points, difference = mean_difference(table, rival, 1.0 - missed)
-    words = f"the mean of p_robust by {printable(score)} is at most {allowed:.4g} below that of the other run"
-    state, remedy = _state(difference.low, difference.high, -allowed), ""
+def _compare_means(table: Table, rival: Table, max_loss: float, error_rate: float) -> Verdict:
+    """Return the verdict that the mean `p_robust` is at most `max_loss` below that of a rival run."""
+    score, points, difference = mean_difference(table, rival, 1.0 - error_rate)
+    words = f"the mean of p_robust by {printable(score)} is at most {max_loss:.4g} below that of the other run"
+    state, remedy = _state(difference.low, difference.high, -max_loss), ""
     if not points:
         return Verdict(
-            "against", words, UNDECIDED, -allowed, math.nan, -1.0, 1.0, 0, "no point has a value in both runs"
+            "against", words, UNDECIDED, -max_loss, math.nan, -1.0, 1.0, 0, "no point has a value in both runs"
         )
     if state == UNDECIDED:
-        apart, width = abs(difference.mean + allowed), (difference.high - difference.low) / 2.0
-        more = math.ceil(points * (width / apart) ** 2) if apart else MOST_POINTS
-        enough = more < MOST_POINTS
+        gap, half_width = abs(difference.mean + max_loss), (difference.high - difference.low) / 2.0
+        points_needed = math.ceil(points * (half_width / gap) ** 2) if gap else MOST_POINTS
         remedy = (
-            f"about {_two_digits(more):,} points like these would decide it" if enough else "more points would not tell"
+            f"about {_two_digits(points_needed):,} points like these would decide it"
+            if points_needed < MOST_POINTS
+            else "more points would not tell"
         )
-    return Verdict("against", words, state, -allowed, *difference, points, remedy)
+    return Verdict("against", words, state, -max_loss, *difference, points, remedy)
 
 
-def _detector(table: Table, detector: Any, minimum: float, missed: float) -> Verdict:
+def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
         raise ModelError(
             "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
         )
-    rate = replace(detector.true_positives, confidence=1.0 - missed)
+    rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value
     remedy = "fit the detector on a run with more brittle points" if state == UNDECIDED else ""

@@ -133,7 +133,7 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                     x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
                 raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
-        inputs, labels = _tensor(x, source), None if y is None else _labels(y, source)
+        inputs, labels = _input_tensor(x, source), None if y is None else _label_array(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
@@ -198,7 +198,8 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
     return item, None
 
 
-def _tensor(x: Any, source: str) -> Tensor:
+def _input_tensor(x: Any, source: str) -> Tensor:
+    """Return an input of a data set as a tensor of its own memory; raise where it is no array."""
     if not isinstance(x, Tensor | np.ndarray):
         raise DataError(
             "dataset",
@@ -208,7 +209,8 @@ def _tensor(x: Any, source: str) -> Tensor:
     return as_tensor(x, source).clone()
 
 
-def _labels(y: Any, source: str) -> np.ndarray:
+def _label_array(y: Any, source: str) -> np.ndarray:
+    """Return the label of an item of a data set as an array; raise where it is no number."""
     labels = np.array(y if isinstance(y, Mapping) else plain_array(y, source))  # a copy
     if labels.dtype.kind not in "iufb":
         raise DataError(
@@ -223,7 +225,7 @@ def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any
     """Return the image and the label of an item with metadata: the class of the largest, where there is a number for
     each."""
     x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
-    numbers = _labels(y, source)
+    numbers = _label_array(y, source)
     if targets or numbers.ndim != 1 or numbers.size < 2:
         return x, y
     if (numbers == numbers.max()).sum() != 1:

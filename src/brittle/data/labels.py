@@ -120,8 +120,8 @@ def plain_array(x: Any, source: str) -> np.ndarray:
     if hidden:
         raise DataError(
             "dtype",
-            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or say "
-            "what stands there: numpy.ma.filled",
+            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or "
+            "fill them in: numpy.ma.filled",
         )
     try:
         if isinstance(x, torch.Tensor):

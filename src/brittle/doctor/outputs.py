@@ -57,7 +57,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         comparisons += [subject.logits_of(part) for part in far if len(part) == len(logits)]
     alike = all(torch.equal(comparison[finite], logits[finite]) for comparison in comparisons)
     alike &= not subject.decision.may_be_empty or bool((logits != 0).any())
-    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.takes_others:
+    if alike and torch.equal(subject.noisy_logits[finite], logits[finite]) and subject.is_unrestricted:
         examples = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         fault = f"{len(logits)} rows got the same logits ({examples}…) as their noisy copies and as random inputs"
         if not is_text_function(classifier.model):  # which may well call all that it sees at first safe
@@ -320,7 +320,7 @@ def check_sides(subject: Subject) -> Iterator[Finding]:
 def _outputs(subject: Subject, *inputs: Tensor) -> Tensor:
     """Return the outputs that the decision reads at the `inputs`, `[N, ...]`, where they are finite."""
     with torch.no_grad():
-        outputs = torch.cat([subject.classifier.read(batch, subject.beside(len(batch))) for batch in inputs])
+        outputs = torch.cat([subject.classifier.read(batch, subject.take_extra(len(batch))) for batch in inputs])
     return outputs[outputs.flatten(1).isfinite().all(dim=1)]
 
 

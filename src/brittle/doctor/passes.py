@@ -82,7 +82,9 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
-        difference = excess(classifier, inputs, logits, again, explained, subject.beside(len(inputs), subject.repeated))
+        difference = excess(
+            classifier, inputs, logits, again, explained, subject.take_extra(len(inputs), subject.repeated)
+        )
         if difference is not None:
             raise ModelError(
                 "nondeterministic_model",
@@ -132,8 +134,8 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     largest = 0.0
     if subject.classifier.random:
         return (yield LEFT_OUT)
-    for how, inputs, expected, logits in given_otherwise(subject):
-        beside = subject.beside(len(inputs), subject.repeated)
+    for how, inputs, expected, logits in regroup_inputs(subject):
+        beside = subject.take_extra(len(inputs), subject.repeated)
         difference = excess(subject.classifier, inputs, expected, logits, extra_inputs=beside)
         if difference is not None:
             # The first batch again: a network that changes by itself is reported as such.
@@ -150,12 +152,12 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
     )
 
 
-def given_otherwise(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """Yield the points and noisy copies of them, given in one way after another.
+def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
+    """Send the points and noisy copies of them in other orders, batch sizes and company.
 
     Yields:
-        how they are given, in words; those inputs that are `repeated`, `[R, *shape]`; their logits in the first batch,
-        `[R, C]`; their logits when they are given so.
+        the arrangement in words; the `repeated` inputs, `[R, *shape]`; their logits in the first batch, `[R, C]`; their
+        logits in this arrangement.
     """
     repeated = subject.repeated
     points, noisy = (subject.inputs[repeated], subject.logits[repeated]), subject.noisy[repeated]
@@ -246,7 +248,7 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     twin = copy(subject.classifier)
     twin.model = subject.untouched
     with torch.no_grad():
-        subject.send_others(twin)
+        subject.send_other_inputs(twin)
     subject.check_same("in a copy of the model that saw other inputs first", subject.repeated, twin)
     yield f"{OTHERS} other inputs first change nothing"
 

@@ -119,7 +119,7 @@ def certified(subject: Subject, count: int) -> list[Any]:
     """Return the certified radii of the first points, for each measurement that certifies."""
     decided = subject.classifier if subject.decision.of_classes else subject.classifier.deciding(subject.decision)
     inputs = subject.inputs[:count]
-    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.beside(len(inputs))
+    ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.take_extra(len(inputs))
     needs = [need for need in subject.needs if need.certifies]
     return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
 

@@ -154,19 +154,18 @@ class Subject:
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
 
-        `rows`, `[N]`, are the points whose other tensors stand beside the inputs; by default the points one after
-        another, and then again. What does not vary is as it is at these points.
+        `rows`, `[N]`, are the points whose extra inputs go with the inputs; by default the points in order, repeated.
         """
         started = time.perf_counter()
         with torch.set_grad_enabled(inputs.requires_grad):
-            logits = self.classifier(inputs, self.beside(len(inputs), rows))
+            logits = self.classifier(inputs, self.take_extra(len(inputs), rows))
         if len(inputs) >= len(self.inputs):
             logits[:1].detach().cpu()  # so that the device is done
             self._seconds = min(self._seconds, (time.perf_counter() - started) / len(inputs))
         return logits
 
-    def beside(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
-        """Return the extra inputs beside `count` inputs; `rows` as for `logits_of`."""
+    def take_extra(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
+        """Return the extra inputs of `count` inputs; `rows` as for `logits_of`."""
         return self.extra_inputs and self.extra_inputs.only(
             torch.arange(count) % len(self.inputs) if rows is None else rows
         )
@@ -182,7 +181,7 @@ class Subject:
     def try_out(self, need: Measurement) -> Any:
         """Take a measurement at a few points; None where it fails."""
         inputs = self.inputs[:CURVED_AT]
-        extra_inputs = self.beside(len(inputs))
+        extra_inputs = self.take_extra(len(inputs))
         extra_inputs = extra_inputs and extra_inputs.around(inputs)
         try:
             logits = self.logits_of(inputs)
@@ -194,10 +193,10 @@ class Subject:
     def check_same(self, place: str, positions: Tensor, classifier: Classifier | None = None) -> None:
         """Raise where the points at `positions`, `[R]`, get other logits now than in the first pass. `place` says in
         words when or where; `classifier` is by default the examined one."""
-        inputs, beside = self.inputs[positions], self.beside(len(positions), positions)
+        inputs, extra_inputs = self.inputs[positions], self.take_extra(len(positions), positions)
         with torch.no_grad():
-            logits = (classifier or self.classifier)(inputs, beside)
-        difference = excess(self.classifier, inputs, self.logits[positions], logits, extra_inputs=beside)
+            logits = (classifier or self.classifier)(inputs, extra_inputs)
+        difference = excess(self.classifier, inputs, self.logits[positions], logits, extra_inputs=extra_inputs)
         if difference is not None:
             raise changed_model(self.numbers[int(positions[difference.row])], place, difference)
 
@@ -230,8 +229,8 @@ class Subject:
     # Other inputs than the points, the same ones every time.
 
     @cached_property
-    def takes_others(self) -> bool:
-        """Return whether the model takes values that do not occur among the points; strict categories refuse them.
+    def is_unrestricted(self) -> bool:
+        """True where the model accepts values that do not occur among the points; strict categories refuse them.
         Where nothing moves the points, it need not."""
         inputs = self.inputs
         try:
@@ -250,7 +249,7 @@ class Subject:
         """
         bounds, shape = self.classifier.bounds.closed(self.inputs), (count, *self.inputs.shape[1:])
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
-        if any(added) or self.differentiates or self.classifier.bounds.finite or (not added and self.takes_others):
+        if any(added) or self.differentiates or self.classifier.bounds.finite or (not added and self.is_unrestricted):
             return bounds.sample(shape, self.inputs, values)
         shares = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         shares = shares.to(self.inputs.device) * (values[1] - values[0]) + values[0]
@@ -272,7 +271,7 @@ class Subject:
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda noise: (noise.in_pixels, noise.sigma), default=None)
-        if noise is None and not self.differentiates and not bounds.finite and not self.takes_others:
+        if noise is None and not self.differentiates and not bounds.finite and not self.is_unrestricted:
             return self.random_inputs(len(inputs)).flip(0)
         stream = Stream(noise or Gaussian(1.0), inputs, self._ids, self.seed, "doctor", varies)
         if noise is None:
@@ -292,16 +291,16 @@ class Subject:
         """Return the first `KEPT` points with their logits: of the first pass, or of one now, after other inputs. A
         network that sets itself up from what it is given first is then another one than where the points came first."""
         rows, inputs = tuple(self.numbers[:KEPT]), self.inputs[:KEPT]
-        extra_inputs = self.beside(len(inputs))
+        extra_inputs = self.take_extra(len(inputs))
         if not others_first:
             return Reference(rows, inputs, self.logits[: len(rows)], extra_inputs)
-        self.send_others(self.classifier)
+        self.send_other_inputs(self.classifier)
         return Reference(rows, inputs, self.classifier.numbers(inputs, extra_inputs), extra_inputs)
 
-    def send_others(self, classifier: Classifier) -> None:
+    def send_other_inputs(self, classifier: Classifier) -> None:
         """Send a few inputs through `classifier` that have nothing to do with the points."""
         inputs = self.random_inputs(min(self._most, OTHERS), values=(0.5, 1.0))
-        classifier.read(inputs, self.beside(len(inputs)))
+        classifier.read(inputs, self.take_extra(len(inputs)))
 
 
 def untouched_copy(model: Callable[[Tensor], Any]) -> nn.Module | str:

@@ -43,8 +43,8 @@ POINTS, SHARE, MOST_POINTS = 32, 4, 512
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
-    """Return how many rows like `inputs[0]`, with its extra inputs, go through the network at a time; 8 times `ROWS` on
-    an accelerator."""
+    """Return the number of rows, like `inputs[0]` with its extra inputs, per pass through the network; 8 times `ROWS`
+    on an accelerator."""
     size = max(1, row_numbers(inputs, extra_inputs))
     max_rows = MOST_ROWS if classifier.forward_only is None else MOST_OUTSIDE
     rows = min(max(ROWS, WIDE // size), max_rows) if classifier.device.type == "cpu" else 8 * ROWS

@@ -249,7 +249,7 @@ class Estimator(Fitted):
         name = type(estimator).__name__
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
-        self.class_values = _whole(classes)
+        self.class_values = _whole_numbers(classes)
         booleans = classes.dtype.kind == "b"  # named as pandas and CSV files name them
         self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
@@ -454,7 +454,7 @@ def _classes(estimator: Any) -> np.ndarray:
     return np.asarray(classes)
 
 
-def _whole(classes: np.ndarray) -> tuple[int, ...] | None:
+def _whole_numbers(classes: np.ndarray) -> tuple[int, ...] | None:
     """Return classes as whole numbers; None where a class is not a number, or has a fraction."""
     if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
         return None

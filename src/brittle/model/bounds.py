@@ -165,10 +165,10 @@ class Bounds:
         return Bounds(torch.minimum(low, high), torch.maximum(low, high))
 
     def reach(self, points: Tensor) -> tuple[Any, Any]:
-        """Finite bounds for each of `points`, `[R, *shape]`, which depend on nothing else.
+        """Return finite bounds for each of `points`, `[R, *shape]`, from that point alone.
 
-        Where there is no bound, twice the root mean square of the point on either side of 0, 1 for a point of zeros;
-        from a bound of one side alone at least twice as far. The ends are numbers for one pair, else `[R, *shape]`.
+        Without bounds, the ends lie 2 root mean squares of the point on either side of 0 (1 for a point of zeros); from
+        a single bound, at least 4 of them away. The ends are numbers for one pair, else `[R, *shape]`.
         """
         low, high = self.ends(points)
         if self.finite:

@@ -113,8 +113,10 @@ class Rechecks:
             return
         with torch.enable_grad():
             inputs = pass_row.inputs.clone().requires_grad_(True)
-            again = self.classifier.numbers(inputs, pass_row.extra_inputs).detach()
-        difference = excess(self.classifier, pass_row.inputs, alone, again, pass_row.explained, pass_row.extra_inputs)
+            recorded = self.classifier.numbers(inputs, pass_row.extra_inputs).detach()
+        difference = excess(
+            self.classifier, pass_row.inputs, alone, recorded, pass_row.explained, pass_row.extra_inputs
+        )
         if difference is not None:
             raise ModelError(
                 "model_changed",

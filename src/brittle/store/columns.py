@@ -123,9 +123,9 @@ class Column(ScoreRecord):
         return [cell if isinstance(cell, bytes) else None for cell in self.rows["votes"]]
 
     @property
-    def rests_on(self) -> pd.Series:
+    def interval_evidence(self) -> pd.Series:
         """Evidence of the interval of each point: its own, or `counted` where it holds that of counting."""
-        return rests_on(self.rows)
+        return interval_evidence(self.rows)
 
     @property
     def p_robust(self) -> pd.Series:
@@ -148,7 +148,7 @@ class Column(ScoreRecord):
         return float(limit) if isinstance(limit, int | float) else None
 
     @property
-    def judges(self) -> bool:
+    def is_decisive(self) -> bool:
         """True where points hold or break by this column: a flip probability with intervals.
 
         The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
@@ -161,7 +161,7 @@ class Column(ScoreRecord):
         """Return for each point whether it holds: its prediction is kept with probability `limit` or more.
 
         `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
-        a number, and everywhere where the column judges no point (`judges`).
+        a number, and everywhere where the column judges no point (`is_decisive`).
 
         Raises:
             DataError: the value is no flip probability.
@@ -171,7 +171,7 @@ class Column(ScoreRecord):
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
         choices = {HOLDS: self.high <= 1.0 - limit, BREAKS: self.low >= 1.0 - limit, UNDECIDED: self.value.notna()}
         states = np.select([*choices.values()], [*choices], "").astype(object)
-        if not self.judges:
+        if not self.is_decisive:
             return pd.Series([None] * len(self), index=self.value.index, dtype=object)
         return self.value.astype(object).where(self.value.isna(), states).replace({np.nan: None})
 
@@ -230,7 +230,7 @@ def storable(text: object) -> str:
     return str(text).encode("utf-8", "replace").decode("utf-8")
 
 
-def rests_on(rows: pd.DataFrame) -> pd.Series:
+def interval_evidence(rows: pd.DataFrame) -> pd.Series:
     """Return the evidence of the interval of each row: its own, or `counted` where it holds that of counting."""
     held = (rows["low"] <= rows["counted_low"]) & (rows["high"] >= rows["counted_high"])
     return cast("pd.Series", rows["evidence"]).mask(held, Evidence.COUNTED.slug)
@@ -287,7 +287,7 @@ another parameter."""
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
     """Return the one column that `key` asks for, as `Table` takes it."""
-    key_text, score, fits = _asked(key)
+    key_text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
     if len(fitting) == 1:
@@ -306,8 +306,8 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     )
 
 
-def _asked(key: object) -> tuple[str, str, Callable[[Column], bool]]:
-    """Return a key in words, the name of its score, and which columns fit it."""
+def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:
+    """Return a key in words, the name of its score, and a predicate for its columns."""
     match key:
         case str():
             return key, key.partition("(")[0], lambda column: key in (column.label, column.shown, column.score)

@@ -65,29 +65,29 @@ Frames = Callable[[], Iterator["pd.DataFrame"]]
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:
     """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path. Only the columns of
-    `columns_told` are written, unless `whole`."""
+    `filled_columns` are written, unless `whole`."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
     check_target(path)
-    names = None if whole else columns_told(frames())
+    names = None if whole else filled_columns(frames())
     schema = _schema(frames(), names)
     with replacing(path) as file:
         form((cells_of(frame.filter(schema.names)).cast(schema) for frame in frames()), schema, file)
     return path
 
 
-def columns_told(parts: Iterable[pd.DataFrame]) -> list[str]:
-    """Return the columns of a table that hold something in some part; ends of an interval, which are the pairs
-    `ends` of the attributes of a part, only where they differ somewhere."""
-    held, ends, names = set[str](), set[str](), list[str]()
+def filled_columns(parts: Iterable[pd.DataFrame]) -> list[str]:
+    """Return the columns of a table with a value in some part. The ends of an interval (the pairs `ends` in the
+    attributes of a part) count only where they differ in some part."""
+    filled, ends, names = set[str](), set[str](), list[str]()
     for part in parts:
         names = list(part.columns)
         pairs: list[tuple[str, str]] = part.attrs["ends"]
         ends = {*chain.from_iterable(pairs)}
-        held |= {name for name, has_values in part.notna().any().items() if has_values and name not in ends}
-        held |= {end for low, high in pairs if not part[low].equals(part[high]) for end in (low, high)}
-    return [name for name in names if name in held]
+        filled |= {name for name, has_values in part.notna().any().items() if has_values and name not in ends}
+        filled |= {end for low, high in pairs if not part[low].equals(part[high]) for end in (low, high)}
+    return [name for name in names if name in filled]
 
 
 def _schema(parts: Iterable[pd.DataFrame], names: Sequence[str] | None) -> pa.Schema:

@@ -48,7 +48,7 @@ class PlainFile(pq.ParquetFile):
         _check_plain(self.schema_arrow, name)
         # Nothing is asked of single columns: on broken ones PyArrow ends the whole process.
         groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
-        self._check_unpacked(sum(group.total_byte_size for group in groups))
+        self._check_unpacked_size(sum(group.total_byte_size for group in groups))
         rows = max(self.metadata.num_rows, sum(group.num_rows for group in groups))
         if rows > max(FEW_ROWS, self.size):
             raise ArtefactError(
@@ -64,11 +64,11 @@ class PlainFile(pq.ParquetFile):
         unpacked = 0
         for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)
-            unpacked += sum(map(_unpacked, batch.columns))
-            self._check_unpacked(unpacked)
+            unpacked += sum(map(_unpacked_size, batch.columns))
+            self._check_unpacked_size(unpacked)
             yield batch
 
-    def _check_unpacked(self, unpacked: int) -> None:
+    def _check_unpacked_size(self, unpacked: int) -> None:
         if unpacked > max(ALWAYS_READ, MOST_TIMES * self.size):
             raise ArtefactError(
                 "file_refused",
@@ -95,8 +95,8 @@ def _check_plain(schema: pa.Schema, name: str) -> None:
             waiting.append((path, pa.field("values", kind.value_type)))
 
 
-def _unpacked(column: pa.Array) -> int:
-    """Bytes of a column where every row holds its own value."""
+def _unpacked_size(column: pa.Array) -> int:
+    """Count the bytes of a column with its dictionary resolved, a value in every row."""
     if not isinstance(column, pa.DictionaryArray):
         return column.nbytes
     sizes = pc.call_function("binary_length", [column.dictionary]).take(column.indices)

@@ -77,7 +77,7 @@ def parse_json(text: str) -> object:
     """Return the JSON value that `text` holds, of no declared type yet."""
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_whole
+            text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite, parse_int=_parse_integer
         )
     except FormatProblem:
         raise
@@ -137,7 +137,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
+    """Parse a whole number; raise where its size is above `MOST_WHOLE`."""
     number = int(text)
     if abs(number) > MOST_WHOLE:
         raise FormatProblem(f"{text:.60} is larger than {MOST_WHOLE}")

@@ -16,7 +16,7 @@ from brittle.estimate import LIMIT
 from brittle.intervals import check_share
 from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, distinct_names, storable
-from brittle.store.export import CARD, cells_of, columns_told, export
+from brittle.store.export import CARD, cells_of, export, filled_columns
 from brittle.store.folder import RunFolder, Shard
 from brittle.store.index import make_index
 from brittle.store.record import Account, RunRecord
@@ -102,14 +102,14 @@ class Table:
                 flip probability); `S.status`, `S.passes`, and of a flip probability `S.evidence`, `S.counted_low`,
                 `S.counted_high`, and `S.state` where points were drawn until they were decided.
         """
-        return self.label_points(self._told(limit, whole=whole), typed=not whole)
+        return self.label_points(self._text_frame(limit, whole=whole), typed=not whole)
 
-    def _told(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
+    def _text_frame(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
         """Return `frame` with the ids of the points as text."""
         if whole:
             return self.all_columns(limit, whole=True)
         frame = self.all_columns(limit, whole=False, label=self.representative(limit))
-        return frame.filter(columns_told([frame]))
+        return frame.filter(filled_columns([frame]))
 
     def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
         """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
@@ -127,7 +127,7 @@ class Table:
     def representative(self, limit: float | None) -> str | None:
         """Return the label of the score that `frame` tells under bare names, too, where several judge."""
         column = None if "" in self._short_names() else representative_column(self.columns, limit)
-        return column.label if column is not None and column.judges else None
+        return column.label if column is not None and column.is_decisive else None
 
     def all_columns(self, limit: float | None, *, whole: bool, label: str | None = None) -> pd.DataFrame:
         """Return `frame` with the columns that it may leave out: the same ones for any points of a run, whose
@@ -137,7 +137,7 @@ class Table:
         frame = self.points.drop_columns(list(BULKY)).to_pandas().set_index("point", drop=False)
         check_share("limit", limit)
         if whole:
-            parts = [frame.rename_axis(None), *map(_whole, self.columns)]
+            parts = [frame.rename_axis(None), *map(_full_columns, self.columns)]
             return pd.concat(parts, axis=1).reset_index(drop=True)
         parts, ends = [self.name_classes(frame)[[*TOLD]].rename_axis(None)], list[tuple[str, str]]()
         columns = self._short_names()
@@ -183,7 +183,7 @@ class Table:
         Raises:
             ParameterError: the limit is not between 0 and 1.
         """
-        return cells_of(self._told(limit, whole=whole))
+        return cells_of(self._text_frame(limit, whole=whole))
 
     def top(self, count: int = 20, by: Key | None = None) -> pd.DataFrame:
         """Return the `count` least robust points, as `brittle show --top` lists them; a notebook shows their images,
@@ -271,7 +271,7 @@ class Table:
         shown_columns = [
             column for column in self.columns if (column.most_draws or 0) == most_draws[column.setting, column.variant]
         ]
-        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.judges]
+        alone = shown_columns if len(shown_columns) == 1 else [column for column in shown_columns if column.is_decisive]
         return {
             "" if [column] == alone else name: column
             for name, column in zip(distinct_names(shown_columns), shown_columns, strict=True)
@@ -324,8 +324,8 @@ def _short(column: Column, name: str, limit: float | None) -> pd.DataFrame:
     return pd.DataFrame(values | {f"{dot}status": rows["status"]}).rename_axis(None)
 
 
-def _whole(column: Column) -> pd.DataFrame:
-    """All of a column, under names that begin with its label."""
+def _full_columns(column: Column) -> pd.DataFrame:
+    """Return every field of a column, under names that begin with its label."""
     import pandas as pd
 
     label, names = column.label, ["low", "high", "status", "passes"]

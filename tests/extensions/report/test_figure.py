@@ -63,7 +63,7 @@ def test_every_specification_is_valid_and_has_a_description(figures: dict[str, F
     """Altair validates it against the schema, which `draw` does not."""
     for name, figure in figures.items():
         styled(figure.chart(figure.frame)).to_dict()
-        assert re.search(r"\d", figure.spoken), name
+        assert re.search(r"\d", figure.alt_text), name
 
 
 def test_a_phone_shows_every_drawing_whole_with_readable_text(drawn: dict[str, str]) -> None:

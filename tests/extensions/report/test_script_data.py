@@ -32,7 +32,7 @@ def numbers(packed: Mapping[str, str]) -> np.ndarray:
 def texts(packed: Mapping[str, Any] | None, count: int) -> list[str]:
     if packed is None:
         return [""] * count
-    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["of"])]
+    return ["" if place < 0 else packed["names"][place] for place in numbers(packed["codes"])]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_points_that_are_no_images_have_their_features() -> None:
     data = data_of(run)
     assert data["pictures"] is None
     assert data["inputs"]["names"] == [f"x{place}" for place in range(5)]
-    values, counterexamples = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "others"))
+    values, counterexamples = (numbers(data["inputs"][name]).reshape(20, 5) for name in ("values", "neighbours"))
     assert np.array_equal(values, [np.frombuffer(cell, "<f4") for cell in run.points["input"].to_pylist()])
     inputs_by_point = {row["point"]: np.frombuffer(row["input"], "<f4") for row in run.counterexamples.to_pylist()}
     for place, point in enumerate(data["ids"]):

@@ -95,6 +95,7 @@ def _size_of_axis(constants: tuple[Any, ...], number: int, place: int, default: 
 
 
 def _pad_with(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
+    """Pad `value` by the first two amounts of each axis in `places`, with a number of `fill` per point."""
     pads = [amount for axis in sorted(places, reverse=True) for amount in places[axis][:2]]
     if not any(pads):
         return value

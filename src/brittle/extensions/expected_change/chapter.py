@@ -129,13 +129,13 @@ def _prediction(contents: Contents) -> dict[str, Any]:
             "figure": None,
             "grid": None,
         }
-    spoken = contents.change_setting or next(iter(rows))
-    conclusion = f"Under noise of {contents.noise_text(spoken)}, {_reading(rows[spoken])}"
+    chosen_setting = contents.change_setting or next(iter(rows))
+    conclusion = f"Under noise of {contents.noise_text(chosen_setting)}, {_reading(rows[chosen_setting])}"
     header = ("Noise", "Points", "Same sign", "Spearman", "Slope", "Median ratio", "Mean sampled change")
     words = f"Sampled mean change against the change that the Laplacian predicts, at one noise level. {conclusion}"
     return {
         "conclusion": conclusion,
-        "figure": Figure(change_chart, _points(contents, spoken), words),
+        "figure": Figure(change_chart, _points(contents, chosen_setting), words),
         "grid": Grid(header, [_prediction_row(contents, setting, row) for setting, row in rows.items()]),
         "kinks": max(row["kinks"] for row in rows.values()),
         "dropped": max(row["dropped"] for row in rows.values()),
@@ -251,7 +251,7 @@ def _flips(contents: Contents) -> dict[str, Any]:
     setting = next(reversed(rows))
     if chosen is not None and chosen in rows and max(rows[chosen]["lowest"], rows[chosen]["highest"]) > 0.0:
         setting = chosen
-    name, row = contents.noise_text(setting), _kept(rows[setting])
+    name, row = contents.noise_text(setting), _complement(rows[setting])
     return {
         "conclusion": _flips_conclusion(name, row),
         "grid": _by_laplacian(contents, rows),
@@ -274,8 +274,9 @@ def _flips_conclusion(name: str, row: Row) -> str:
     )
 
 
-def _kept(row: Row) -> Row:
-    """Return a row of `label_flips` with the shares of noisy copies that keep the prediction, not that flip."""
+def _complement(row: Row) -> Row:
+    """Return a row of `label_flips` with shares of noisy copies that keep the prediction in place of those that
+    flip."""
     ends = (("", ""), ("_low", "_high"), ("_high", "_low"))
     return row | {f"{group}{end}": 1.0 - row[f"{group}{opposite}"] for group in GROUPS for end, opposite in ends}
 
@@ -289,7 +290,7 @@ def _by_laplacian(contents: Contents, rows: Mapping[Setting, Row]) -> Grid:
             *(f"{fixed(row[group])}\n{interval(row[f'{group}_low'], row[f'{group}_high'])}" for group in GROUPS),
             p_value(row["p_flips"]),
         )
-        for setting, row in ((setting, _kept(row)) for setting, row in rows.items())
+        for setting, row in ((setting, _complement(row)) for setting, row in rows.items())
         if row["group"]
     ]
     header = ("Noise", "Confident points", "In either group", "p_robust, lowest Laplacian", "p_robust, highest", "p")

@@ -57,11 +57,11 @@ _ATTRIBUTES = frozenset(
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A drawing: the function that makes its Altair chart, the frame that this reads, and the result in words. The
-    chart has a `width` in pixels; `spoken` is what a screen reader says of it."""
+    chart has a `width` in pixels; `alt_text` is read by screen readers."""
 
     chart: Callable[..., Any]
     frame: pd.DataFrame
-    spoken: str
+    alt_text: str
 
 
 def draw(figure: Figure, identity: str) -> str:

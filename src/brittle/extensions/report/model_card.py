@@ -66,7 +66,8 @@ def model_card(table: Table, limit: float | None = None) -> str:
     """
     run_overview = overview(table, limit)
     holds, accuracy = (
-        0.0 if is_known else None for is_known in (run_overview.judges and run_overview.rated, run_overview.labelled)
+        0.0 if is_known else None
+        for is_known in (run_overview.is_decisive and run_overview.rated, run_overview.labelled)
     )
     checked = None if holds is accuracy is None else check(table, limit=limit, holds=holds, accuracy=accuracy)
     is_partial = run_overview.record.data.ids_sha256 is not None or run_overview.record.part is not None

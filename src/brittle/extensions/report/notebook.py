@@ -24,7 +24,7 @@ from brittle.extensions.report.render import open_contents, render
 from brittle.extensions.report.wording import plural
 from brittle.extensions.report.wording import show as show_text
 from brittle.store.columns import Key, distinct_names
-from brittle.store.export import columns_told
+from brittle.store.export import filled_columns
 from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 from brittle.text import clipped
@@ -131,7 +131,7 @@ def list_points(table: Table, count: int, by: Key | None) -> pd.DataFrame:
     frame = table.name_classes(point_list(table, column, judge=judge))
     frame = frame.rename(columns={"value": "p_robust" if column.is_probability else column.score})
     frame.attrs["ends"] = [] if column.is_probability else [("low", "high")]
-    return PointFrame.of(frame.filter(columns_told([frame])).head(count), table)
+    return PointFrame.of(frame.filter(filled_columns([frame])).head(count), table)
 
 
 def table_text(table: Table) -> str:
@@ -142,7 +142,9 @@ def table_text(table: Table) -> str:
     try:
         run_overview = overview(table) if len(table.points) else None
         sentences = () if run_overview is None else (how_brittle(run_overview), *run_overview.margins)
-        return "\n".join([_title(table), *(f"  {show_text(line)}" for line in (*sentences, _columns(table)) if line)])
+        return "\n".join(
+            [_title(table), *(f"  {show_text(line)}" for line in (*sentences, _columns_text(table)) if line)]
+        )
     except Exception as error:  # noqa: BLE001 - whoever looks for what is wrong with a table prints it
         return f"Table that cannot be read: {show_text(error, LONGEST_SENTENCE)} ({type(error).__name__})"
 
@@ -159,8 +161,8 @@ def _title(table: Table) -> str:
     return f"Table of {size}: {name} on {source}{state}"
 
 
-def _columns(table: Table) -> str:
-    """Return the first columns, and how many more there are."""
+def _columns_text(table: Table) -> str:
+    """Name the first columns and count the others."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     hidden_count = len(labels) - COLUMNS
     more = f" and {hidden_count:,} more" if hidden_count > 0 else ""

@@ -129,7 +129,7 @@ def _draw_all(value: Any, identity: str) -> Any:
     """`value` with every figure in it drawn, under an identity that tells it from the others of the page."""
     if isinstance(value, figure.Figure):
         drawing = Markup(figure.draw(value, identity))
-        return {"drawing": drawing, "spoken": value.spoken} if drawing else None
+        return {"drawing": drawing, "alt_text": value.alt_text} if drawing else None
     if isinstance(value, dict):
         return {name: _draw_all(part, f"{identity}-{name}") for name, part in value.items()}
     if isinstance(value, list):
@@ -143,14 +143,15 @@ def _style() -> str:
 
 
 def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
-    """Return the notes on the run: those left to judge, then those put right; heading, class, entries."""
+    """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
     entries = [
         (warning.code in HANDLED, Entry(show(warning.code), show(warning.sentence)))
         for warning in contents.record.warnings
     ]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
     lists = [
-        (heading, kind, [entry for done, entry in entries if done == is_handled]) for heading, kind, is_handled in parts
+        (heading, kind, [entry for is_done, entry in entries if is_done == is_handled])
+        for heading, kind, is_handled in parts
     ]
     return [part for part in lists if part[2]]
 

@@ -23,7 +23,7 @@ from brittle.estimate import LIMIT, Status, parameters_json
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.images import PER_SIDE, TILE, decoded, embedded, sheets
 from brittle.extensions.report.wording import show
-from brittle.store.columns import Column, rests_on, storable
+from brittle.store.columns import Column, interval_evidence, storable
 from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.text import clipped
@@ -75,30 +75,30 @@ class _Run:
 def page_data(contents: Contents) -> dict[str, object] | None:
     """Return the points and scores of a run as the script of its page reads them; None for a run without points or
     scores."""
-    judge = representative_column(contents.columns)
-    spoken = None if judge is None else numbers_beside(contents, judge)
-    columns = _columns(contents, [column for column in (spoken, judge) if column is not None])
+    deciding = representative_column(contents.columns)
+    shown_numbers = None if deciding is None else numbers_beside(contents, deciding)
+    columns = _columns(contents, [column for column in (shown_numbers, deciding) if column is not None])
     if not contents.points.num_rows or not columns:
         return None
     this_run = _Run("this run", contents, contents.points["point"].to_pylist(), columns)
     runs = [this_run, *(_other(this_run, name, rival) for name, rival in contents.rivals.items())]
     answers = Answers([run.contents for run in runs])
-    by = spoken if spoken is not None else columns[0]
-    safe = safety(by)
-    order = np.argsort((by.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
-    limit = LIMIT if judge is None or judge.limit is None else judge.limit
+    leading = shown_numbers if shown_numbers is not None else columns[0]
+    safe = safety(leading)
+    order = np.argsort((leading.value if safe is None else safe).to_numpy(np.float64), kind="stable")  # NaN comes last
+    limit = LIMIT if deciding is None or deciding.limit is None else deciding.limit
     words, record = words_of(contents.record.model.decision), contents.record
     return {
         **_points(contents, answers),
         "limit": limit,
-        "chosen": chosen_sentence(contents.points.num_rows, record.data),
+        "sampleText": chosen_sentence(contents.points.num_rows, record.data),
         # What tells the notes on these points from those on others: runs over as many of the same data share theirs
         "identity": f"{record.data.sha256 or record.data.path or ''}:{contents.points.num_rows}"[:200],
         "runs": [_run(this_run, answers), *(_run(run, answers) | _next(run, limit) for run in runs[1:])],
-        "columns": _all_columns(runs, judge, spoken),
-        "by": [column.label for column in columns].index(by.label),
-        "right": words._asdict() | {"correct": show(words.correct)},
-        "rests": {kind.slug: words for kind, words in RESTS.items()},
+        "columns": _all_columns(runs, deciding, shown_numbers),
+        "representative": [column.label for column in columns].index(leading.label),
+        "correctWords": words._asdict() | {"correct": show(words.correct)},
+        "evidence": {kind.slug: words for kind, words in RESTS.items()},
         "statuses": {status.slug: status.sentence for status in Status},
         "pictures": _pictures(contents, order),
         "votes": _texts([*votes_texts(contents).reindex(contents.points["point"].to_pylist())]),
@@ -165,14 +165,14 @@ def _run(run: _Run, answers: Answers) -> dict[str, object]:
     """Return for each point of the page whether the run holds it, its prediction, and whether that is correct."""
     points = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
     points["predicted"] = answers.of(run.contents, "predicted")
-    points["right"] = points["correct"].map({True: 1, False: 0}).fillna(2)
-    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "right": 2})
+    points["correctness"] = points["correct"].map({True: 1, False: 0}).fillna(2)
+    aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "correctness": 2})
     return {
         "name": run.name,
         "confidence": run.contents.confidence,
         "held": packed(aligned["held"], "u1"),
         "predicted": packed(aligned["predicted"], "f8"),
-        "correct": packed(aligned["right"], "u1"),
+        "correct": packed(aligned["correctness"], "u1"),
     }
 
 
@@ -184,14 +184,14 @@ def _next(run: _Run, limit: float) -> dict[str, object]:
     ]
     return {
         "next": {
-            "by": "" if run_overview.numbers is None else run_overview.numbers.label,
+            "score": "" if run_overview.numbers is None else run_overview.numbers.label,
             "steps": steps,
-            "where": show(where_to_run(run_overview)).replace("this run", run.name),
+            "place": show(where_to_run(run_overview)).replace("this run", run.name),
         }
     }
 
 
-def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | None) -> list[dict[str, object]]:
+def _all_columns(runs: Sequence[_Run], deciding: Column | None, numbers: Column | None) -> list[dict[str, object]]:
     """Return the scores of all runs, each with the place of its run. Those whose numbers stand beside the states of
     another one name its place."""
     columns = [
@@ -199,24 +199,26 @@ def _all_columns(runs: Sequence[_Run], judge: Column | None, numbers: Column | N
         for place, run in enumerate(runs)
         for column in run.columns
     ]
-    if judge is None or numbers is None or numbers is judge:
+    if deciding is None or numbers is None or numbers is deciding:
         return columns
     places = {(entry["run"], entry["label"]): place for place, entry in enumerate(columns)}
     return [
-        entry | {"decidedBy": places.get((entry["run"], judge.label)) if entry["label"] == numbers.label else None}
+        entry | {"decidedBy": places.get((entry["run"], deciding.label)) if entry["label"] == numbers.label else None}
         for entry in columns
     ]
 
 
-def _columns(contents: Contents, spoken: Sequence[Column]) -> list[Column]:
-    """Return the scores that the page holds: `spoken`, of each estimator that with the most draws, and all others."""
+def _columns(contents: Contents, leading_columns: Sequence[Column]) -> list[Column]:
+    """Return the scores that the page holds: `leading_columns`, of each estimator that with the most draws, and all
+    others."""
     largest = {column.label for column in largest_budgets(contents.columns)}
     candidates = [
         column
         for column in contents.columns
-        if column in spoken or ((column.label in largest or not column.is_probability) and column.value.notna().any())
+        if column in leading_columns
+        or ((column.label in largest or not column.is_probability) and column.value.notna().any())
     ]
-    leading = [column for column in candidates if column in spoken]
+    leading = [column for column in candidates if column in leading_columns]
     max_columns = max(1, MAX_NUMBERS // max(1, 3 * contents.points.num_rows))
     labels = {column.label for column in [*leading, *candidates][:max_columns]}
     return [column for column in candidates if column.label in labels]
@@ -236,7 +238,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "variant": column.variant,
         "quantity": column.quantity,
         "probability": column.is_probability,
-        "judges": column.judges,
+        "isDecisive": column.is_decisive,
         # As the terminal orders points: of an input margin the larger distance.
         "safer": None if safety(column) is None else column.safer or "higher",
         "explanation": column.explanation,
@@ -244,7 +246,7 @@ def _column(contents: Contents, column: Column, rows: pd.DataFrame) -> dict[str,
         "low": _ends(rows, "low"),
         "high": _ends(rows, "high"),
         "status": _texts(rows["status"].tolist()),
-        "evidence": _texts(rests_on(rows).tolist()),
+        "evidence": _texts(interval_evidence(rows).tolist()),
         "details": _texts(rows["detail"].tolist()),
     }
 
@@ -264,7 +266,7 @@ def _texts(texts: Sequence[object]) -> dict[str, object] | None:
     codes, names = pd.factorize(pd.Series(texts, dtype=object))
     if not len(names):
         return None
-    return {"names": [str(name) for name in names], "of": packed(codes, "i4")}
+    return {"names": [str(name) for name in names], "codes": packed(codes, "i4")}
 
 
 def _pictures(contents: Contents, order: NDArray[np.intp]) -> dict[str, object] | None:
@@ -305,7 +307,7 @@ def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> l
             size = len(point_image) + len(neighbour)
             if size <= room:
                 room, shown = room - size, shown + 1
-                pair = {"own": embedded(point_image), "other": embedded(neighbour)}
+                pair = {"pointImage": embedded(point_image), "neighbourImage": embedded(neighbour)}
                 entry |= {name: f"data:image/png;base64,{image}" for name, image in pair.items()}
         entries.append(entry)
     return entries
@@ -343,5 +345,5 @@ def _inputs(contents: Contents) -> dict[str, object] | None:
         "names": feature_names(contents.record.data),
         "levels": _levels(contents.record.data),
         "values": packed(values, "f8"),
-        "others": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
+        "neighbours": None if np.isnan(neighbours).all() else packed(neighbours, "f8"),
     }

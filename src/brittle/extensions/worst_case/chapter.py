@@ -111,7 +111,7 @@ class MarginCase:
 
 
 def open_cases(contents: Contents) -> list[MarginCase]:
-    """Return the first input margins in each norm, judged at the size that was asked for, or at one that suits them."""
+    """Return the first input margins in each norm, with the requested size or one that suits their values."""
     bounds, size = contents.record.model.bounds, contents.epsilon
     cases = []
     for norm, column in contents.margins.items():
@@ -153,13 +153,13 @@ def _section(case: MarginCase) -> dict[str, Any]:
     median = float(case.distance.quantile(0.5, interpolation="lower"))
     half = f"is at most {short(median)} away" if np.isfinite(median) else "was not found at any distance"
     numbers = _numbers(case, median)
-    spoken = " ".join(f"{number.title}: {number.value}." for number in numbers)
+    number_texts = " ".join(f"{number.title}: {number.value}." for number in numbers)
     masked = case.count(Status.MASKED)
     warning = (
         f"The margins of {plural(masked, 'point')} of {len(case.distance):,} are masked: gradients vanish there or "
         "mislead, so the nearest other decision may be much nearer than what was found, and the robust accuracy lower."
     )
-    curves = f"Share of points without another prediction found within a distance, against the distance. {spoken}"
+    curves = f"Share of points without another prediction found within a distance, against the distance. {number_texts}"
     return {
         "title": TITLES[case.norm],
         "epsilon": case.epsilon,

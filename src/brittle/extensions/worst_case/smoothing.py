@@ -52,7 +52,7 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
     """
     check_column("column", column)
     column = column if column is not None else representative_count(table)
-    if column is None or not column.judges:
+    if column is None or not column.is_decisive:
         raise DataError("no_such_score", "no column counts noisy copies; score by monte_carlo or shrinkage")
     if not can_certify(table, column):
         decision = table.record.model.decision or "class"
@@ -69,11 +69,11 @@ def smoothed_radius(table: Table, column: Column | None = None) -> pd.Series:
 
 def representative_count(table: Table) -> Column | None:
     """Return the representative column of a run among those that count noisy copies."""
-    return typical([column for column in table.columns if column.judges])
+    return typical([column for column in table.columns if column.is_decisive])
 
 
 def can_certify(table: Table, column: Column) -> bool:
     """Return whether a column counts votes for classes, under isotropic normal noise that is not clipped."""
     sigma, noise = column.setting
     plain = noise == GAUSSIAN and sigma is not None and not column.parameters.get("clip")
-    return table.record.model.decision is None and column.judges and plain
+    return table.record.model.decision is None and column.is_decisive and plain

@@ -38,7 +38,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     summary = f"{share} of the points have such a radius; the largest is {short(radius.max())}."
     return {
         "figure": Figure(nearest_chart, frame, summary),
-        "spoken": summary,
+        "summary": summary,
         "labelled": labelled,
         "confidence": f"{50.0 * (1.0 + contents.confidence):.4g}%",
         "noise": show(str(column.setting)),

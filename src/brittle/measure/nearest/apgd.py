@@ -162,22 +162,22 @@ def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
     """Descend from the point towards whichever competitor is nearest at each step."""
     places, rivals, linear = search.rivals(rows, 1)
     rows = rows[places]
-    radius = steepest_line(search, rows, rivals, linear)
+    radius = steepest_length(search, rows, rivals, linear)
     schedule, anyone = EXPLORE[effort.decay][search.norm.name], torch.full_like(rivals, ANY)
     positions = torch.arange(len(rows), device=rows.device)
     descents = Descents(positions, rows, anyone, search.origin[rows], radius, torch.zeros_like(rows))
     _descend(search, torch.full_like(radius, torch.inf), schedule, ((1, effort.scout_steps),), descents)
 
 
-def steepest_line(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
-    """Return the `length`, `[R]`, halved as long as a step as long along the steepest direction has another
+def steepest_length(search: Search, rows: Tensor, targets: Tensor, length: Tensor) -> Tensor:
+    """Return `length`, `[R]`, halved while a step of that length along the steepest direction changes the
     prediction."""
-    length, going = length.clone(), torch.arange(len(rows), device=rows.device)
+    length, active = length.clone(), torch.arange(len(rows), device=rows.device)
     gradient = search.differentiate(rows, search.origin[rows], targets).gradient
     for _ in range(HALVINGS):
-        points = search.norm.downhill(search.origin[rows[going]], gradient[going], length[going])
-        going = going[search.look(rows[going], points) < 0]
-        length[going] /= 2
+        points = search.norm.downhill(search.origin[rows[active]], gradient[active], length[active])
+        active = active[search.look(rows[active], points) < 0]
+        length[active] /= 2
     return length
 
 

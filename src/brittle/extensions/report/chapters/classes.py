@@ -38,11 +38,11 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
         return None
     grid = _grid(contents, bias)
     first_row, last_row = (f"{row[0]} {row[2]} ({row[3]})" for row in (grid.rows[0], grid.rows[-1]))
-    spoken = f"Mean p_robust by class, from {first_row} to {last_row}."
+    alt_text = f"Mean p_robust by class, from {first_row} to {last_row}."
     sizes, levels = bias.classes["points"], _by_level(contents, bias)
     medians = (f"{row['name']} {fixed(row['value'])} at {row['level']}" for row in levels.to_dict("records"))
     return {
-        "figure": Figure(classes_chart, _frame(contents, bias), spoken),
+        "figure": Figure(classes_chart, _frame(contents, bias), alt_text),
         "levels": Figure(levels_chart, levels, f"Medians of p_robust: {', '.join(medians)}."),
         "confused": _confused(contents),
         "by_label": bias.by == "label",
@@ -91,9 +91,9 @@ def levels_chart(frame: pd.DataFrame, width: int = charts.NARROW) -> Any:
     y = alt.Y("name:N", scale=alt.Scale(domain=names), title=None, axis=charts.names_axis())
     colours = alt.Scale(domain=levels, range=[*charts.CLAIMED[1 : 1 + len(levels)]])
     colour = alt.Color("level:N", scale=colours, legend=charts.legend(2 if width == charts.NARROW else MAX_LEVELS))
-    place = alt.Chart(frame).encode(y=y, yOffset=alt.YOffset("level:N", sort=levels), color=colour)
+    base = alt.Chart(frame).encode(y=y, yOffset=alt.YOffset("level:N", sort=levels), color=colour)
     dots = charts.interval_dots(
-        place, title="p_robust, further right is safer", scale=alt.Scale(domain=[0, 1]), axis=charts.few_ticks()
+        base, title="p_robust, further right is safer", scale=alt.Scale(domain=[0, 1]), axis=charts.few_ticks()
     )
     return alt.layer(*dots).properties(width=charts.width_beside(width, names), height=alt.Step(9))
 

@@ -45,7 +45,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
     """Return the comparison with each run; None without any."""
     if not contents.rivals:
         return None
-    names = _told_apart([show(name, 40) for name in contents.rivals])
+    names = _number_duplicates([show(name, 40) for name in contents.rivals])
     runs_by_name = dict(zip(names, contents.rivals.values(), strict=True))
     return {"runs": [_run(contents, name, run, len(runs_by_name) <= MAX_DRAWN) for name, run in runs_by_name.items()]}
 
@@ -53,7 +53,7 @@ def summarize(contents: Contents) -> dict[str, Any] | None:
 CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _number_duplicates(names: Sequence[str]) -> list[str]:
     """Names with their place where several are alike."""
     times = Counter(names)
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
@@ -70,7 +70,7 @@ def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[st
     return {
         "name": name,
         "entries": _entries(contents, rival, frame, rows),
-        "differences": Figure(difference_chart, differences, _differences_spoken(name, differences)),
+        "differences": Figure(difference_chart, differences, _describe_differences(name, differences)),
         "grid": Grid(header, [_row(row, names[row["score"]]) for row in rows]),
         "confidence": percent(contents.confidence),
         "error": percent(1.0 - contents.confidence),
@@ -156,7 +156,7 @@ def _differences(
         for row in rows
         if math.isfinite(row["difference"]) and (row["quantity"] in BOUNDED or row["score"] in means)
     ][:MAX_DIFFERENCES]
-    texts = _told_apart([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
+    texts = _number_duplicates([", ".join(filter(None, names[row["score"]][:2])) for row in chosen])
     differences = [
         (text, order, row["difference"], row["difference_low"], row["difference_high"])
         for order, (text, row) in enumerate(zip(texts, chosen, strict=True))
@@ -166,7 +166,7 @@ def _differences(
     return frame.assign(low=low, high=high)  # without the ends that nothing is known of
 
 
-def _differences_spoken(name: str, frame: pd.DataFrame) -> str:
+def _describe_differences(name: str, frame: pd.DataFrame) -> str:
     above, below = (frame["low"] > 0.0).sum(), (frame["high"] < 0.0).sum()
     return (
         f"This run minus {name}, larger is safer: safer by {above} of {len(frame)} scores, less safe by {below}, not "

@@ -86,8 +86,8 @@ def _bars(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
             width = 100.0 * points / rows[number]["points"]
             parts.append((state, points, round(start, 2), round(width, 2)))
             start += width
-        spoken = ", ".join(f"{state} {points}" for state, points, _, _ in parts)
-        bars.append({"name": names[number], "parts": parts, "spoken": f"{names[number]}: {spoken}"})
+        parts_text = ", ".join(f"{state} {points}" for state, points, _, _ in parts)
+        bars.append({"name": names[number], "parts": parts, "alt_text": f"{names[number]}: {parts_text}"})
     return bars
 
 
@@ -100,7 +100,7 @@ def _pictures(contents: Contents, overview: Overview) -> list[dict[str, Any]]:
     if column is None or order is None or contents.points["image"].null_count == contents.points.num_rows:
         return []
     points = _rows(contents, column, order)
-    by = "under noise" if overview.judges else f"by {show(column.title)}"
+    by = "under noise" if overview.is_decisive else f"by {show(column.title)}"
     wrong = [row for row in points[::-1] if row["correct"] is False]
     suspicious = [row for row in wrong if row["label_probability"] == row["label_probability"]]
     suspicious.sort(key=lambda row: row["label_probability"])

@@ -6,18 +6,18 @@ import { classOf, columns, labels, nameOf, nearest, runs, statuses, textOf, trou
 import { featuresOf } from "./features.js";
 import { endsAt, fields, textAt, titleOf } from "./fields.js";
 import { walk } from "./list.js";
-import { LONGEST, keepNote, keeps, noteOf } from "./notes.js";
-import { drawDifference, drawNoisy, drawPicture, drawWhole, imageAt, pictured, takesNoise } from "./pictures.js";
+import { MAX_NOTE_LENGTH, keepNote, canStore, noteOf } from "./notes.js";
+import { drawDifference, drawNoisy, drawPicture, drawWhole, imageAt, hasPictures, canDrawNoise } from "./pictures.js";
 import { drawLevels } from "./levels.js";
-import { judgeOf, kinds, places, predictions, selected, states } from "./selection.js";
+import { decidingColumn, kinds, places, predictions, selected, states } from "./selection.js";
 import { KINDS, choose, state } from "./state.js";
-import { counted, percentOf, short, shown } from "./text.js";
+import { counted, percentOf, short, show } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
 const card = byId("card");
 
-/** @type {((limit: number) => string)[]} What is said of a point that holds, is undecided or breaks at a limit. */
+/** @type {((limit: number) => string)[]} Verdicts on a point that holds, is undecided or breaks at a limit. */
 const VERDICTS = [
   (limit) => `It holds: kept with probability ${limit} or more`,
   (limit) => `It is undecided whether it is kept with probability ${limit} or more`,
@@ -25,9 +25,9 @@ const VERDICTS = [
 ];
 
 /** @type {Map<string, Float64Array>} The values of each field, the least safe first. */
-const sorted = new Map();
+const sortedValues = new Map();
 
-/** Draws the open point, or how to open one. */
+/** Draw the open point, or how to open one. */
 export function drawCard() {
   const { point } = state;
   if (point < 0) {
@@ -35,8 +35,8 @@ export function drawCard() {
     return;
   }
   const parts = [title(point), element("p", {}, sentence(point))];
-  if (ofThisRun() && votesOf(point)) parts.push(element("p", {}, shown(votesOf(point))));
-  if (pictured || images(point)) parts.push(pictures(point));
+  if (ofThisRun() && votesOf(point)) parts.push(element("p", {}, show(votesOf(point))));
+  if (hasPictures || images(point)) parts.push(pictures(point));
   const examples = noisy(point);
   if (examples) parts.push(examples);
   const features = featuresOf(point, ofThisRun());
@@ -44,7 +44,7 @@ export function drawCard() {
   parts.push(scores(point));
   const levels = drawLevels(point);
   if (levels) parts.push(levels);
-  if (troubleOf(point)) parts.push(element("p", { class: "aside" }, shown(troubleOf(point))));
+  if (troubleOf(point)) parts.push(element("p", { class: "aside" }, show(troubleOf(point))));
   parts.push(remarks(point));
   card.replaceChildren(...parts);
 }
@@ -52,16 +52,16 @@ export function drawCard() {
 /** @param {number} point */
 function title(point) {
   const place = places[point];
-  const where = place < 0 ? "not in the selection" : `${counted(place + 1)} of ${counted(selected().length)}`;
+  const placeText = place < 0 ? "not in the selection" : `${counted(place + 1)} of ${counted(selected().length)}`;
   return element(
     "header",
     {},
-    element("h3", {}, shown(nameOf(point))),
+    element("h3", {}, show(nameOf(point))),
     element(
       "p",
       { class: "walk" },
       element("button", { type: "button", click: () => step(-1), "aria-label": "Previous point", "data-keep": "previous" }, "◀"),
-      ` ${where} `,
+      ` ${placeText} `,
       element("button", { type: "button", click: () => step(1), "aria-label": "Next point", "data-keep": "next" }, "▶"),
       " ",
       element("button", { type: "button", click: close, "data-keep": "close" }, "Close"),
@@ -69,13 +69,13 @@ function title(point) {
   );
 }
 
-/** @param {number} by how many points further on in the list */
+/** @param {number} by number of points further on in the list */
 function step(by) {
   walk(by);
   bring(card);
 }
 
-/** Closes the point, and goes back to the list. */
+/** Close the point and go back to the list. */
 function close() {
   choose({ point: -1 });
   bring(byId("list"));
@@ -83,80 +83,80 @@ function close() {
 }
 
 /**
- * What the point is, in words.
+ * Describe the point in words: prediction, label, verdict.
  * @param {number} point
  */
 function sentence(point) {
   const predicted = predictions()[point];
   const label = labels[point] < 0 ? "" : `, labelled ${classOf(labels[point])}${predicted < 0 ? "" : `: ${KINDS[kinds[point]]}`}`;
-  const what = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
-  const { judges, value } = columns[state.by];
-  if (states[point] === 4) return shown(`${runs[columns[state.by].run].name} does not hold this point.`);
-  if (!judges || Number.isNaN(value[point])) return shown(what);
-  const judge = judgeOf(columns[state.by]);
-  const by = judge.place === state.by ? "" : `, by ${titleOf(judge)}`;
-  return shown(`${what} ${VERDICTS[states[point]](state.limit)}${by}.`);
+  const prediction = `${predicted < 0 ? "No prediction" : `Predicted ${classOf(predicted)}`}${label}.`;
+  const { isDecisive, value } = columns[state.by];
+  if (states[point] === 4) return show(`${runs[columns[state.by].run].name} does not hold this point.`);
+  if (!isDecisive || Number.isNaN(value[point])) return show(prediction);
+  const deciding = decidingColumn(columns[state.by]);
+  const by = deciding.place === state.by ? "" : `, by ${titleOf(deciding)}`;
+  return show(`${prediction} ${VERDICTS[states[point]](state.limit)}${by}.`);
 }
 
-/** Whether the page speaks of this run, whose nearest inputs with another prediction it holds. */
+/** Return whether the page shows this run: only its nearest inputs with another prediction are in the page. */
 function ofThisRun() {
   return columns[state.by].run === 0;
 }
 
 /** @param {number} point */
 function images(point) {
-  return ofThisRun() ? nearest.get(point)?.find((entry) => entry.own && entry.other) : undefined;
+  return ofThisRun() ? nearest.get(point)?.find((entry) => entry.pointImage && entry.neighbourImage) : undefined;
 }
 
 /** @param {number} point */
 function pictures(point) {
   const holder = element("div", { class: "pictures" });
-  const own = canvas({ role: "img", "aria-label": `The image of ${shown(nameOf(point))}` });
-  holder.append(element("figure", {}, own, element("figcaption", {}, shown(`predicted ${classOf(predictions()[point])}`))));
-  const found = images(point);
-  if (!found?.own || !found.other) {
-    void drawPicture(own, point);
+  const pointCanvas = canvas({ role: "img", "aria-label": `The image of ${show(nameOf(point))}` });
+  holder.append(element("figure", {}, pointCanvas, element("figcaption", {}, show(`predicted ${classOf(predictions()[point])}`))));
+  const pair = images(point);
+  if (!pair?.pointImage || !pair.neighbourImage) {
+    void drawPicture(pointCanvas, point);
     return holder;
   }
-  const other = canvas({ role: "img", "aria-label": "The nearest input found with another prediction" });
-  const apart = canvas({ role: "img", "aria-label": "What was changed" });
-  const said = element("figcaption", {}, "what was changed");
+  const neighbourCanvas = canvas({ role: "img", "aria-label": "The nearest input found with another prediction" });
+  const changeCanvas = canvas({ role: "img", "aria-label": "What was changed" });
+  const caption = element("figcaption", {}, "what was changed");
   holder.append(
-    element("figure", {}, other, element("figcaption", {}, shown(`nearest found that is predicted ${classOf(found.predicted)}`))),
-    element("figure", {}, apart, said),
+    element("figure", {}, neighbourCanvas, element("figcaption", {}, show(`nearest found that is predicted ${classOf(pair.predicted)}`))),
+    element("figure", {}, changeCanvas, caption),
   );
-  void Promise.all([imageAt(found.own), imageAt(found.other)]).then(([first, second]) => {
-    drawWhole(own, first);
-    drawWhole(other, second);
-    said.textContent = changeText(drawDifference(apart, first, second));
+  void Promise.all([imageAt(pair.pointImage), imageAt(pair.neighbourImage)]).then(([pointImage, neighbourImage]) => {
+    drawWhole(pointCanvas, pointImage);
+    drawWhole(neighbourCanvas, neighbourImage);
+    caption.textContent = changeText(drawDifference(changeCanvas, pointImage, neighbourImage));
   });
   return holder;
 }
 
-/** Levels of noise that are shown at most. */
-const MOST_LEVELS = 4;
+/** Largest number of noise levels that are drawn. */
+const MAX_LEVELS = 4;
 
 /**
- * The image with normal noise of each level of the chosen run, or the least, the largest and some between; null without.
+ * Draw the image with normal noise at the levels of the chosen run, at most `MAX_LEVELS` of them; null without levels.
  * @param {number} point
  */
 function noisy(point) {
   const { run } = columns[state.by];
-  const levels = columns.filter((one) => one.run === run && one.family === "gaussian" && !one.unit).flatMap(({ sigma }) => sigma ?? []);
-  const all = [...new Set(levels)].sort((one, other) => one - other);
-  if (!takesNoise(point) || !all.length) return null;
-  const steps = Math.min(MOST_LEVELS, all.length) - 1;
-  const chosen = steps ? Array.from({ length: steps + 1 }, (_, place) => all[Math.round((place * (all.length - 1)) / steps)]) : all;
-  const drawn = chosen.map((sigma) => {
+  const levels = columns.filter((column) => column.run === run && column.family === "gaussian" && !column.unit).flatMap(({ sigma }) => sigma ?? []);
+  const sigmas = [...new Set(levels)].sort((a, b) => a - b);
+  if (!canDrawNoise(point) || !sigmas.length) return null;
+  const steps = Math.min(MAX_LEVELS, sigmas.length) - 1;
+  const chosenSigmas = steps ? Array.from({ length: steps + 1 }, (_, place) => sigmas[Math.round((place * (sigmas.length - 1)) / steps)]) : sigmas;
+  const figures = chosenSigmas.map((sigma) => {
     const on = canvas({ role: "img", "aria-label": `The image with noise of sigma ${short(sigma)}` });
     void drawNoisy(on, point, sigma);
     return element("figure", {}, on, element("figcaption", {}, `noise of sigma ${short(sigma)}`));
   });
-  return element("div", { class: "pictures examples" }, ...drawn);
+  return element("div", { class: "pictures examples" }, ...figures);
 }
 
 /**
- * How the difference of two images is drawn, in words.
+ * Describe in words how the difference of two images is drawn.
  * @param {{times: number, largest: number}} drawn
  */
 function changeText({ times, largest }) {
@@ -187,9 +187,9 @@ function scores(point) {
  * @param {number} point
  */
 function scoreRow(field, point) {
-  const { column, label, detail: told } = field;
+  const { column, label, detail: detailText } = field;
   const [low, high] = [column.low, column.high].map((all) => (all ? all[point] : NaN));
-  const interval = isFound(column) ? foundText(low, high) : Number.isNaN(low) || low === high ? "–" : endsAt(field, point).join(" to ");
+  const interval = isUpperBound(column) ? boundsText(low, high) : Number.isNaN(low) || low === high ? "–" : endsAt(field, point).join(" to ");
   const status = textOf(column.status, point);
   const detail = textOf(column.details, point);
   const meaning = [status === "ok" ? "" : (statuses[status] ?? ""), detail].filter(Boolean).join(" ");
@@ -198,34 +198,34 @@ function scoreRow(field, point) {
   return element(
     "tr",
     { class: column.place === state.by ? "chosen" : "" },
-    element("th", { scope: "row" }, shown(label), ...(told ? [element("small", {}, shown(told))] : [])),
-    element("td", {}, shown(textAt(field, point) + beside)),
+    element("th", { scope: "row" }, show(label), ...(detailText ? [element("small", {}, show(detailText))] : [])),
+    element("td", {}, show(textAt(field, point) + beside)),
     element("td", {}, interval),
     element("td", {}, rankText(field, point)),
-    element("td", {}, shown(status), ...(meaning ? [element("small", {}, shown(meaning))] : [])),
+    element("td", {}, show(status), ...(meaning ? [element("small", {}, show(meaning))] : [])),
   );
 }
 
 /**
- * Whether a score is the upper end of its own brackets: what a search found, and at most below it what was certified.
+ * Return whether a score is the upper end of its interval: the distance that a search found, above a certified lower bound.
  * @param {import("./data.js").Column} column
  */
-function isFound({ value, low, high }) {
+function isUpperBound({ value, low, high }) {
   return high === value && low !== null && low !== value;
 }
 
 /**
- * What a search shows of a distance: at most what was found, and at least what was certified. No interval of a confidence.
+ * Describe the bounds of a distance: at least the certified one, at most the distance found. They have no confidence.
  * @param {number} low
  * @param {number} high
  */
-function foundText(low, high) {
+function boundsText(low, high) {
   const ends = [low > 0 ? `at least ${short(low)} (certified)` : "", Number.isFinite(high) ? `at most ${short(high)} (found)` : ""];
   return ends.filter(Boolean).join(", ") || "–";
 }
 
 /**
- * The place of a point among all, the least safe first; of equal points the places that they share.
+ * Rank a point among all, the least safe first; equal points share a range of ranks.
  * @param {Field} field
  * @param {number} point
  */
@@ -233,27 +233,27 @@ function rankText(field, point) {
   const { safer, order } = field;
   if (!safer || Number.isNaN(order[point])) return "–";
   const sign = safer === "higher" ? 1 : -1;
-  let all = sorted.get(field.key);
+  let all = sortedValues.get(field.key);
   if (!all) {
     all = Float64Array.from(order, (value) => sign * value).filter((value) => !Number.isNaN(value)).sort();
-    sorted.set(field.key, all);
+    sortedValues.set(field.key, all);
   }
-  const own = sign * order[point];
-  const first = countWhere(all, (value) => value < own) + 1;
-  const last = countWhere(all, (value) => value <= own);
-  return `${counted(first)}${last > first ? ` to ${counted(last)}` : ""} of ${counted(all.length)}`;
+  const pointValue = sign * order[point];
+  const start = countLeading(all, (value) => value < pointValue) + 1;
+  const last = countLeading(all, (value) => value <= pointValue);
+  return `${counted(start)}${last > start ? ` to ${counted(last)}` : ""} of ${counted(all.length)}`;
 }
 
 /**
- * How many of sorted numbers, the first of them, are so.
+ * Count the leading numbers, of sorted ones, that satisfy a predicate.
  * @param {Float64Array} all
- * @param {(value: number) => boolean} so
+ * @param {(value: number) => boolean} predicate
  */
-function countWhere(all, so) {
+function countLeading(all, predicate) {
   let [low, high] = [0, all.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (so(all[middle])) low = middle + 1;
+    if (predicate(all[middle])) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -261,14 +261,14 @@ function countWhere(all, so) {
 
 /** @param {number} point */
 function remarks(point) {
-  const own = noteOf(point);
-  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags", maxlength: LONGEST }));
-  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note", maxlength: LONGEST }));
-  tags.value = own.tags;
-  note.value = own.note;
-  const where = element("p", { class: "aside" }, "");
+  const remark = noteOf(point);
+  const tags = /** @type {HTMLInputElement} */ (element("input", { type: "text", id: "tags", maxlength: MAX_NOTE_LENGTH }));
+  const note = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 2, id: "note", maxlength: MAX_NOTE_LENGTH }));
+  tags.value = remark.tags;
+  note.value = remark.note;
+  const storageText = element("p", { class: "aside" }, "");
   const say = () => {
-    where.textContent = keeps() ? "Kept in this browser, and saved with the selection." : "This browser keeps no notes for this page; save the selection to keep them.";
+    storageText.textContent = canStore() ? "Kept in this browser, and saved with the selection." : "This browser keeps no notes for this page; save the selection to keep them.";
   };
   const keep = () => {
     keepNote(point, { tags: tags.value, note: note.value });
@@ -277,10 +277,10 @@ function remarks(point) {
   tags.addEventListener("input", keep);
   note.addEventListener("input", keep);
   say();
-  return element("div", { class: "remarks" }, element("label", { for: "tags" }, "Tags"), tags, element("label", { for: "note" }, "Note"), note, where);
+  return element("div", { class: "remarks" }, element("label", { for: "tags" }, "Tags"), tags, element("label", { for: "note" }, "Note"), note, storageText);
 }
 
-/** Lets Escape go back from the card to the list. */
+/** Make Escape go back from the card to the list. */
 export function watchCard() {
   card.addEventListener("keydown", (event) => {
     if (event.key === "Escape") byId("rows").focus();

@@ -1,25 +1,25 @@
 // @ts-check
-/** What changed from this run to another one, whichever of them is on show. */
+/** The changes from this run to another one, whichever of them is on show. */
 
 import { byId, element, fill, unfoldTo } from "./dom.js";
 import { columns, count, runs } from "./data.js";
 import { bringSelection } from "./list.js";
-import { changes, compared, selectedBut } from "./selection.js";
+import { changes, comparedRunPlace, isSelectedBut } from "./selection.js";
 import { CHANGES, choose, state } from "./state.js";
-import { counted, shown } from "./text.js";
+import { counted, show } from "./text.js";
 
-/** How many of `CHANGES` are in words that take several together; then come those of states, then right and wrong. */
+/** Sections of `CHANGES`: the first `TOGETHER` combine several, then come changes of states, then right and wrong. */
 const TOGETHER = 3;
 const OF_STATES = 9;
 
-/** Draws how many points changed, each with a button that selects them; nothing without another run. */
+/** Draw the number of points with each change, as buttons that select them; nothing without another run. */
 export function drawChanges() {
   const box = byId("changes");
   box.hidden = runs.length < 2;
   if (box.hidden) return;
   const tallies = CHANGES.map(() => 0);
   for (let point = 0; point < count; point++) {
-    if (selectedBut(point, "changed")) tallies.forEach((_, place) => (tallies[place] += (changes[point] >> place) & 1));
+    if (isSelectedBut(point, "changed")) tallies.forEach((_, place) => (tallies[place] += (changes[point] >> place) & 1));
   }
   const buttons = CHANGES.map(({ name }, place) => button(name, tallies[place]));
   const link = element("button", { type: "button", click: () => unfoldTo("other-runs"), "data-keep": "tests" }, "Tests of the differences");
@@ -43,12 +43,12 @@ function button(name, points) {
   return element("button", { type: "button", click, "aria-pressed": String(on), "data-keep": `change ${name}` }, `${name}: ${counted(points)}`);
 }
 
-/** Which runs are compared; with several others and this run on show, a choice of the other one. */
+/** Name the compared runs; with several other runs and this one on show, offer a choice. */
 function runNames() {
-  const other = compared();
-  if (runs.length === 2 || columns[state.by].run) return [`From this run to ${shown(runs[other].name)}: `];
+  const comparedRun = comparedRunPlace();
+  if (runs.length === 2 || columns[state.by].run) return [`From this run to ${show(runs[comparedRun].name)}: `];
   const list = /** @type {HTMLSelectElement} */ (element("select", { id: "against", "data-keep": "against" }));
-  fill(list, runs.slice(1).map(({ name }, place) => ({ value: String(place + 1), text: shown(name) })), String(other));
+  fill(list, runs.slice(1).map(({ name }, place) => ({ value: String(place + 1), text: show(name) })), String(comparedRun));
   list.addEventListener("change", () => choose({ against: Number(list.value) }));
   return [element("label", {}, "From this run to ", list)];
 }

@@ -1,12 +1,12 @@
 // @ts-check
-/** What the reader chooses by hand: score, limit, text to find, numbers to filter by; and what is filtered now. */
+/** The controls: score, limit, text to find, numbers to filter by; and the filters that are set. */
 
 import { byId, element, fill } from "./dom.js";
 import { classOf, columns, count, runs } from "./data.js";
-import { fieldBy, fields, speaking } from "./fields.js";
-import { filters, searched, selected } from "./selection.js";
+import { fieldBy, fields, mainFieldsOf } from "./fields.js";
+import { filters, searchText, selected } from "./selection.js";
 import { choose, clear, state } from "./state.js";
-import { counted, short, shown } from "./text.js";
+import { counted, short, show } from "./text.js";
 
 const by = /** @type {HTMLSelectElement} */ (byId("by"));
 const inRun = /** @type {HTMLSelectElement} */ (byId("run"));
@@ -22,27 +22,27 @@ const up = /** @type {HTMLSelectElement} */ (byId("up"));
 const PAUSE = 120;
 const NUMBER_PAUSE = 400;
 
-/** Draws what is chosen. */
+/** Draw the chosen settings. */
 export function drawControls() {
-  const all = fields.map(({ key, name }) => ({ value: key, text: shown(name) }));
-  const { run, judges } = columns[state.by];
-  const own = speaking(run).map((field) => ({ value: field.key, text: shown(field.short) }));
-  fill(by, own, `s${state.by}`);
-  fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: shown(name) })), String(run));
+  const all = fields.map(({ key, name }) => ({ value: key, text: show(name) }));
+  const { run, isDecisive } = columns[state.by];
+  const scoreOptions = mainFieldsOf(run).map((field) => ({ value: field.key, text: show(field.short) }));
+  fill(by, scoreOptions, `s${state.by}`);
+  fill(inRun, runs.map(({ name }, place) => ({ value: String(place), text: show(name) })), String(run));
   fill(across, all, state.across);
   fill(up, all, state.up);
   fill(filterBy, all, filterBy.value || `s${state.by}`);
   for (const list of [by, inRun, across, up, filterBy]) list.title = list.selectedOptions[0]?.text ?? "";
   if (document.activeElement !== limit) limit.value = String(state.limit);
-  byId("judging").hidden = !judges;
+  byId("judging").hidden = !isDecisive;
   if (document.activeElement !== find) find.value = state.find;
   drawEnds();
-  byId("searched").textContent = searched();
-  byId("filters").replaceChildren(...chosen());
+  byId("searched").textContent = searchText();
+  byId("filters").replaceChildren(...filterChips());
   byId("clear").hidden = filters() === 0;
 }
 
-/** The ends that the chosen score is filtered by, and how many points these and all other filters leave. */
+/** Draw the range of the filtered score, and the number of points that all filters leave. */
 function drawEnds() {
   const field = fieldBy(filterBy.value);
   const [low, high] = (field && state.ranges[field.key]) ?? [NaN, NaN];
@@ -53,29 +53,29 @@ function drawEnds() {
 }
 
 /** The filters that are set, each with a button that takes it away. */
-function chosen() {
-  const made = [];
+function filterChips() {
+  const chips = [];
   const group = [state.kind, state.state].filter(Boolean).join(", ");
-  if (group) made.push(chip(group, () => choose({ kind: "", state: "" })));
-  if (state.changed) made.push(chip(state.changed, () => choose({ changed: "" })));
-  if (state.inClass >= 0) made.push(chip(classOf(state.inClass), () => choose({ inClass: -1 })));
-  if (state.find) made.push(chip(`“${state.find}”`, () => choose({ find: "" })));
+  if (group) chips.push(chip(group, () => choose({ kind: "", state: "" })));
+  if (state.changed) chips.push(chip(state.changed, () => choose({ changed: "" })));
+  if (state.inClass >= 0) chips.push(chip(classOf(state.inClass), () => choose({ inClass: -1 })));
+  if (state.find) chips.push(chip(`“${state.find}”`, () => choose({ find: "" })));
   for (const [key, [low, high]] of Object.entries(state.ranges)) {
     const field = fieldBy(key);
     if (!field) continue;
     const ends = [low, high].map((end) => (Number.isFinite(end) ? short(end) : ""));
     const text = ends[0] && ends[1] ? `${ends[0]} to ${ends[1]}` : ends[0] ? `from ${ends[0]}` : `up to ${ends[1]}`;
-    made.push(chip(`${field.name}: ${ends[0] || ends[1] ? text : "any number"}`, () => choose({ ranges: without(key) })));
+    chips.push(chip(`${field.name}: ${ends[0] || ends[1] ? text : "any number"}`, () => choose({ ranges: rangesWithout(key) })));
   }
-  return made;
+  return chips;
 }
 
 /**
  * All ranges but that of one field.
  * @param {string} key
  */
-function without(key) {
-  return Object.fromEntries(Object.entries(state.ranges).filter(([other]) => other !== key));
+function rangesWithout(key) {
+  return Object.fromEntries(Object.entries(state.ranges).filter(([rangeKey]) => rangeKey !== key));
 }
 
 /**
@@ -83,17 +83,17 @@ function without(key) {
  * @param {() => void} click
  */
 function chip(text, click) {
-  return element("li", {}, element("button", { type: "button", click, "data-keep": `filter ${shown(text)}`, "aria-label": shown(`Take away the filter ${text}`) }, `${shown(text)} ×`));
+  return element("li", {}, element("button", { type: "button", click, "data-keep": `filter ${show(text)}`, "aria-label": show(`Take away the filter ${text}`) }, `${show(text)} ×`));
 }
 
-/** Lets the reader choose. */
+/** Listen to the controls. */
 export function watchControls() {
   const label = /** @type {HTMLElement} */ (inRun.parentElement);
   label.hidden = runs.length < 2;
-  by.addEventListener("change", () => speakBy(fieldBy(by.value)));
+  by.addEventListener("change", () => chooseScore(fieldBy(by.value)));
   inRun.addEventListener("change", () => {
-    const others = speaking(Number(inRun.value));
-    speakBy(others.find(({ column }) => column.label === columns[state.by].label) ?? others[0]);
+    const runFields = mainFieldsOf(Number(inRun.value));
+    chooseScore(runFields.find(({ column }) => column.label === columns[state.by].label) ?? runFields[0]);
   });
   limit.addEventListener("input", takeLimit);
   const refuse = later(refuseLimit, NUMBER_PAUSE);
@@ -114,7 +114,7 @@ export function watchControls() {
 }
 
 /**
- * What calls `act` once the reader has paused.
+ * Return a function that calls `act` once the reader has paused.
  * @param {() => void} act
  * @param {number} pause in milliseconds
  */
@@ -127,45 +127,45 @@ function later(act, pause) {
   };
 }
 
-/** Whether the field of the limit holds one. */
+/** Return whether the input holds a valid limit. */
 function isLimit() {
   return limit.value !== "" && Number(limit.value) > 0 && Number(limit.value) < 1;
 }
 
-/** Takes what is typed as the limit, where it is one. */
+/** Use the typed limit where it is valid. */
 function takeLimit() {
   if (!isLimit()) return;
-  sayLimit("");
+  showLimitText("");
   if (Number(limit.value) !== state.limit) choose({ limit: Number(limit.value) });
 }
 
-/** Says what a limit may be, where what is typed is none; the last one stays. */
+/** Explain the valid limits where the typed text is none; the last limit stays. */
 function refuseLimit() {
   if (isLimit()) return;
-  const found = limit.value && `; ${limit.value} is none`;
-  sayLimit(`A limit lies between 0 and 1, such as 0.9${found}. The page keeps to ${state.limit}.`);
+  const refusal = limit.value && `; ${limit.value} is none`;
+  showLimitText(`A limit lies between 0 and 1, such as 0.9${refusal}. The page keeps to ${state.limit}.`);
 }
 
 /** @param {string} text */
-function sayLimit(text) {
+function showLimitText(text) {
   byId("limit-told").textContent = text;
   limit.setAttribute("aria-invalid", String(text !== ""));
 }
 
 /**
- * Makes the page speak by another score, and what followed the last one follow it.
+ * Show the page by another score; the axes and the order that showed the last score follow.
  * @param {import("./fields.js").Field | undefined} field
  */
-function speakBy(field) {
+function chooseScore(field) {
   if (!field) return drawControls();
-  const own = `s${state.by}`;
+  const oldKey = `s${state.by}`;
   /** @param {string} key */
-  const following = (key) => (key === own ? field.key : (inRunOf(field, key)?.key ?? key));
+  const following = (key) => (key === oldKey ? field.key : (inRunOf(field, key)?.key ?? key));
   choose({
     by: field.column.place,
     across: following(state.across),
     up: following(state.up),
-    ...(state.sort === own ? { sort: field.key, down: field.safer !== "higher" } : { sort: following(state.sort) }),
+    ...(state.sort === oldKey ? { sort: field.key, down: field.safer !== "higher" } : { sort: following(state.sort) }),
   });
 }
 
@@ -185,7 +185,7 @@ function filter() {
   const low = from.value === "" ? -Infinity : Number(from.value);
   const high = to.value === "" ? Infinity : Number(to.value);
   if (Number.isNaN(low) || Number.isNaN(high)) return;
-  const ranges = without(field.key);
+  const ranges = rangesWithout(field.key);
   if (Number.isFinite(low) || Number.isFinite(high)) ranges[field.key] = [low, high];
   const before = state.ranges[field.key];
   if (before?.[0] !== ranges[field.key]?.[0] || before?.[1] !== ranges[field.key]?.[1]) choose({ ranges });

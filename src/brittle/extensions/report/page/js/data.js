@@ -1,30 +1,30 @@
 // @ts-check
-/** What the page was written with: the points of a run and its scores. */
+/** The data of the page: the points of a run and its scores. */
 
 import { byId } from "./dom.js";
 
 /** @typedef {Float64Array | Int32Array | Uint8Array} Numbers */
 /** @typedef {{kind: string, bytes: string}} Packed */
-/** @typedef {{names: string[], of: Packed}} PackedTexts */
+/** @typedef {{names: string[], codes: Packed}} PackedTexts */
 
 /**
  * One score of one run.
  * @typedef {object} Column
  * @property {number} place its place among all columns
- * @property {number} run the run that it is of: 0 is this one
+ * @property {number} run place of its run; 0 is this run
  * @property {string} label with all parameters
  * @property {string} name without them
- * @property {string} title what people call it
+ * @property {string} title common name
  * @property {string} setting the noise, in words; empty for none
  * @property {number | null} sigma
  * @property {string} family of the noise
  * @property {string} unit of its level; empty in units of the input
  * @property {string} level sigma in that unit
- * @property {string} variant the score with what tells it from its siblings, but noise and draws
+ * @property {string} variant the score with the parameters that distinguish it, except noise and draws
  * @property {string} quantity
- * @property {boolean} probability whether the value is a flip probability
- * @property {boolean} judges whether points hold or break by it
- * @property {number | null} [decidedBy] the place of the column that was drawn for the limit of the run, where the states are of that
+ * @property {boolean} probability true where the value is a flip probability
+ * @property {boolean} isDecisive true where points hold or break by it
+ * @property {number | null} [decidedBy] place of the column drawn for the limit of the run, where that one gives the states
  * @property {"higher" | "lower" | null} safer
  * @property {string} explanation
  * @property {Numbers} value
@@ -35,9 +35,9 @@ import { byId } from "./dom.js";
  * @property {Texts | null} details
  */
 
-/** @typedef {{names: string[], of: Numbers}} Texts */
+/** @typedef {{names: string[], codes: Numbers}} Texts */
 
-/** @typedef {{point: number, score: string, predicted: number, own?: string, other?: string}} Nearest */
+/** @typedef {{point: number, score: string, predicted: number, pointImage?: string, neighbourImage?: string}} Nearest */
 
 const written = JSON.parse(byId("data").textContent ?? "{}");
 
@@ -48,7 +48,7 @@ const KINDS = { f8: Float64Array, i4: Int32Array, u1: Uint8Array };
  * @param {Packed} packed
  * @returns {Numbers}
  */
-function unpacked(packed) {
+function unpack(packed) {
   const text = atob(packed.bytes);
   const bytes = new Uint8Array(text.length);
   for (let place = 0; place < text.length; place++) bytes[place] = text.charCodeAt(place);
@@ -60,82 +60,82 @@ function unpacked(packed) {
  * @returns {Texts | null}
  */
 function texts(packed) {
-  return packed && { names: packed.names, of: unpacked(packed.of) };
+  return packed && { names: packed.names, codes: unpack(packed.codes) };
 }
 
-/** @type {number} How many points the run has. */
+/** @type {number} Number of points of the run. */
 export const count = written.count;
 
-/** @type {string[]} Their ids. */
+/** @type {string[]} Ids of the points. */
 export const ids = written.ids;
 
-/** @type {number} A prediction holds where it is kept with this probability, unless the reader names another one. */
-export const ownLimit = written.limit;
+/** @type {number} Limit of the run: a prediction holds where it is kept with this probability. */
+export const runLimit = written.limit;
 
-/** @type {string} That the points were chosen from others, with a blank behind it; empty where they were not. */
-export const chosen = written.chosen;
+/** @type {string} Sentence on how the points were sampled, with a trailing blank; empty for all points. */
+export const sampleText = written.sampleText;
 
-/** @type {string} What notes on these points are kept under: runs over the same data, and as many of them, share theirs. */
+/** @type {string} Key of the notes on these points; runs over the same data and as many points share it. */
 export const identity = written.identity;
 
-/** @type {number} The place of the column that speaks for the run. */
-export const spokesman = written.by;
+/** @type {number} Place of the representative column of the run. */
+export const representative = written.representative;
 
-/** @type {Record<string, string>} What intervals rest on that count no copies. */
-export const rests = written.rests;
+/** @type {Record<string, string>} Evidence of intervals that count no noisy copies, in words. */
+export const evidenceTexts = written.evidence;
 
-/** @type {{ counted: string, verbs: [string, string], correct: string, unlabelled: string }} How the page says how many are right. */
-export const rightWords = written.right;
+/** @type {{ counted: string, verbs: [string, string], correct: string, unlabelled: string }} Words for the number of correct predictions. */
+export const correctWords = written.correctWords;
 
-/** @type {Record<string, string>} What each status means. */
+/** @type {Record<string, string>} Sentences of the statuses. */
 export const statuses = written.statuses;
 
 /** @type {{side: number, perSide: number, sheets: string[], tiles: Numbers, steps: number | null, grey: boolean} | null} */
-export const pictures = written.pictures && { ...written.pictures, tiles: unpacked(written.pictures.tiles) };
+export const pictures = written.pictures && { ...written.pictures, tiles: unpack(written.pictures.tiles) };
 
 /** @type {Map<number, Nearest[]>} The nearest inputs with another prediction that were found, by their points. */
 export const nearest = new Map();
 for (const entry of /** @type {Nearest[]} */ (written.nearest)) {
-  const own = nearest.get(entry.point);
-  if (own) own.push(entry);
+  const entries = nearest.get(entry.point);
+  if (entries) entries.push(entry);
   else nearest.set(entry.point, [entry]);
 }
 
-/** @type {{names: string[], levels: Record<string, string[]>, values: Numbers, others: Numbers | null} | null} Features of points that are no images. */
+/** @type {{names: string[], levels: Record<string, string[]>, values: Numbers, neighbours: Numbers | null} | null} Features of points that are no images. */
 export const inputs = written.inputs && {
   names: written.inputs.names,
   levels: written.inputs.levels,
-  values: unpacked(written.inputs.values),
-  others: written.inputs.others && unpacked(written.inputs.others),
+  values: unpack(written.inputs.values),
+  neighbours: written.inputs.neighbours && unpack(written.inputs.neighbours),
 };
 
-export const rows = unpacked(written.rows);
-export const labels = unpacked(written.label);
+export const rows = unpack(written.rows);
+export const labels = unpack(written.label);
 
 /**
- * What to do next with another run: the score that its commands read, these commands, and where they run.
- * @typedef {{by: string, steps: {state: string, kind: string, command: string}[], where: string}} Next
+ * Next steps with another run: the score that its commands read, these commands, and their folder.
+ * @typedef {{score: string, steps: {state: string, kind: string, command: string}[], place: string}} Next
  */
 
 /**
- * A run: of its intervals the confidence, and of each point whether it holds it, its prediction (-1 for none), and whether
- * that is right: 0 no, 1 yes, 2 not known. What to do next with this run stands on the first screen.
+ * A run: the confidence of its intervals, and per point `held` (1 where the run has it), the prediction (-1 for none), and
+ * `correct`: 0 no, 1 yes, 2 unknown. The first screen holds the next steps of this run.
  * @typedef {{name: string, confidence: number, held: Numbers, predicted: Numbers, correct: Numbers, next?: Next}} Run
  */
 
 /** @type {Run[]} */
 export const runs = written.runs.map((/** @type {any} */ run) => ({
   ...run,
-  held: unpacked(run.held),
-  predicted: unpacked(run.predicted),
-  correct: unpacked(run.correct),
+  held: unpack(run.held),
+  predicted: unpack(run.predicted),
+  correct: unpack(run.correct),
 }));
 
 /** @type {Column[]} */
 export const columns = written.columns.map((/** @type {any} */ column, /** @type {number} */ place) => {
-  const value = unpacked(column.value);
+  const value = unpack(column.value);
   /** @param {Packed | "value" | null} end */
-  const ends = (end) => (end === "value" ? value : end && unpacked(end));
+  const ends = (end) => (end === "value" ? value : end && unpack(end));
   return {
     ...column,
     place,
@@ -158,12 +158,12 @@ const votes = texts(written.votes);
  * @param {number} point
  */
 export function textOf(all, point) {
-  const place = all ? all.of[point] : -1;
+  const place = all ? all.codes[point] : -1;
   return all && place >= 0 && place < all.names.length ? all.names[place] : "";
 }
 
 /**
- * What a point is called: its name, or its row.
+ * Return the name of a point, or its row without a name.
  * @param {number} point
  */
 export function nameOf(point) {
@@ -171,7 +171,7 @@ export function nameOf(point) {
 }
 
 /**
- * What was wrong with a point, if anything.
+ * Return the problem with a point; empty for none.
  * @param {number} point
  */
 export function troubleOf(point) {
@@ -179,7 +179,7 @@ export function troubleOf(point) {
 }
 
 /**
- * Which classes the noisy copies of a point are predicted; empty where all are predicted alike.
+ * Return the classes predicted for the noisy copies of a point; empty where all copies agree.
  * @param {number} point
  */
 export function votesOf(point) {
@@ -195,7 +195,7 @@ export function classOf(number) {
 }
 
 /** Numbers of all classes that points have. */
-export const classes = Object.keys(written.classes).map(Number).sort((one, other) => one - other);
+export const classes = Object.keys(written.classes).map(Number).sort((a, b) => a - b);
 
-/** Whether any point has a label. */
-export const labelled = labels.some((label) => label >= 0);
+/** True where any point has a label. */
+export const hasLabels = labels.some((label) => label >= 0);

@@ -7,9 +7,9 @@
  * @returns {HTMLElement}
  */
 export function byId(id) {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no element ${id}`);
-  return found;
+  const match = document.getElementById(id);
+  if (!match) throw new Error(`the page has no element ${id}`);
+  return match;
 }
 
 /**
@@ -21,13 +21,13 @@ export function byId(id) {
  * @returns {HTMLElement}
  */
 export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== false && value !== null) made.setAttribute(name, value === true ? "" : String(value));
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (value !== false && value !== null) node.setAttribute(name, value === true ? "" : String(value));
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 }
 
 /**
@@ -51,20 +51,20 @@ export function fill(list, options, chosen) {
 }
 
 /**
- * Scrolls to the element of this id, and opens every part that it is folded in.
+ * Scroll to the element of this id, and open every part that it is folded in.
  * @param {string} id
  */
 export function unfoldTo(id) {
-  const found = document.getElementById(id);
-  for (let part = found; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
-  found?.scrollIntoView({ behavior: motion() });
+  const target = document.getElementById(id);
+  for (let part = target; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
+  target?.scrollIntoView({ behavior: motion() });
 }
 
 /** Pixels that must be seen below the start of a part before it counts as seen. */
 const SEEN = 320;
 
 /**
- * Scrolls to the start of a part where that is out of sight.
+ * Scroll to the start of a part where that is out of sight.
  * @param {HTMLElement} part
  * @returns {boolean} whether it scrolled
  */
@@ -76,14 +76,14 @@ export function bring(part) {
   return true;
 }
 
-/** How the page scrolls: at once where the reader prefers that nothing moves. */
+/** Return the scroll behaviour: immediate where the reader prefers reduced motion. */
 function motion() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
 }
 
 /**
- * Draws parts of the page anew, and leaves the focus on what stands for the element that had it; what is drawn anew says
- * by its attribute `data-keep` what it stands for. Where nothing does any more, the list has the focus.
+ * Redraw parts of the page and keep the focus: the redrawn element with the same attribute `data-keep` receives it.
+ * Without such an element, the list does.
  * @param {() => void} draw
  */
 export function keepFocus(draw) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** What points can be ordered, drawn and filtered by: every score, as one number a point. */
+/** Fields to order, draw and filter points by: every score, as one number a point. */
 
 import { columns, runs } from "./data.js";
 import { even, symmetricLog, towardsOne } from "./scales.js";
@@ -11,14 +11,14 @@ import { keptText, short } from "./text.js";
 
 /**
  * @typedef {object} Field
- * @property {string} key what the address calls it
+ * @property {string} key name in the address
  * @property {string} name in words
  * @property {string} short without its run
- * @property {string} label without what tells it from others of that label
- * @property {string} detail what tells it from them; empty for nothing
+ * @property {string} label title without parameters
+ * @property {string} detail parameters that distinguish it from fields of the same label; empty for none
  * @property {Column} column
- * @property {Numbers} values of a flip probability the probability that the prediction is kept
- * @property {Numbers} order what sorts and ranks: of a flip probability its negative, so that those near 0 differ
+ * @property {Numbers} values the score; for a flip probability, the probability that the prediction is kept
+ * @property {Numbers} order sort key: for a flip probability its negative, so that values near 0 differ
  * @property {boolean} probability
  * @property {"higher" | "lower" | null} safer
  * @property {Scale} scale
@@ -58,14 +58,14 @@ function fieldOf(column) {
  * @param {Column} column
  */
 function parametersOf(column) {
-  const alike = columns.filter((one) => one.run === column.run && one.title === column.title && one.setting === column.setting);
+  const alike = columns.filter((sibling) => sibling.run === column.run && sibling.title === column.title && sibling.setting === column.setting);
   if (alike.length < 2) return "";
-  const own = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
-  return (own ? column.variant : column.label).slice(column.name.length).replace(/^\(|\)$/g, "").replaceAll("=", " ");
+  const isUnique = alike.every(({ variant, place }) => variant !== column.variant || place === column.place);
+  return (isUnique ? column.variant : column.label).slice(column.name.length).replace(/^\(|\)$/g, "").replaceAll("=", " ");
 }
 
 /**
- * What a score is called, with what tells it from those of the same title.
+ * Return the title of a score, with the parameters that distinguish it from scores of the same title.
  * @param {Column} column
  */
 export function titleOf(column) {
@@ -104,10 +104,10 @@ function numberText(value, probability) {
  * @returns {Scale}
  */
 function scaleOf(values) {
-  const known = Float64Array.from(values).filter(Number.isFinite).sort();
-  if (!known.length) return even(0, 1);
-  const [low, high] = [known[0], known[known.length - 1]];
-  const sizes = known.map(Math.abs).sort();
+  const finite = Float64Array.from(values).filter(Number.isFinite).sort();
+  if (!finite.length) return even(0, 1);
+  const [low, high] = [finite[0], finite[finite.length - 1]];
+  const sizes = finite.map(Math.abs).sort();
   const typical = sizes[sizes.length >> 1];
   const large = sizes[sizes.length - 1];
   if (large > 30 * typical && typical > 0) return symmetricLog(low, high, typical / 10);
@@ -118,16 +118,16 @@ function scaleOf(values) {
  * The name of a field with the direction that is safer.
  * @param {{name: string, safer: "higher" | "lower" | null}} field
  */
-export function directed({ name, safer }) {
+export function withDirection({ name, safer }) {
   return safer ? `${name} (${safer} is safer)` : name;
 }
 
 /**
- * What an axis of a field may be called, the most telling first.
+ * Return possible titles of the axis of a field, the longest first.
  * @param {Field} field
  */
 export function axisNames({ name, short, label, safer }) {
-  return [directed({ name, safer }), directed({ name: short, safer }), directed({ name: label, safer }), label];
+  return [withDirection({ name, safer }), withDirection({ name: short, safer }), withDirection({ name: label, safer }), label];
 }
 
 /**
@@ -139,11 +139,11 @@ export function fieldBy(key) {
 }
 
 /**
- * What a run can be spoken of by: what says whether a prediction holds, or else every score.
+ * Return the probabilities of a run, or without any, all its scores.
  * @param {number} run
  */
-export function speaking(run) {
-  const own = fields.filter(({ column }) => column.run === run);
-  const deciding = own.filter(({ column }) => column.probability);
-  return deciding.length ? deciding : own;
+export function mainFieldsOf(run) {
+  const runFields = fields.filter(({ column }) => column.run === run);
+  const deciding = runFields.filter(({ column }) => column.probability);
+  return deciding.length ? deciding : runFields;
 }

@@ -1,31 +1,31 @@
 // @ts-check
-/** How many points have which value of the score that the page speaks of; a drag selects. */
+/** The histogram of the chosen score; a drag selects. */
 
 import { byId } from "./dom.js";
 import { columns, count } from "./data.js";
-import { axisNames, directed, fields } from "./fields.js";
-import { STATE_COLOURS, across, colour, fitting, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
+import { axisNames, withDirection, fields } from "./fields.js";
+import { STATE_COLOURS, across, colour, fitText, onDrag, placeAcross, surface, up, writeBelow } from "./paint.js";
 import { binOf } from "./scales.js";
-import { selectedBut, states } from "./selection.js";
+import { isSelectedBut, states } from "./selection.js";
 import { STATES, choose, state } from "./state.js";
 import { counted } from "./text.js";
 
 const canvas = /** @type {HTMLCanvasElement} */ (byId("histogram"));
 
-/** Draws it. */
+/** Draw the histogram. */
 export function drawHistogram() {
-  byId("histogram-states").hidden = !columns[state.by].judges;
+  byId("histogram-states").hidden = !columns[state.by].isDecisive;
   const on = surface(canvas);
   const { pen, width, height } = on;
   const { scale, key } = fields[state.by];
-  const name = directed(fields[state.by]);
+  const name = withDirection(fields[state.by]);
   const bins = tallies();
   const highest = Math.max(1, ...bins.map((bin) => bin.reduce((sum, tally) => sum + tally)));
   const range = state.ranges[key];
   pen.textAlign = "center";
   bins.forEach((bin, place) => {
-    const left = across(place / bins.length, width) + 1;
-    const wide = across((place + 1) / bins.length, width) - left - 1;
+    const barLeft = across(place / bins.length, width) + 1;
+    const wide = across((place + 1) / bins.length, width) - barLeft - 1;
     const inside = !range || (scale.edges[place] >= range[0] && scale.edges[place] <= range[1]);
     pen.globalAlpha = inside ? 1 : 0.25;
     let below = 0;
@@ -33,28 +33,28 @@ export function drawHistogram() {
       const room = 0.92 / highest;
       pen.fillStyle = colour(STATE_COLOURS[which]);
       const top = up((below + tally) * room, height);
-      pen.fillRect(left, top, wide, up(below * room, height) - top);
+      pen.fillRect(barLeft, top, wide, up(below * room, height) - top);
       below += tally;
     });
     pen.globalAlpha = 1;
     pen.fillStyle = colour("--muted");
     const text = counted(below);
     if (below && pen.measureText(text).width < wide + 4) {
-      pen.fillText(text, left + wide / 2, up((0.92 * below) / highest, height) - 3);
+      pen.fillText(text, barLeft + wide / 2, up((0.92 * below) / highest, height) - 3);
     }
   });
   writeBelow(on, scale.ticks.map(({ value, text }) => ({ at: across(scale.place(value), width), text })));
   pen.textAlign = "center";
-  pen.fillText(fitting(pen, axisNames(fields[state.by]), width), width / 2, height - 6);
-  canvas.setAttribute("aria-label", spoken(bins, name, scale.edges));
+  pen.fillText(fitText(pen, axisNames(fields[state.by]), width), width / 2, height - 6);
+  canvas.setAttribute("aria-label", describe(bins, name, scale.edges));
 }
 
-/** Points in each bin, by their states. */
+/** Count the points in each bin by their states. */
 function tallies() {
   const { scale, values, key } = fields[state.by];
   const bins = Array.from({ length: scale.edges.length - 1 }, () => STATES.map(() => 0));
   for (let point = 0; point < count; point++) {
-    if (Number.isFinite(values[point]) && selectedBut(point, { range: key })) bins[binOf(scale.edges, values[point])][states[point]]++;
+    if (Number.isFinite(values[point]) && isSelectedBut(point, { range: key })) bins[binOf(scale.edges, values[point])][states[point]]++;
   }
   return bins;
 }
@@ -64,21 +64,21 @@ function tallies() {
  * @param {string} name
  * @param {number[]} edges
  */
-function spoken(bins, name, edges) {
-  const parts = bins.map((bin, place) => `from ${edges[place].toPrecision(3)}: ${bin.reduce((sum, one) => sum + one)}`);
+function describe(bins, name, edges) {
+  const parts = bins.map((bin, place) => `from ${edges[place].toPrecision(3)}: ${bin.reduce((sum, tally) => sum + tally)}`);
   return `Histogram of ${name}. Points ${parts.join(", ")}.`;
 }
 
-/** Lets a drag select bins, and a click one of them. */
+/** Make a drag select bins, and a click a single bin. */
 export function watchHistogram() {
   onDrag(canvas, (start, end, { width }) => {
     const { scale, key } = fields[state.by];
     const last = scale.edges.length - 2;
     /** @param {number} x */
     const bin = (x) => Math.min(Math.max(Math.floor(placeAcross(x, width) * (last + 1)), 0), last);
-    const [first, until] = [bin(Math.min(start[0], end[0])), bin(Math.max(start[0], end[0]))];
-    const low = scale.edges[first];
-    const high = until === last ? scale.edges[last + 1] : justBelow(scale.edges[until + 1]);
+    const [startBin, endBin] = [bin(Math.min(start[0], end[0])), bin(Math.max(start[0], end[0]))];
+    const low = scale.edges[startBin];
+    const high = endBin === last ? scale.edges[last + 1] : justBelow(scale.edges[endBin + 1]);
     const before = state.ranges[key];
     const ranges = { ...state.ranges };
     if (before && before[0] === low && before[1] === high) delete ranges[key];
@@ -88,7 +88,7 @@ export function watchHistogram() {
 }
 
 /**
- * A number just below, so that a bin ends before the next one begins.
+ * Return a number just below, so that a bin ends before the next one begins.
  * @param {number} value
  */
 function justBelow(value) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** How the probability that one prediction is kept falls with the noise, by each score that was computed at several levels. */
+/** The probability of a prediction as the noise grows, for each score that was computed at several levels. */
 
 import { canvas, element } from "./dom.js";
 import { columns } from "./data.js";
@@ -7,7 +7,7 @@ import { titleOf } from "./fields.js";
 import { MARGIN, across, colour, surface, up, writeBelow } from "./paint.js";
 import { towardsOne } from "./scales.js";
 import { state } from "./state.js";
-import { keptText, short, shown } from "./text.js";
+import { keptText, short, show } from "./text.js";
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]];
 
@@ -18,23 +18,23 @@ const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]];
  * @param {number} point
  */
 export function drawLevels(point) {
-  const drawn = [...byVariant().values()].filter((one) => one.filter(({ value }) => !Number.isNaN(value[point])).length > 1);
+  const drawn = [...byVariant().values()].filter((line) => line.filter(({ value }) => !Number.isNaN(value[point])).length > 1);
   if (!drawn.length) return null;
-  const axis = axisOf((drawn.find(([one]) => axisOf(one) === axisOf(columns[state.by])) ?? drawn[0])[0]);
-  const series = drawn.filter(([one]) => axisOf(one) === axis);
+  const axis = axisOf((drawn.find(([column]) => axisOf(column) === axisOf(columns[state.by])) ?? drawn[0])[0]);
+  const series = drawn.filter(([column]) => axisOf(column) === axis);
   const { family, unit } = series[0][0];
   const by = unit ? `level of the noise ${family} (${unit})` : "sigma of the noise";
-  const sigmas = [...new Set(series.flat().map(({ sigma }) => Number(sigma)))].sort((one, other) => one - other);
-  const spoken = series.map((one) => `${one[0].variant}: ${one.map(({ level, value }) => `${keptText(value[point])} at ${level} ${unit}`.trim()).join(", ")}`);
-  const on = canvas({ class: "levels", role: "img", "aria-label": shown(`p_robust by ${by}. ${spoken.join("; ")}.`) });
+  const sigmas = [...new Set(series.flat().map(({ sigma }) => Number(sigma)))].sort((a, b) => a - b);
+  const spoken = series.map((line) => `${line[0].variant}: ${line.map(({ level, value }) => `${keptText(value[point])} at ${level} ${unit}`.trim()).join(", ")}`);
+  const on = canvas({ class: "levels", role: "img", "aria-label": show(`p_robust by ${by}. ${spoken.join("; ")}.`) });
   requestAnimationFrame(() => draw(on, series, sigmas, point));
-  const families = new Set(series.map(([one]) => one.family)).size;
-  const keys = series.map((one, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(one[0])}${families > 1 ? `, ${one[0].family}` : ""}`);
-  return element("figure", {}, element("figcaption", {}, shown(`p_robust (higher is safer) by ${by}, with intervals. ${keys.join("; ")}.`)), on);
+  const families = new Set(series.map(([column]) => column.family)).size;
+  const keys = series.map((line, place) => `${["solid", "dashed", "dotted", "dash and dot", "fine dots", "long dashes"][place % DASHES.length]}: ${titleOf(line[0])}${families > 1 ? `, ${line[0].family}` : ""}`);
+  return element("figure", {}, element("figcaption", {}, show(`p_robust (higher is safer) by ${by}, with intervals. ${keys.join("; ")}.`)), on);
 }
 
 /**
- * What levels of noise must share to stand on one axis: all those in units of the input do, others with their family alone.
+ * Return the key of the noise axis: levels in units of the input share an axis, other units only within their family.
  * @param {Column} column
  */
 function axisOf({ family, unit }) {
@@ -44,13 +44,13 @@ function axisOf({ family, unit }) {
 /** The columns of the chosen run, by what they are but for the noise level. */
 function byVariant() {
   /** @type {Map<string, Column[]>} */
-  const found = new Map();
+  const columnsByVariant = new Map();
   for (const column of columns) {
     if (!column.probability || column.sigma === null || column.run !== columns[state.by].run) continue;
     const key = [column.variant, column.family, column.unit].join("\n");
-    found.set(key, [...(found.get(key) ?? []), column].sort((one, other) => Number(one.sigma) - Number(other.sigma)));
+    columnsByVariant.set(key, [...(columnsByVariant.get(key) ?? []), column].sort((a, b) => Number(a.sigma) - Number(b.sigma)));
   }
-  return found;
+  return columnsByVariant;
 }
 
 /**
@@ -67,7 +67,7 @@ function draw(canvas, series, sigmas, point) {
   const top = (flip) => up(scale.place(1 - flip), height);
   const written = new Map(series.flat().filter(({ unit }) => unit).map(({ sigma, level }) => [Number(sigma), level]));
   /** @param {Column} column */
-  const left = ({ sigma }) => across((sigmas.indexOf(Number(sigma)) + 0.5) / sigmas.length, width);
+  const xOf = ({ sigma }) => across((sigmas.indexOf(Number(sigma)) + 0.5) / sigmas.length, width);
   pen.fillStyle = colour("--muted");
   pen.strokeStyle = colour("--rule");
   pen.textAlign = "right";
@@ -80,19 +80,19 @@ function draw(canvas, series, sigmas, point) {
     pen.fillText(text, MARGIN.left - 6, at + 4);
   }
   writeBelow(on, sigmas.map((sigma, place) => ({ at: across((place + 0.5) / sigmas.length, width), text: written.get(sigma) ?? short(sigma) })));
-  series.forEach((one, place) => {
-    const known = one.filter(({ value }) => !Number.isNaN(value[point]));
-    pen.strokeStyle = colour(one.some((column) => column.place === state.by) ? "--accent" : "--ink");
+  series.forEach((line, place) => {
+    const measured = line.filter(({ value }) => !Number.isNaN(value[point]));
+    pen.strokeStyle = colour(line.some((column) => column.place === state.by) ? "--accent" : "--ink");
     pen.setLineDash(DASHES[place % DASHES.length]);
     pen.beginPath();
-    known.forEach((column) => pen.lineTo(left(column), top(column.value[point])));
+    measured.forEach((column) => pen.lineTo(xOf(column), top(column.value[point])));
     pen.stroke();
     pen.setLineDash([]);
-    for (const column of known) {
+    for (const column of measured) {
       if (!column.low || !column.high || Number.isNaN(column.low[point])) continue;
       pen.beginPath();
-      pen.moveTo(left(column), top(column.low[point]));
-      pen.lineTo(left(column), top(column.high[point]));
+      pen.moveTo(xOf(column), top(column.low[point]));
+      pen.lineTo(xOf(column), top(column.high[point]));
       pen.stroke();
     }
   });

@@ -1,13 +1,13 @@
 // @ts-check
-/** The list of the selected points: as long as the run, of which only what is seen is made. */
+/** The list of the selected points: as long as the run, but only visible rows have elements. */
 
 import { bring, byId, canvas, element } from "./dom.js";
 import { classOf, count, labels, nameOf } from "./data.js";
 import { fieldBy, fields, textAt } from "./fields.js";
-import { drawPicture, pictured } from "./pictures.js";
+import { drawPicture, hasPictures } from "./pictures.js";
 import { kinds, places, predictions, selected, states } from "./selection.js";
 import { STATES, choose, state } from "./state.js";
-import { counted, shown } from "./text.js";
+import { counted, show } from "./text.js";
 
 const HEIGHT = 44;
 const BEYOND = 6;
@@ -22,41 +22,41 @@ const space = byId("space");
 /** @returns {{key: string, text: string, detail?: string, extra?: boolean}[]} */
 function columns() {
   const across = fieldBy(state.across);
-  const own = fields[state.by];
-  const more = [across, fieldBy(state.sort)].filter((field) => field && field.key !== own.key);
-  const others = [...new Set(more)].slice(0, 2).map((field) => /** @type {import("./fields.js").Field} */ (field));
+  const chosenField = fields[state.by];
+  const more = [across, fieldBy(state.sort)].filter((field) => field && field.key !== chosenField.key);
+  const extraFields = [...new Set(more)].slice(0, 2).map((field) => /** @type {import("./fields.js").Field} */ (field));
   return [
     { key: "row", text: "point" },
     { key: "label", text: "label" },
     { key: "predicted", text: "predicted" },
-    ...others.map((field) => ({ key: field.key, text: field.label, detail: detailIn(field), extra: true })),
-    { key: own.key, text: own.label, detail: own.detail },
+    ...extraFields.map((field) => ({ key: field.key, text: field.label, detail: detailIn(field), extra: true })),
+    { key: chosenField.key, text: chosenField.label, detail: chosenField.detail },
   ];
 }
 
 /**
- * What tells a field from others, with its run where that is not the one that the page speaks of.
+ * Return the detail of a field, with its run where the page shows another run.
  * @param {import("./fields.js").Field} field
  */
 function detailIn({ column, name, label, detail }) {
   return column.run === fields[state.by].column.run ? detail : name.slice(label.length);
 }
 
-/** Draws the heads and the rows that are seen. */
+/** Draw the heads and the visible rows. */
 export function drawList() {
   const shownColumns = columns();
   box.dataset.columns = String(shownColumns.length);
   head.dataset.columns = String(shownColumns.length);
   head.replaceChildren(
-    ...(pictured ? [element("span")] : []),
+    ...(hasPictures ? [element("span")] : []),
     ...shownColumns.map(({ key, text, detail, extra }) => {
       const sorted = state.sort === key;
       const direction = sorted ? (state.down ? " ▼" : " ▲") : "";
       const click = () => choose({ sort: key, down: sorted ? !state.down : fieldBy(key)?.safer !== "higher" && key.startsWith("s") });
-      const name = shown(`Sort by ${[text, detail].filter(Boolean).join(" ")}`);
-      const small = detail ? [" ", element("small", {}, shown(detail))] : [];
+      const name = show(`Sort by ${[text, detail].filter(Boolean).join(" ")}`);
+      const small = detail ? [" ", element("small", {}, show(detail))] : [];
       const kind = extra ? "extra" : "";
-      return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, shown(text) + direction, ...small);
+      return element("button", { type: "button", class: kind, click, "aria-label": name, "data-keep": `sort ${key}`, "aria-pressed": String(sorted) }, show(text) + direction, ...small);
     }),
   );
   space.style.height = `${selected().length * HEIGHT}px`;
@@ -64,14 +64,14 @@ export function drawList() {
   drawRows();
 }
 
-/** Draws the rows that are seen. */
+/** Draw the visible rows. */
 function drawRows() {
-  const first = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - BEYOND);
-  const last = Math.min(selected().length, first + Math.ceil(box.clientHeight / HEIGHT) + 2 * BEYOND);
-  const made = [];
-  for (let place = first; place < last; place++) made.push(row(place));
-  space.replaceChildren(...made);
-  const open = state.point >= 0 && places[state.point] >= first && places[state.point] < last;
+  const start = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - BEYOND);
+  const last = Math.min(selected().length, start + Math.ceil(box.clientHeight / HEIGHT) + 2 * BEYOND);
+  const rowElements = [];
+  for (let place = start; place < last; place++) rowElements.push(row(place));
+  space.replaceChildren(...rowElements);
+  const open = state.point >= 0 && places[state.point] >= start && places[state.point] < last;
   if (open) box.setAttribute("aria-activedescendant", `row${state.point}`);
   else box.removeAttribute("aria-activedescendant");
 }
@@ -80,9 +80,9 @@ function drawRows() {
 function row(place) {
   const point = selected()[place];
   const cells = columns().map(({ key, extra }) => cell(point, key, extra ? "figure extra" : "figure"));
-  const image = pictured ? [canvas({ "aria-hidden": "true" })] : [];
+  const image = hasPictures ? [canvas({ "aria-hidden": "true" })] : [];
   if (image.length) void drawPicture(image[0], point);
-  const made = element(
+  const rowElement = element(
     "div",
     {
       class: "row",
@@ -96,8 +96,8 @@ function row(place) {
     ...image,
     ...cells,
   );
-  made.style.top = `${place * HEIGHT}px`;
-  return made;
+  rowElement.style.top = `${place * HEIGHT}px`;
+  return rowElement;
 }
 
 /**
@@ -106,11 +106,11 @@ function row(place) {
  * @param {string} kind the class of a number's cell
  */
 function cell(point, key, kind) {
-  if (key === "row") return element("span", { class: "name" }, shown(nameOf(point)));
-  if (key === "label") return element("span", {}, shown(classOf(labels[point])));
+  if (key === "row") return element("span", { class: "name" }, show(nameOf(point)));
+  if (key === "label") return element("span", {}, show(classOf(labels[point])));
   if (key === "predicted") {
     const wrong = kinds[point] === 1;
-    const text = shown(classOf(predictions()[point]));
+    const text = show(classOf(predictions()[point]));
     return element("span", { class: wrong ? "wrong" : "" }, wrong ? `✚ ${text}` : text);
   }
   const field = fieldBy(key);
@@ -123,7 +123,7 @@ function cell(point, key, kind) {
 }
 
 /**
- * Opens the point that lies `step` places further on in the list.
+ * Open the point that lies `step` places further on in the list.
  * @param {number} step
  */
 export function walk(step) {
@@ -134,7 +134,7 @@ export function walk(step) {
 }
 
 /**
- * Opens a point of the list. Its card is shown where it is out of sight; where the list is so then, the card has the focus.
+ * Open a point of the list. A card out of sight scrolls into view, and takes the focus on a narrow page.
  * @param {number} point
  */
 function open(point) {
@@ -142,12 +142,12 @@ function open(point) {
   if (bring(byId("card")) && STACKED.matches) byId("card").focus({ preventScroll: true });
 }
 
-/** Shows the selection where it is out of sight: where parts stand below one another, the list itself. */
+/** Scroll to the selection where it is out of sight; on a narrow page, to the list itself. */
 export function bringSelection() {
   if (bring(byId(STACKED.matches ? "list" : "selected"))) box.focus({ preventScroll: true });
 }
 
-/** Scrolls so that the open point is seen. */
+/** Scroll to the open point. */
 export function reveal() {
   const place = state.point >= 0 ? places[state.point] : -1;
   if (place < 0) return;
@@ -157,12 +157,12 @@ export function reveal() {
   }
 }
 
-/** Scrolls to the first point. */
-export function toStart() {
+/** Scroll to the first point. */
+export function scrollToStart() {
   box.scrollTop = 0;
 }
 
-/** Lets the list be scrolled and walked by keys. */
+/** Make the list scroll and follow the keys. */
 export function watchList() {
   let waiting = false;
   box.addEventListener("scroll", () => {

@@ -1,20 +1,20 @@
 // @ts-check
-/** Begins: shows what needs a script, and draws every view again when what is chosen changes. */
+/** The start: shows the interactive parts, and redraws the views after every change. */
 
 import { drawCard, watchCard } from "./card.js";
 import { drawChanges } from "./changes.js";
 import { drawControls, watchControls } from "./controls.js";
 import { byId, keepFocus, unfoldTo } from "./dom.js";
 import { drawHistogram, watchHistogram } from "./histogram.js";
-import { drawList, reveal, toStart, watchList } from "./list.js";
+import { drawList, reveal, scrollToStart, watchList } from "./list.js";
 import { drawOverview, watchOverview } from "./overview.js";
 import { watchSaving } from "./save.js";
-import { pictured } from "./pictures.js";
+import { hasPictures } from "./pictures.js";
 import { drawRing, drawScatter, watchScatter } from "./scatter.js";
-import { judge, places, select } from "./selection.js";
+import { updateStates, places, select } from "./selection.js";
 import { choose, chooseByAddress, listen, state } from "./state.js";
 
-/** What changes no more than the open point. */
+/** Changes that need no new selection. */
 const OPENING = ["point"];
 
 function drawAll() {
@@ -28,8 +28,8 @@ function drawAll() {
 }
 
 byId("explore").hidden = false;
-byId("explore").classList.toggle("pictured", pictured);
-judge();
+byId("explore").classList.toggle("pictured", hasPictures);
+updateStates();
 select();
 drawAll();
 reveal();
@@ -38,8 +38,8 @@ drawList();
 listen((changed) => keepFocus(() => follow(changed)));
 
 /**
- * Draws what follows from a change.
- * @param {Set<string>} changed the names of what changed
+ * Redraw the views that depend on a change.
+ * @param {Set<string>} changed names of the changed fields of the state
  */
 function follow(changed) {
   if ([...changed].every((name) => OPENING.includes(name))) {
@@ -49,9 +49,9 @@ function follow(changed) {
     drawCard();
     return;
   }
-  if (changed.has("by") || changed.has("limit") || changed.has("against")) judge();
+  if (changed.has("by") || changed.has("limit") || changed.has("against")) updateStates();
   select();
-  toStart();
+  scrollToStart();
   drawAll();
   if (state.point >= 0 && places[state.point] < 0 && !changed.has("point")) choose({ point: -1 });
 }

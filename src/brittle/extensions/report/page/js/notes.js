@@ -7,21 +7,21 @@ import { identity, ids } from "./data.js";
 
 const KEY = `brittle notes ${identity}`;
 
-/** How long a note is at most. */
-export const LONGEST = 2000;
+/** Largest number of characters of a note. */
+export const MAX_NOTE_LENGTH = 2000;
 
-let kept = true;
+let isStored = true;
 
 /** @type {Map<string, Note>} */
-let notes = new Map(stored());
+let notes = new Map(storedNotes());
 
 /** @returns {[string, Note][]} */
-function stored() {
+function storedNotes() {
   try {
     const entries = Object.entries(JSON.parse(localStorage.getItem(KEY) ?? "{}"));
     return entries.map(([id, note]) => [id, { tags: String(note?.tags ?? ""), note: String(note?.note ?? "") }]);
   } catch (problem) {
-    kept = problem instanceof SyntaxError;
+    isStored = problem instanceof SyntaxError;
     return [];
   }
 }
@@ -44,28 +44,28 @@ export function tagsOf(point) {
 }
 
 /**
- * Keeps a note.
+ * Store a note.
  * @param {number} point
  * @param {Note} note
  */
 export function keepNote(point, note) {
-  if (kept) notes = new Map(stored()); // another window may have kept some
-  const cut = { tags: note.tags.slice(0, LONGEST), note: note.note.slice(0, LONGEST) };
+  if (isStored) notes = new Map(storedNotes()); // another window may have kept some
+  const cut = { tags: note.tags.slice(0, MAX_NOTE_LENGTH), note: note.note.slice(0, MAX_NOTE_LENGTH) };
   if (cut.tags || cut.note) notes.set(ids[point], cut);
   else notes.delete(ids[point]);
   try {
     localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(notes)));
   } catch {
-    kept = false;
+    isStored = false;
   }
 }
 
-/** Whether the browser keeps them; a page inside another one may not. */
-export function keeps() {
-  return kept;
+/** Return whether the browser stores notes; a page inside another one may not. */
+export function canStore() {
+  return isStored;
 }
 
-/** How many points have one. */
-export function noted() {
+/** Count the points with a note. */
+export function noteCount() {
   return notes.size;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the drawings share: colours of the page, sharp surfaces, rectangles that are dragged. */
+/** Shared parts of the drawings: colours of the page, sharp surfaces, dragged rectangles. */
 
 /** @typedef {{pen: CanvasRenderingContext2D, width: number, height: number}} Surface */
 
@@ -13,7 +13,7 @@ const FONT = '12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial
 
 /**
  * A colour of the page.
- * @param {string} name such as `--ink`
+ * @param {string} name as `--ink`
  */
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -36,7 +36,7 @@ export function surface(canvas) {
 }
 
 /**
- * Where a place from 0 to 1 lies across.
+ * Return the horizontal pixel of a place from 0 to 1.
  * @param {number} place
  * @param {number} width
  */
@@ -45,7 +45,7 @@ export function across(place, width) {
 }
 
 /**
- * Where a place from 0 to 1 lies upwards.
+ * Return the vertical pixel of a place from 0 to 1.
  * @param {number} place
  * @param {number} height
  */
@@ -72,7 +72,7 @@ export function placeUp(y, height) {
 }
 
 /**
- * Writes as many texts under a horizontal axis as fit beside one another, the last one always.
+ * Write as many texts under a horizontal axis as fit beside one another, always including the last.
  * @param {Surface} on
  * @param {{at: number, text: string}[]} texts
  */
@@ -90,21 +90,21 @@ export function writeBelow({ pen, width, height }, texts) {
 }
 
 /**
- * The first of these texts that is no wider than so many pixels; where none is, the last one, cut.
+ * Return the first text that fits in `room` pixels, or else the last one, cut.
  * @param {CanvasRenderingContext2D} pen
  * @param {string[]} texts
  * @param {number} room
  */
-export function fitting(pen, texts, room) {
-  const found = texts.find((text) => pen.measureText(text).width <= room);
-  if (found !== undefined) return found;
+export function fitText(pen, texts, room) {
+  const fittingText = texts.find((text) => pen.measureText(text).width <= room);
+  if (fittingText !== undefined) return fittingText;
   let cut = texts[texts.length - 1];
   while (cut && pen.measureText(`${cut}…`).width > room) cut = cut.slice(0, -1);
   return `${cut}…`;
 }
 
 /**
- * Calls `done` after a drag over a canvas, with its start and end; a click has both alike.
+ * Call `done` after a drag over a canvas, with its start and end; both agree for a click.
  * @param {HTMLCanvasElement} canvas
  * @param {(start: [number, number], end: [number, number], size: DOMRect) => void} done
  * @param {(start: [number, number], end: [number, number]) => void} [during]
@@ -117,8 +117,8 @@ export function onDrag(canvas, done, during) {
    * @returns {[number, number]}
    */
   const spot = (event) => {
-    const { left, top } = canvas.getBoundingClientRect();
-    return [event.clientX - left, event.clientY - top];
+    const { left: canvasLeft, top } = canvas.getBoundingClientRect();
+    return [event.clientX - canvasLeft, event.clientY - top];
   };
   canvas.addEventListener("pointerdown", (event) => {
     start = spot(event);

@@ -4,10 +4,10 @@
 import { nearest, pictures } from "./data.js";
 
 /** @type {Map<number, Promise<HTMLImageElement>>} */
-const decoded = new Map();
+const decodedSheets = new Map();
 
-/** Whether the run has images. */
-export const pictured = pictures !== null;
+/** True where the run has images. */
+export const hasPictures = pictures !== null;
 
 /**
  * The image at an address inside the page.
@@ -22,30 +22,30 @@ export async function imageAt(address) {
 }
 
 /**
- * Draws the image of a point; leaves the canvas empty where it has none.
+ * Draw the image of a point; leave the canvas empty where it has none.
  * @param {HTMLCanvasElement} canvas
  * @param {number} point
  */
 export async function drawPicture(canvas, point) {
   if (!pictures) return;
-  const own = nearest.get(point)?.find((entry) => entry.own)?.own;
+  const pointImage = nearest.get(point)?.find((entry) => entry.pointImage)?.pointImage;
   const tile = pictures.tiles[point];
   canvas.width = canvas.height = pictures.side;
-  if (tile < 0 && !own) return;
+  if (tile < 0 && !pointImage) return;
   const { side, perSide } = pictures;
   canvas.dataset.point = String(point);
-  if (tile < 0 && own) return drawWhole(canvas, await imageAt(own));
+  if (tile < 0 && pointImage) return drawWhole(canvas, await imageAt(pointImage));
   const sheet = Math.floor(tile / perSide ** 2);
-  if (!decoded.has(sheet)) decoded.set(sheet, imageAt(pictures.sheets[sheet]));
-  const image = await decoded.get(sheet);
+  if (!decodedSheets.has(sheet)) decodedSheets.set(sheet, imageAt(pictures.sheets[sheet]));
+  const image = await decodedSheets.get(sheet);
   if (!image || canvas.dataset.point !== String(point)) return;
-  const left = (tile % perSide) * side;
+  const tileLeft = (tile % perSide) * side;
   const top = Math.floor((tile % perSide ** 2) / perSide) * side;
-  canvas.getContext("2d")?.drawImage(image, left, top, side, side, 0, 0, side, side);
+  canvas.getContext("2d")?.drawImage(image, tileLeft, top, side, side, 0, 0, side, side);
 }
 
 /**
- * Draws an image at its own size.
+ * Draw an image at its full size.
  * @param {HTMLCanvasElement} canvas
  * @param {HTMLImageElement} image
  */
@@ -56,15 +56,15 @@ export function drawWhole(canvas, image) {
 }
 
 /**
- * Whether noise can be drawn on the image of a point: it has one, whose pixels are those of the input.
+ * Return whether noise can be drawn on the image of a point: its pixels must be those of the input.
  * @param {number} point
  */
-export function takesNoise(point) {
+export function canDrawNoise(point) {
   return pictures !== null && pictures.steps !== null && pictures.tiles[point] >= 0;
 }
 
 /**
- * Draws the image of a point with normal noise on it, the same each time: an example, and none that the network saw.
+ * Draw the image of a point with normal noise, the same at every call: an example, which the network never saw.
  * @param {HTMLCanvasElement} canvas
  * @param {number} point
  * @param {number} sigma in units of the input
@@ -98,36 +98,36 @@ function normal(seed) {
   };
 }
 
-/** A difference is magnified by this at most. */
-const MOST_TIMES = 64;
+/** Largest magnification of a difference. */
+const MAX_TIMES = 64;
 
 /** The largest change that is seen around mid-grey. */
 const FULL = 127;
 
 /**
- * Draws `other - own` around mid-grey, every channel as large as the largest power of two shows in full, or 64 times.
+ * Draw `neighbourImage - pointImage` around mid-grey, magnified by the largest power of two (up to 64) that clips no channel.
  * @param {HTMLCanvasElement} canvas
- * @param {HTMLImageElement} own
- * @param {HTMLImageElement} other
- * @returns {{times: number, largest: number}} by how much it is magnified, and the largest change, of 255 steps
+ * @param {HTMLImageElement} pointImage
+ * @param {HTMLImageElement} neighbourImage
+ * @returns {{times: number, largest: number}} the magnification, and the largest change in 255 steps
  */
-export function drawDifference(canvas, own, other) {
+export function drawDifference(canvas, pointImage, neighbourImage) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   if (!pen) return { times: 1, largest: 0 };
-  drawWhole(canvas, other);
+  drawWhole(canvas, neighbourImage);
   const { width, height } = canvas;
-  const second = pen.getImageData(0, 0, width, height);
-  pen.drawImage(own, 0, 0, width, height);
-  const first = pen.getImageData(0, 0, width, height).data;
+  const neighbour = pen.getImageData(0, 0, width, height);
+  pen.drawImage(pointImage, 0, 0, width, height);
+  const pointPixels = pen.getImageData(0, 0, width, height).data;
   let largest = 0;
-  for (let place = 0; place < first.length; place++) {
-    if (place % 4 !== 3) largest = Math.max(largest, Math.abs(second.data[place] - first[place]));
+  for (let place = 0; place < pointPixels.length; place++) {
+    if (place % 4 !== 3) largest = Math.max(largest, Math.abs(neighbour.data[place] - pointPixels[place]));
   }
   let times = 1;
-  while (2 * times * largest <= FULL && times < MOST_TIMES) times *= 2;
-  for (let place = 0; place < first.length; place++) {
-    if (place % 4 !== 3) second.data[place] = 128 + times * (second.data[place] - first[place]);
+  while (2 * times * largest <= FULL && times < MAX_TIMES) times *= 2;
+  for (let place = 0; place < pointPixels.length; place++) {
+    if (place % 4 !== 3) neighbour.data[place] = 128 + times * (neighbour.data[place] - pointPixels[place]);
   }
-  pen.putImageData(second, 0, 0);
+  pen.putImageData(neighbour, 0, 0);
   return { times, largest };
 }

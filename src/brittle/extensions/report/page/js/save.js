@@ -4,13 +4,13 @@
 import { byId, element } from "./dom.js";
 import { classOf, ids, labels, nameOf, rows, runs, textOf } from "./data.js";
 import { fields } from "./fields.js";
-import { noteOf, noted } from "./notes.js";
+import { noteOf, noteCount } from "./notes.js";
 import { predictions, selected, states } from "./selection.js";
 import { STATES } from "./state.js";
-import { shown } from "./text.js";
+import { show } from "./text.js";
 
 /**
- * Where a spreadsheet would begin a formula, in both widths, or a text looks marked: at the start, and behind a
+ * Places where a spreadsheet would begin a formula, in both widths, or a text looks marked: at the start, and behind a
  * semicolon, at which it splits a line where the comma is in numbers. As in `brittle.store.export`.
  */
 const GUARDED = /^(?=[=+\-@＝＋－＠\t\r\n'])|[;\t\r\n](?=[ "]*[=+\-@＝＋－＠'])/g;
@@ -29,7 +29,7 @@ function csvCell(text) {
  * @param {string} text
  */
 function runCell(text) {
-  return csvCell(shown(text.replaceAll("\\", "\\\\")));
+  return csvCell(show(text.replaceAll("\\", "\\\\")));
 }
 
 /**
@@ -41,7 +41,7 @@ function numberCell(number) {
 }
 
 /**
- * Whether a point holds; empty where the chosen score does not say.
+ * Return the state of a point; empty where the chosen score decides none.
  * @param {number} point
  */
 function stateCell(point) {
@@ -51,7 +51,7 @@ function stateCell(point) {
 
 /** The selected points in the order of the list, with every score. */
 function selectionCsv() {
-  const withNotes = noted() > 0;
+  const withNotes = noteCount() > 0;
   const headings = ["point", "row", "name", "label", "predicted", "state"];
   for (const { column } of fields) {
     const name = column.run ? `${runs[column.run].name}: ${column.label}` : column.label;
@@ -91,7 +91,7 @@ function save(name, kind, text) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** Lets the buttons save. */
+/** Make the buttons save. */
 export function watchSaving() {
   byId("save-csv").addEventListener("click", () => save("selection.csv", "text/csv", selectionCsv()));
   byId("save-ids").addEventListener("click", () => save("ids.txt", "text/plain", selectionIds()));

@@ -61,7 +61,7 @@ export function binOf(edges, value) {
  * @returns {Scale}
  */
 export function even(low, high) {
-  return bent(low, high, (value) => value, (value) => value);
+  return transformedScale(low, high, (value) => value, (value) => value);
 }
 
 /**
@@ -72,7 +72,7 @@ export function even(low, high) {
  * @returns {Scale}
  */
 export function symmetricLog(low, high, size) {
-  return bent(
+  return transformedScale(
     low,
     high,
     (value) => Math.sign(value) * Math.log1p(Math.abs(value) / size),
@@ -87,12 +87,12 @@ export function symmetricLog(low, high, size) {
  * @param {(value: number) => number} back
  * @returns {Scale}
  */
-function bent(low, high, forth, back) {
+function transformedScale(low, high, forth, back) {
   const from = forth(low);
   const wide = forth(high) - from || 1;
   /** @param {number} place */
   const value = (place) => back(from + place * wide);
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map(value).map((one) => ({ value: one, text: short(one) }));
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map(value).map((tick) => ({ value: tick, text: short(tick) }));
   const edges = Array.from({ length: BINS + 1 }, (_, bin) => (bin === 0 ? low : bin === BINS ? high : value(bin / BINS)));
-  return { place: (one) => (forth(one) - from) / wide, value, ticks, edges };
+  return { place: (number) => (forth(number) - from) / wide, value, ticks, edges };
 }

@@ -4,23 +4,23 @@
 import { bring, byId } from "./dom.js";
 import { count } from "./data.js";
 import { axisNames, fieldBy, fields } from "./fields.js";
-import { MARGIN, across, colour, fitting, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
-import { kinds, selected, selectedBut } from "./selection.js";
+import { MARGIN, across, colour, fitText, onDrag, placeAcross, placeUp, surface, up, writeBelow } from "./paint.js";
+import { kinds, selected, isSelectedBut } from "./selection.js";
 import { choose, state } from "./state.js";
 import { counted } from "./text.js";
 
 /** @typedef {import("./fields.js").Field} Field */
 
 const canvas = /** @type {HTMLCanvasElement} */ (byId("scatter"));
-const above = /** @type {HTMLCanvasElement} */ (byId("ring"));
+const ringCanvas = /** @type {HTMLCanvasElement} */ (byId("ring"));
 const REACH = 14;
 
-/** Up to so many points are drawn in full; of more the marks are smaller and paler, down to these shares. */
+/** Largest number of points drawn in full; marks of more are smaller and paler, down to these shares. */
 const SPARSE = 500;
 const SMALLEST = 0.45;
 const FAINTEST = 0.4;
 
-/** Kinds are drawn in so many turns each, so that none covers the other. */
+/** Number of turns in which kinds alternate, so that none covers the other. */
 const TURNS = 16;
 
 const COLOURS = ["--accent", "--breaks", "--ink"];
@@ -30,7 +30,7 @@ function axes() {
   return { x: fieldBy(state.across) ?? fields[0], y: fieldBy(state.up) ?? fields[state.by] };
 }
 
-/** Draws it. */
+/** Draw the scatter plot. */
 export function drawScatter() {
   const on = surface(canvas);
   const { x, y } = axes();
@@ -45,11 +45,11 @@ export function drawScatter() {
       for (const kind of [0, 1, 2]) {
         pen.fillStyle = colour(chosen ? COLOURS[kind] : "--rule");
         for (let point = turn; point < count; point += TURNS) {
-          if (kinds[point] !== kind || selectedBut(point, "none") !== chosen) continue;
-          const left = across(x.scale.place(x.values[point]), width);
-          const top = up(y.scale.place(y.values[point]), height);
-          if (!Number.isFinite(left) || !Number.isFinite(top)) without++;
-          else mark(pen, kind, left, top, size);
+          if (kinds[point] !== kind || isSelectedBut(point, "none") !== chosen) continue;
+          const markX = across(x.scale.place(x.values[point]), width);
+          const markY = up(y.scale.place(y.values[point]), height);
+          if (!Number.isFinite(markX) || !Number.isFinite(markY)) without++;
+          else mark(pen, kind, markX, markY, size);
         }
       }
     }
@@ -62,22 +62,22 @@ export function drawScatter() {
 }
 
 /**
- * A square for what is right or has no label, a cross for what is wrong.
+ * Draw a square for a correct or unlabelled point, a cross for a wrong one.
  * @param {CanvasRenderingContext2D} pen
  * @param {number} kind
- * @param {number} left
- * @param {number} top
- * @param {number} size 1 where points are few, and less where they are many
+ * @param {number} markX
+ * @param {number} markY
+ * @param {number} size 1 for a few points, less for many
  */
-function mark(pen, kind, left, top, size) {
+function mark(pen, kind, markX, markY, size) {
   if (kind === 1) {
     const [long, thick] = [7 * size, 2 * size];
-    pen.fillRect(left - long / 2, top - thick / 2, long, thick);
-    pen.fillRect(left - thick / 2, top - long / 2, thick, (long - thick) / 2);
-    pen.fillRect(left - thick / 2, top + thick / 2, thick, (long - thick) / 2);
+    pen.fillRect(markX - long / 2, markY - thick / 2, long, thick);
+    pen.fillRect(markX - thick / 2, markY - long / 2, thick, (long - thick) / 2);
+    pen.fillRect(markX - thick / 2, markY + thick / 2, thick, (long - thick) / 2);
   } else {
     const side = 3.5 * size;
-    pen.fillRect(left - side / 2, top - side / 2, side, side);
+    pen.fillRect(markX - side / 2, markY - side / 2, side, side);
   }
 }
 
@@ -103,9 +103,9 @@ function drawAxes(on, x, y) {
     free = at;
   }
   pen.textAlign = "center";
-  pen.fillText(fitting(pen, axisNames(x), width), width / 2, height - 6);
+  pen.fillText(fitText(pen, axisNames(x), width), width / 2, height - 6);
   pen.textAlign = "left";
-  pen.fillText(fitting(pen, axisNames(y), width - 2), 2, 11);
+  pen.fillText(fitText(pen, axisNames(y), width - 2), 2, 11);
   writeBelow(on, x.scale.ticks.map(({ value, text }) => ({ at: across(x.scale.place(value), width), text })));
 }
 
@@ -117,34 +117,34 @@ function drawAxes(on, x, y) {
  */
 function drawRange({ pen, width, height }, x, y) {
   if (!state.ranges[x.key] && !state.ranges[y.key]) return;
-  const [low, high] = (state.ranges[x.key] ?? [-Infinity, Infinity]).map((end) => within(x.scale.place(end)));
-  const [bottom, top] = (state.ranges[y.key] ?? [-Infinity, Infinity]).map((end) => within(y.scale.place(end)));
-  const [left, right] = [across(low, width), across(high, width)];
+  const [low, high] = (state.ranges[x.key] ?? [-Infinity, Infinity]).map((end) => clamp(x.scale.place(end)));
+  const [bottom, peak] = (state.ranges[y.key] ?? [-Infinity, Infinity]).map((end) => clamp(y.scale.place(end)));
+  const [leftEdge, rightEdge] = [across(low, width), across(high, width)];
   pen.strokeStyle = colour("--ink");
-  pen.strokeRect(left, up(top, height), right - left, up(bottom, height) - up(top, height));
+  pen.strokeRect(leftEdge, up(peak, height), rightEdge - leftEdge, up(bottom, height) - up(peak, height));
 }
 
 /** @param {number} place */
-function within(place) {
+function clamp(place) {
   return Math.min(Math.max(place, 0), 1);
 }
 
-/** Draws a ring around the open point, on a surface of its own. */
+/** Draw a ring around the open point, on a separate canvas. */
 export function drawRing() {
-  const { pen, width, height } = surface(above);
+  const { pen, width, height } = surface(ringCanvas);
   if (state.point < 0) return;
   const { x, y } = axes();
-  const left = across(x.scale.place(x.values[state.point]), width);
-  const top = up(y.scale.place(y.values[state.point]), height);
-  if (!Number.isFinite(left) || !Number.isFinite(top)) return;
+  const ringX = across(x.scale.place(x.values[state.point]), width);
+  const ringY = up(y.scale.place(y.values[state.point]), height);
+  if (!Number.isFinite(ringX) || !Number.isFinite(ringY)) return;
   pen.strokeStyle = colour("--ink");
   pen.lineWidth = 2;
   pen.beginPath();
-  pen.arc(left, top, 8, 0, 2 * Math.PI);
+  pen.arc(ringX, ringY, 8, 0, 2 * Math.PI);
   pen.stroke();
 }
 
-/** Lets a drag select a rectangle, and a click open the nearest of the selected points. */
+/** Make a drag select a rectangle, and a click open the nearest of the selected points. */
 export function watchScatter() {
   const frame = byId("dragged");
   onDrag(
@@ -154,7 +154,7 @@ export function watchScatter() {
       const { x, y } = axes();
       if (Math.hypot(start[0] - end[0], start[1] - end[1]) < 5) return open(start, width, height, x, y);
       const ranges = { ...state.ranges };
-      ranges[x.key] = ends(x, [start[0], end[0]].map((left) => placeAcross(left, width)));
+      ranges[x.key] = ends(x, [start[0], end[0]].map((pixel) => placeAcross(pixel, width)));
       ranges[y.key] = ends(y, [start[1], end[1]].map((top) => placeUp(top, height)));
       choose({ ranges });
     },
@@ -170,7 +170,7 @@ export function watchScatter() {
 }
 
 /**
- * The values of a field between two places; beyond an end of the axis everything.
+ * Return the range of values between two places; an end beyond the axis is infinite.
  * @param {Field} field
  * @param {number[]} between
  * @returns {[number, number]}
@@ -188,17 +188,17 @@ function ends(field, between) {
  * @param {Field} y
  */
 function open(spot, width, height, x, y) {
-  let found = -1;
-  let least = REACH * REACH;
+  let nearestPoint = -1;
+  let nearestSquare = REACH * REACH;
   for (let point = 0; point < count; point++) {
-    if (!selectedBut(point, "none")) continue;
-    const left = across(x.scale.place(x.values[point]), width) - spot[0];
-    const top = up(y.scale.place(y.values[point]), height) - spot[1];
-    const apart = left * left + top * top;
-    if (apart < least) [least, found] = [apart, point];
+    if (!isSelectedBut(point, "none")) continue;
+    const distanceX = across(x.scale.place(x.values[point]), width) - spot[0];
+    const distanceY = up(y.scale.place(y.values[point]), height) - spot[1];
+    const square = distanceX * distanceX + distanceY * distanceY;
+    if (square < nearestSquare) [nearestSquare, nearestPoint] = [square, point];
   }
-  if (found >= 0) {
-    choose({ point: found });
+  if (nearestPoint >= 0) {
+    choose({ point: nearestPoint });
     bring(byId("card"));
     return byId("card").focus({ preventScroll: true });
   }

@@ -1,21 +1,21 @@
 // @ts-check
-/** Which points are selected, in which order; and for each view those that all other views select. */
+/** The selected points in their order, and for each view those that all other views select. */
 
-import { classOf, classes, columns, count, ids, labelled, labels, nameOf, ownLimit, rows, runs } from "./data.js";
+import { classOf, classes, columns, count, ids, hasLabels, labels, nameOf, runLimit, rows, runs } from "./data.js";
 import { fieldBy } from "./fields.js";
 import { tagsOf } from "./notes.js";
 import { CHANGES, KINDS, STATES, state } from "./state.js";
 
-/** Of each point its place in `STATES`. */
+/** Place in `STATES` of each point. */
 export const states = new Uint8Array(count);
 
-/** Of each point its place in `KINDS`. */
+/** Place in `KINDS` of each point. */
 export const kinds = new Uint8Array(count);
 
-/** Of each point, a bit for each of `CHANGES` that it made from this run to the compared one. */
+/** Bits of each point: those of `CHANGES` that it made from this run to the compared one. */
 export const changes = new Uint16Array(count);
 
-/** Of what a point was (row) and is (column), by places in `STATES` and `KINDS`: a bit for each of `CHANGES`. */
+/** Bits of `CHANGES` from an old (row) to a new (column) place in `STATES` or `KINDS`. */
 const [OF_STATES, OF_KINDS] = [STATES, KINDS].map((names) => names.map((was) => names.map((is) => bits(was, is))));
 
 /**
@@ -26,27 +26,27 @@ function bits(was, is) {
   return CHANGES.reduce((all, { before, after }, place) => all | (Number(before.includes(was) && after.includes(is)) << place), 0);
 }
 
-/** Of each point, a bit for each filter that leaves it out. */
-const outside = new Uint32Array(count);
+/** Bits of each point: the filters that leave it out. */
+const filterMisses = new Uint32Array(count);
 
 const GROUP = 1;
 const CLASS = 2;
 const FIND = 4;
 const CHANGED = 8;
 
-/** Of each point, how many of the ranges leave it out. */
-const missed = new Uint16Array(count);
+/** Number of ranges that leave each point out. */
+const rangeMisses = new Uint16Array(count);
 
 /** @type {string[] | null} The names of all points as they are searched. */
 let haystack = null;
 
-/** @type {"" | "whole" | "parts" | "none"} What the text to find was found as: empty where none is looked for. */
-let foundAs = "";
+/** @type {"" | "whole" | "parts" | "none"} Match of the text to find: empty without such a text. */
+let matchKind = "";
 
 /** @type {Int32Array} */
 let order = new Int32Array(0);
 
-/** Of each point, its place in the order of the list; -1 for none. */
+/** Place of each point in the order of the list; -1 for none. */
 export const places = new Int32Array(count);
 
 /** The selected points in the order of the list. */
@@ -54,38 +54,38 @@ export function selected() {
   return order;
 }
 
-/** The predictions of the run that the page speaks of. */
+/** Return the predictions of the run on show. */
 export function predictions() {
   return runs[columns[state.by].run].predicted;
 }
 
-/** The place of the run that this one is compared with: the one on show, or where that is this one, the chosen one. */
-export function compared() {
+/** Return the place of the run compared with this one: the run on show, or while this one is, the chosen rival. */
+export function comparedRunPlace() {
   return columns[state.by].run || state.against;
 }
 
 /**
- * The column whose intervals judge the points of a score: at the limit of the run the one that was drawn for it, if any.
+ * Return the column whose intervals decide the states: at the limit of the run, the column drawn for that limit, if any.
  * @param {import("./data.js").Column} column
  */
-export function judgeOf(column) {
-  return state.limit === ownLimit && typeof column.decidedBy === "number" ? columns[column.decidedBy] : column;
+export function decidingColumn(column) {
+  return state.limit === runLimit && typeof column.decidedBy === "number" ? columns[column.decidedBy] : column;
 }
 
-/** Judges every point by the score, the limit and the run that are chosen, and what changes from this run to another. */
-export function judge() {
-  const column = judgeOf(columns[state.by]);
+/** Update the state of every point by the chosen score, limit and run, and its changes from this run to another. */
+export function updateStates() {
+  const column = decidingColumn(columns[state.by]);
   const bound = 1 - state.limit;
   for (let point = 0; point < count; point++) {
     kinds[point] = kindOf(point, runs[column.run]);
     states[point] = stateOf(point, column, bound);
   }
   if (runs.length < 2) return;
-  const other = compared();
-  const [first, second] = [0, other].map((place) => columns.find(({ run, label }) => run === place && label === column.label));
+  const comparedRun = comparedRunPlace();
+  const [thisColumn, otherColumn] = [0, comparedRun].map((place) => columns.find(({ run, label }) => run === place && label === column.label));
   for (let point = 0; point < count; point++) {
-    const states = first && second ? OF_STATES[stateOf(point, first, bound)][stateOf(point, second, bound)] : 0;
-    changes[point] = states | OF_KINDS[kindOf(point, runs[0])][kindOf(point, runs[other])];
+    const states = thisColumn && otherColumn ? OF_STATES[stateOf(point, thisColumn, bound)][stateOf(point, otherColumn, bound)] : 0;
+    changes[point] = states | OF_KINDS[kindOf(point, runs[0])][kindOf(point, runs[comparedRun])];
   }
 }
 
@@ -98,34 +98,34 @@ function kindOf(point, { correct }) {
 }
 
 /**
- * Whether a point holds: the whole interval of its flip probability lies at `bound` or below.
+ * Return the place in `STATES`: a point holds where the whole interval of its flip probability lies at `bound` or below.
  * @param {number} point
  * @param {import("./data.js").Column} column
  * @param {number} bound
  */
-function stateOf(point, { run, value, low, high, judges }, bound) {
+function stateOf(point, { run, value, low, high, isDecisive }, bound) {
   if (!runs[run].held[point]) return 4;
   if (Number.isNaN(value[point])) return 3;
-  if (!judges) return 5;
+  if (!isDecisive) return 5;
   if (!low || !high) return 1;
   return high[point] <= bound ? 0 : low[point] >= bound ? 2 : 1;
 }
 
-/** Selects by all filters, and orders. */
+/** Select by all filters, and sort. */
 export function select() {
   const kind = KINDS.indexOf(state.kind);
-  const wanted = state.state ? STATES.indexOf(state.state) : -1;
+  const stateIndex = state.state ? STATES.indexOf(state.state) : -1;
   const change = CHANGES.findIndex(({ name }) => name === state.changed);
   const keys = Object.keys(state.ranges);
   for (let point = 0; point < count; point++) {
-    outside[point] =
-      ((kind >= 0 && kinds[point] !== kind) || (wanted >= 0 && states[point] !== wanted) ? GROUP : 0) |
+    filterMisses[point] =
+      ((kind >= 0 && kinds[point] !== kind) || (stateIndex >= 0 && states[point] !== stateIndex) ? GROUP : 0) |
       (state.inClass >= 0 && classFor(point) !== state.inClass ? CLASS : 0) |
       (change >= 0 && !(changes[point] & (1 << change)) ? CHANGED : 0);
   }
-  missed.fill(0);
-  keys.forEach(leaveOut);
-  foundAs = "";
+  rangeMisses.fill(0);
+  keys.forEach(countMisses);
+  matchKind = "";
   if (state.find) search(state.find.trim().toLowerCase());
   let inside = 0;
   for (let point = 0; point < count; point++) if (isIn(point)) inside++;
@@ -138,7 +138,7 @@ export function select() {
 
 /** @param {number} point */
 function isIn(point) {
-  return !outside[point] && !missed[point];
+  return !filterMisses[point] && !rangeMisses[point];
 }
 
 /**
@@ -146,20 +146,20 @@ function isIn(point) {
  * @param {number} point
  */
 export function classFor(point) {
-  return labelled ? labels[point] : predictions()[point];
+  return hasLabels ? labels[point] : predictions()[point];
 }
 
 /** @param {string} key */
-function leaveOut(key) {
-  for (let point = 0; point < count; point++) missed[point] += Number(misses(key, point));
+function countMisses(key) {
+  for (let point = 0; point < count; point++) rangeMisses[point] += Number(isOutOfRange(key, point));
 }
 
 /**
- * Whether the range of a field leaves a point out.
+ * Return whether the range of a field leaves a point out.
  * @param {string} key
  * @param {number} point
  */
-function misses(key, point) {
+function isOutOfRange(key, point) {
   const field = fieldBy(key);
   if (!field || !state.ranges[key]) return false;
   const [low, high] = state.ranges[key];
@@ -168,16 +168,16 @@ function misses(key, point) {
 }
 
 /**
- * Leaves out what a text does not find. What is called so as a whole comes first: a name, an id, a row, a class or a tag;
- * where nothing is, what holds the text in its name, its classes or its tags, or begins with it in its id.
+ * Leave out the points that do not match a text. Whole names, ids, rows, classes and tags have precedence;
+ * without such a match, names, classes and tags that contain the text, and ids that begin with it.
  * @param {string} text
  */
 function search(text) {
-  const whole = wholly(text);
-  foundAs = whole.includes(1) ? "whole" : "parts";
-  const found = foundAs === "whole" ? whole : partly(text);
-  if (!found.includes(1)) foundAs = "none";
-  for (let point = 0; point < count; point++) if (!found[point]) outside[point] |= FIND;
+  const exactMatches = matchExactly(text);
+  matchKind = exactMatches.includes(1) ? "whole" : "parts";
+  const matches = matchKind === "whole" ? exactMatches : matchInside(text);
+  if (!matches.includes(1)) matchKind = "none";
+  for (let point = 0; point < count; point++) if (!matches[point]) filterMisses[point] |= FIND;
 }
 
 /** The names of all points as they are searched. */
@@ -187,43 +187,43 @@ function lowerNames() {
 }
 
 /** @param {string} text */
-function wholly(text) {
+function matchExactly(text) {
   const names = lowerNames();
   const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase() === text || String(number) === text));
   const predicted = predictions();
   return Uint8Array.from({ length: count }, (_, point) => {
-    const called = names[point] === text || ids[point].toLowerCase() === text || String(rows[point]) === text;
-    const tagged = tagsOf(point).toLowerCase().split(",").some((tag) => tag.trim() === text);
-    return Number(called || tagged || inClass.has(labels[point]) || inClass.has(predicted[point]));
+    const isNamed = names[point] === text || ids[point].toLowerCase() === text || String(rows[point]) === text;
+    const isTagged = tagsOf(point).toLowerCase().split(",").some((tag) => tag.trim() === text);
+    return Number(isNamed || isTagged || inClass.has(labels[point]) || inClass.has(predicted[point]));
   });
 }
 
 /** @param {string} text */
-function partly(text) {
+function matchInside(text) {
   const names = lowerNames();
   const inClass = new Set(classes.filter((number) => classOf(number).toLowerCase().includes(text)));
   const predicted = predictions();
   return Uint8Array.from({ length: count }, (_, point) => {
-    const named = names[point].includes(text) || ids[point].toLowerCase().startsWith(text) || tagsOf(point).toLowerCase().includes(text);
-    return Number(named || inClass.has(labels[point]) || inClass.has(predicted[point]));
+    const hasText = names[point].includes(text) || ids[point].toLowerCase().startsWith(text) || tagsOf(point).toLowerCase().includes(text);
+    return Number(hasText || inClass.has(labels[point]) || inClass.has(predicted[point]));
   });
 }
 
-/** What the text to find was looked for in, as a sentence; empty where none is. */
-export function searched() {
-  if (!foundAs) return "";
-  if (foundAs === "none") return "Found nowhere: not as a name, an id, a row, a class or a tag, and in none of their texts.";
-  if (foundAs === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
+/** Describe where the text to find was found; empty without such a text. */
+export function searchText() {
+  if (!matchKind) return "";
+  if (matchKind === "none") return "Found nowhere: not as a name, an id, a row, a class or a tag, and in none of their texts.";
+  if (matchKind === "whole") return "Found as a whole name, id, row, class (label or prediction) or tag.";
   return "No whole name, id, row, class or tag is this: found inside names, classes and tags, and where ids begin.";
 }
 
 function sort() {
   const values = sortValues();
   const sign = state.down ? -1 : 1;
-  order.sort((one, other) => {
-    const [first, second] = [values[one], values[other]];
-    if (Number.isNaN(first) || Number.isNaN(second)) return Number(Number.isNaN(first)) - Number(Number.isNaN(second)) || one - other;
-    return first === second ? one - other : sign * (first < second ? -1 : 1);
+  order.sort((a, b) => {
+    const [valueA, valueB] = [values[a], values[b]];
+    if (Number.isNaN(valueA) || Number.isNaN(valueB)) return Number(Number.isNaN(valueA)) - Number(Number.isNaN(valueB)) || a - b;
+    return valueA === valueB ? a - b : sign * (valueA < valueB ? -1 : 1);
   });
 }
 
@@ -235,18 +235,18 @@ function sortValues() {
 }
 
 /**
- * Whether all filters but that of one view select a point: the groups, the classes, what changed, the range of a field, or
+ * Return whether all filters except those of a view select a point: groups, classes, changes, the range of a field, or
  * no view.
  * @param {number} point
  * @param {"group" | "class" | "changed" | "none" | { range: string }} view
  */
-export function selectedBut(point, view) {
-  if (typeof view === "object") return !outside[point] && missed[point] === Number(misses(view.range, point));
-  const own = { group: GROUP, class: CLASS, changed: CHANGED, none: 0 }[view];
-  return (outside[point] & ~own) === 0 && !missed[point];
+export function isSelectedBut(point, view) {
+  if (typeof view === "object") return !filterMisses[point] && rangeMisses[point] === Number(isOutOfRange(view.range, point));
+  const viewBit = { group: GROUP, class: CLASS, changed: CHANGED, none: 0 }[view];
+  return (filterMisses[point] & ~viewBit) === 0 && !rangeMisses[point];
 }
 
-/** How many filters are set. */
+/** Count the filters that are set. */
 export function filters() {
   const ranges = Object.keys(state.ranges).length;
   return Number(Boolean(state.kind || state.state)) + Number(Boolean(state.changed)) + Number(state.inClass >= 0) + Number(Boolean(state.find)) + ranges;

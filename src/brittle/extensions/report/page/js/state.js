@@ -1,13 +1,13 @@
 // @ts-check
-/** What the reader has chosen: every view reads it, every gesture writes it, and the address keeps it. */
+/** The choices of the reader: every view reads them, every gesture writes them, and the address stores them. */
 
-import { classes, columns, count, ownLimit, runs, spokesman } from "./data.js";
+import { classes, columns, count, runLimit, runs, representative } from "./data.js";
 import { fieldBy, fields } from "./fields.js";
 
 export const KINDS = ["right", "wrong", "no label"];
 
 /**
- * What can change from this run to another: what was and what is now, each as a state or, of a kind, right or wrong.
+ * A change from this run to another: old and new states, or old and new kinds (right, wrong).
  * @typedef {{name: string, before: string[], after: string[]}} Change
  */
 
@@ -29,7 +29,7 @@ export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unju
 
 /**
  * @typedef {object} State
- * @property {number} by the column that the page speaks of
+ * @property {number} by place of the chosen column
  * @property {number} limit a prediction holds where it is kept with this probability or more
  * @property {string} kind one of `KINDS`; empty for all
  * @property {string} state one of `STATES`; empty for all
@@ -42,18 +42,18 @@ export const STATES = ["holds", "undecided", "breaks", "failed", "absent", "unju
  * @property {boolean} down
  * @property {number} point the open one; -1 for none
  * @property {string} across the field of the plot's horizontal axis
- * @property {string} up that of its vertical axis
+ * @property {string} up the field of its vertical axis
  */
 
 const withoutNoise = fields.find((field) => field.column.probability && field.column.sigma === null);
-const other = fields.find((field) => field.column.place !== spokesman);
+const alternativeField = fields.find((field) => field.column.place !== representative);
 
 /** @returns {State} */
 function initial() {
-  const by = columns[spokesman];
+  const by = columns[representative];
   return {
-    by: spokesman,
-    limit: ownLimit,
+    by: representative,
+    limit: runLimit,
     kind: "",
     state: "",
     changed: "",
@@ -61,11 +61,11 @@ function initial() {
     inClass: -1,
     ranges: {},
     find: "",
-    sort: `s${spokesman}`,
-    down: fields[spokesman].safer !== "higher",
+    sort: `s${representative}`,
+    down: fields[representative].safer !== "higher",
     point: -1,
-    across: (by.sigma === null && by.probability ? other : (withoutNoise ?? other))?.key ?? `s${spokesman}`,
-    up: `s${spokesman}`,
+    across: (by.sigma === null && by.probability ? alternativeField : (withoutNoise ?? alternativeField))?.key ?? `s${representative}`,
+    up: `s${representative}`,
   };
 }
 
@@ -76,7 +76,7 @@ export const state = { ...initial(), ...read(location.hash) };
 const listeners = [];
 
 /**
- * Calls `listener` after every change, with the names of what changed.
+ * Call `listener` after every change, with the names of the changed fields.
  * @param {(changed: Set<string>) => void} listener
  */
 export function listen(listener) {
@@ -84,7 +84,7 @@ export function listen(listener) {
 }
 
 /**
- * Changes what is chosen.
+ * Change the choices.
  * @param {Partial<State>} change
  */
 export function choose(change) {
@@ -98,22 +98,22 @@ export function choose(change) {
   for (const listener of listeners) listener(changed);
 }
 
-/** Chooses what the address says, as when the page is opened with it. */
+/** Make the choices of the address, as at the opening of the page. */
 export function chooseByAddress() {
   choose({ ...initial(), ...read(location.hash) });
 }
 
-/** Chooses all points again. */
+/** Choose all points again. */
 export function clear() {
   choose({ kind: "", state: "", changed: "", inClass: -1, ranges: {}, find: "" });
 }
 
-/** What is chosen, where it is not what the page begins with. */
+/** Return the choices that differ from the initial ones, as an address. */
 function address() {
-  const first = initial();
+  const initialState = initial();
   const words = new URLSearchParams();
   for (const name of /** @type {const} */ (["by", "limit", "kind", "state", "changed", "against", "find", "sort", "down", "point", "across", "up"])) {
-    if (state[name] !== first[name]) words.set(name, String(state[name]));
+    if (state[name] !== initialState[name]) words.set(name, String(state[name]));
   }
   if (state.inClass >= 0) words.set("class", String(state.inClass));
   for (const [key, [low, high]] of Object.entries(state.ranges)) words.append("range", `${key}:${low}:${high}`);
@@ -121,41 +121,41 @@ function address() {
 }
 
 /**
- * What an address says; what it says wrongly is left out.
+ * Read the choices in an address; invalid ones are left out.
  * @param {string} hash
  * @returns {Partial<State>}
  */
 function read(hash) {
   const words = new URLSearchParams(hash.slice(1));
   /** @type {Partial<State>} */
-  const found = {};
-  const by = whole(words.get("by"), columns.length);
-  if (by !== null) found.by = by;
-  const point = whole(words.get("point"), count);
-  if (point !== null) found.point = point;
+  const fromAddress = {};
+  const by = wholeNumber(words.get("by"), columns.length);
+  if (by !== null) fromAddress.by = by;
+  const point = wholeNumber(words.get("point"), count);
+  if (point !== null) fromAddress.point = point;
   const inClass = Number(words.get("class") ?? NaN);
-  if (classes.includes(inClass)) found.inClass = inClass;
+  if (classes.includes(inClass)) fromAddress.inClass = inClass;
   const limit = Number(words.get("limit") ?? NaN);
-  if (limit > 0 && limit < 1) found.limit = limit;
+  if (limit > 0 && limit < 1) fromAddress.limit = limit;
   const kind = words.get("kind");
-  if (kind && KINDS.includes(kind)) found.kind = kind;
+  if (kind && KINDS.includes(kind)) fromAddress.kind = kind;
   const stateName = words.get("state");
-  if (stateName && STATES.includes(stateName)) found.state = stateName;
+  if (stateName && STATES.includes(stateName)) fromAddress.state = stateName;
   const changed = words.get("changed");
-  if (changed && CHANGES.some(({ name }) => name === changed)) found.changed = changed;
-  const against = whole(words.get("against"), runs.length);
-  if (against) found.against = against;
-  if (words.has("find")) found.find = /** @type {string} */ (words.get("find")).slice(0, 200);
-  if (words.has("down")) found.down = words.get("down") === "true";
+  if (changed && CHANGES.some(({ name }) => name === changed)) fromAddress.changed = changed;
+  const against = wholeNumber(words.get("against"), runs.length);
+  if (against) fromAddress.against = against;
+  if (words.has("find")) fromAddress.find = /** @type {string} */ (words.get("find")).slice(0, 200);
+  if (words.has("down")) fromAddress.down = words.get("down") === "true";
   const sort = words.get("sort");
-  if (sort && (["row", "label", "predicted"].includes(sort) || fieldBy(sort))) found.sort = sort;
+  if (sort && (["row", "label", "predicted"].includes(sort) || fieldBy(sort))) fromAddress.sort = sort;
   for (const axis of /** @type {const} */ (["across", "up"])) {
     const key = words.get(axis);
-    if (key && fieldBy(key)) found[axis] = key;
+    if (key && fieldBy(key)) fromAddress[axis] = key;
   }
   const ranges = Object.fromEntries(words.getAll("range").flatMap(range));
-  if (Object.keys(ranges).length) found.ranges = ranges;
-  return found;
+  if (Object.keys(ranges).length) fromAddress.ranges = ranges;
+  return fromAddress;
 }
 
 /**
@@ -172,7 +172,7 @@ function range(text) {
  * @param {string | null} text
  * @param {number} end
  */
-function whole(text, end) {
+function wholeNumber(text, end) {
   const number = Number(text || NaN);
   return Number.isInteger(number) && number >= 0 && number < end ? number : null;
 }

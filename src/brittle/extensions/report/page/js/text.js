@@ -2,12 +2,12 @@
 /** Numbers and names as the page writes them. */
 
 /**
- * A text whose every character can be seen: control and bidirectional characters as escapes.
+ * Return a text of visible characters: control and bidirectional characters become escapes.
  * @param {string} text
  */
-export function shown(text) {
-  return text.replace(/\p{C}|[^\P{Z} ]/gu, (found) => {
-    const code = /** @type {number} */ (found.codePointAt(0));
+export function show(text) {
+  return text.replace(/\p{C}|[^\P{Z} ]/gu, (character) => {
+    const code = /** @type {number} */ (character.codePointAt(0));
     const [mark, width] = code > 0xffff ? ["\\U", 8] : code > 0xff ? ["\\u", 4] : ["\\x", 2];
     return mark + code.toString(16).padStart(width, "0");
   });
@@ -60,36 +60,36 @@ export function percent(share) {
 }
 
 /**
- * The word that goes with a number of things: `one` for 1, `many` for 0, for 2 and for more.
+ * Return the word for a number of things: `singular` for 1, `plural` for 0, for 2 and for more.
  * @param {number} number
- * @param {string} one
- * @param {string} many
+ * @param {string} singular
+ * @param {string} plural
  */
-export function byNumber(number, one, many) {
-  return number === 1 ? one : many;
+export function byNumber(number, singular, plural) {
+  return number === 1 ? singular : plural;
 }
 
 /**
- * The verb after `share`: `one` where it speaks of 1, or of some of 1.
- * @param {number} some
+ * Return the verb after `share`: `singular` for 1, or for a part of 1.
+ * @param {number} part
  * @param {number} all
- * @param {string} one
- * @param {string} many
+ * @param {string} singular
+ * @param {string} plural
  */
-export function verbOf(some, all, one, many) {
-  return some === 1 || all === 1 ? one : many;
+export function verbOf(part, all, singular, plural) {
+  return part === 1 || all === 1 ? singular : plural;
 }
 
 /**
- * Some of a number of things, such as `646 of 2,000 points (32%)`.
- * @param {number} some
+ * Format a part of a number of things, as in `646 of 2,000 points (32%)`.
+ * @param {number} part
  * @param {number} all
  * @param {string} noun
  */
-export function share(some, all, noun) {
-  const ratio = some / all;
+export function share(part, all, noun) {
+  const ratio = part / all;
   const rounded = ratio > 0 && ratio < 0.01 ? "under 1%" : ratio > 0.99 && ratio < 1 ? "over 99%" : percent0(ratio);
-  return `${counted(some)} of ${counted(all)} ${all === 1 ? noun : `${noun}s`} (${rounded})`;
+  return `${counted(part)} of ${counted(all)} ${all === 1 ? noun : `${noun}s`} (${rounded})`;
 }
 
 /**
