@@ -29,7 +29,7 @@ POINTS = 160
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `net.py`, `data.npz` and a run with margins, made once."""
+    """Make a folder with `net.py`, `data.npz` and a run with margins."""
     folder = tmp_path_factory.mktemp("detector")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -46,7 +46,7 @@ def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def epsilon() -> str:
-    """The median margin of the run."""
+    """Return the median margin of the run."""
     wide = brittle.read_table("run").frame(whole=True)
     return repr(float(wide["input_margin(effort=fast, norm=linf)"].median()))  # pyright: ignore[reportArgumentType] a cell, a column or a frame
 

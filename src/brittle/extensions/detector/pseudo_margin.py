@@ -343,7 +343,7 @@ class PseudoMarginScore(OnePassScore):
         return self.learned.regressor(found.features_and_weight[0])
 
     def checked_value(self, found: OnePass) -> Tensor:
-        """The same on the device of the weights, after a check of the number of features."""
+        """Compute `value` on the device of the weights, after a check of the number of features."""
         return self.learned.predict(found.features_and_weight[0])
 
     @property
