@@ -37,7 +37,7 @@ class Notebook:
 
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
-    """Return a notebook whose cells run in this process."""
+    """Make a notebook whose cells run in this process."""
     kernel = Notebook()
     ipython: Any = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace(kernel=object())

@@ -16,7 +16,7 @@ from brittle.store.table import Table
 
 @pytest.fixture(scope="session")
 def table() -> Table:
-    """Return a run of a linear classifier with the exact margins."""
+    """Score a linear classifier, with the exact margins."""
     subject = classifier()
     run = brittle.score(subject, points(400), FORWARD)
     with torch.no_grad():
@@ -27,7 +27,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="session")
 def noise_table() -> Table:
-    """Return a run of the same classifier whose predictions break, hold, or near the limit are undecided."""
+    """Score the same classifier, with predictions that break, hold, or near the limit are undecided."""
     subject = classifier()
     run = brittle.score(subject, points(400), FORWARD)
     with torch.no_grad():

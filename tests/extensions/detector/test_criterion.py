@@ -21,7 +21,7 @@ FIXED = {"draws": 200, "sigma": 0.25, "noise": "uniform"}
 
 @pytest.fixture(scope="module")
 def run() -> Table:
-    """Return a run of a linear classifier with scores of one pass alone."""
+    """Score a linear classifier by scores of one pass alone."""
     return brittle.score(classifier(), points(POINTS), FORWARD)
 
 

@@ -29,7 +29,7 @@ POINTS = 160
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with `net.py`, `data.npz` and a run with margins, made once."""
+    """Make a folder with `net.py`, `data.npz` and a run with margins."""
     folder = tmp_path_factory.mktemp("detector")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

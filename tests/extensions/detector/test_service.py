@@ -52,7 +52,7 @@ def flagging() -> tuple[Detector, DetectorNetwork]:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory, flagging: tuple[Detector, DetectorNetwork]) -> Iterator[int]:
-    """Return the port of a server on this machine, which ends afterwards."""
+    """Start a server on this machine, which ends afterwards, and yield its port."""
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
     folder, (detector, wrapped) = tmp_path_factory.mktemp("service"), flagging

@@ -32,7 +32,7 @@ def estimate(network: torch.nn.Module, size: int, score: RareEvent, count: int =
 
 
 def has_number(flips: Estimate) -> Tensor:
-    """Return true where a rare probability is published."""
+    """Return where a rare probability is published."""
     return flips.status == int(Status.COARSE)
 
 

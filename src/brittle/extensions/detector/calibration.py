@@ -68,7 +68,7 @@ def choose_threshold(scores: NDArray[np.float64], tpr: float) -> float:
 
 
 def is_flagged(scores: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
-    """Return true unless the score is a finite number that reaches the threshold, `[n]`."""
+    """Return True unless the score is a finite number that reaches the threshold, `[n]`."""
     return ~(np.isfinite(scores) & (scores >= threshold))
 
 

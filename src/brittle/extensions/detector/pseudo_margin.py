@@ -340,7 +340,7 @@ class PseudoMarginScore(OnePassScore):
         return self.learned.regressor(one_pass.features_and_weight[0])
 
     def checked_value(self, one_pass: OnePass) -> Tensor:
-        """Return the same on the device of the weights, after a check of the number of features."""
+        """Compute `value` on the device of the weights, after a check of the number of features."""
         return self.learned.predict(one_pass.features_and_weight[0])
 
     @property

@@ -50,7 +50,7 @@ class SampledRobustAccuracy:
     passes_for_all: int
 
     def __str__(self) -> str:
-        """Return some lines with the answers and their intervals, the threshold, and the passes."""
+        """Format the answers with their intervals, the threshold, and the passes."""
         estimated, counted = self.estimated, self.counted
         if estimated.reason is not None:
             return estimated.reason
