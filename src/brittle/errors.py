@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def printable(text: str) -> str:
-    """`text` in one line that can be read: control, bidirectional and invalid characters as escapes."""
+    """Return `text` in one line that can be read: control, bidirectional and invalid characters as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

@@ -169,7 +169,7 @@ class Registry(Mapping[str, T]):
 
     @property
     def _classes(self) -> list[bool]:
-        """Whether each part of the core is a class."""
+        """Return, for each part of the core, if it is a class."""
         return [isinstance(part, type) for part in self._core.values()]
 
     def __contains__(self, name: object) -> bool:

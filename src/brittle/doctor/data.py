@@ -33,7 +33,7 @@ GAIN = 0.05
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
 
 ORDER = "check the order of the classes, and that the model gets what it was made for"
-"""What to look at where nothing was declared of values, of a model without weights."""
+"""Advice for a model without weights whose values have no declaration."""
 
 Confusion = Mapping[tuple[int, int], int]
 """Number of points by (label, predicted class)."""

@@ -70,17 +70,22 @@ class ExtraInputs:
         return ExtraInputs(decided, tensors, varies, inputs)
 
 
-def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
-    """Return the device of the model, moved to `device` unless that is None, and its precision or None."""
-    if not isinstance(model, nn.Module):
-        return torch.device(device or "cpu"), None
-    lazy = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if is_lazy(tensor)]
+def refuse_lazy(network: nn.Module) -> None:
+    """Raise where a lazy layer has had no input yet, so that its weights have no shape."""
+    lazy = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if is_lazy(tensor)]
     if lazy:
         raise ModelError(
             "weights",
             f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have had no input "
             f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
         )
+
+
+def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
+    """Return the device of the model, moved to `device` unless that is None, and its precision or None."""
+    if not isinstance(model, nn.Module):
+        return torch.device(device or "cpu"), None
+    refuse_lazy(model)
     if device is not None:
         try:
             model.to(device)

@@ -211,6 +211,12 @@ def test_weights_and_buffers_must_be_finite_except_masks(code: Path, value: floa
         refused("weights", "offset of", load_model, f"{code}:make", weights=path)
 
 
+def test_weights_without_a_shape_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lazy.py"
+    path.write_text("import torch\nmake = lambda: torch.nn.LazyLinear(3)\n", encoding="utf-8")
+    refused("weights", "weight, bias", load_model, f"{path}:make")
+
+
 @pytest.mark.parametrize("content", [struct.pack("<Q", 2**63) + b"{}", b"", b"text"])
 def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(content)

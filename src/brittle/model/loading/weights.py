@@ -27,6 +27,7 @@ from torch.nn.parameter import is_lazy
 
 from brittle.errors import ArtefactError, ModelError, first_line, listed
 from brittle.model.digest import dense
+from brittle.model.inputs import refuse_lazy
 from brittle.store.writing import nearby
 
 NAMED = 5
@@ -281,7 +282,8 @@ def _misfit(path: Path, why: str, tables: list[_Table], weights: Mapping[str, Te
 
 
 def check_weights(module: nn.Module, name: str) -> None:
-    """Raise where a parameter or buffer holds NaN or infinite values (minus infinity may mask in a buffer)."""
+    """Raise where a weight has no shape yet, or holds NaN or infinite values (minus infinity may mask in a buffer)."""
+    refuse_lazy(module)
     for tensor_name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if not (tensor.is_floating_point() or tensor.is_complex()):
             continue
