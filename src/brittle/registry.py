@@ -24,7 +24,7 @@ GROUP = "brittle.extensions"
 """The package of our extensions, and the group of entry points of those of others."""
 
 PARTS: dict[str, str] = {
-    "score.taylor_mvs": "mmse.taylor_mvs:TaylorMVS",
+    "score.taylor_mvs": "mmse.mmse:TaylorMVS",
     "score.mmse": "mmse.mmse:MMSE",
     "score.mmse_mvs": "mmse.mmse:MMSEMVS",
     "score.rare_event": "rare_events.rare_event:RareEvent",
