@@ -1,16 +1,129 @@
-"""The sources of this extension: folders of models, models of the Hub, and networks of timm by name."""
+"""Folders of models, models of the Hub and networks of timm by name; and how they prepare images.
+
+The rules of size, crop of the middle, interpolation and rounding are those of the image processors of transformers
+(`image_processing_*.py`) and of `timm.data` for evaluation (`resolve_data_config`, `transforms_imagenet_eval`).
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from brittle.errors import UsageError
+import numpy as np
+from PIL import Image
+
+from brittle.data.images import INTERPOLATIONS, UNCHANGED, ImageSteps, pixels_of
+from brittle.errors import ModelError, UsageError
 from brittle.extensions.hugging_face.description import CONFIG
-from brittle.extensions.hugging_face.hugging_face import is_hugging_face, load_hugging_face, locate, reads_texts
-from brittle.extensions.hugging_face.image_steps import declared_steps
-from brittle.extensions.hugging_face.timm_model import build_timm, is_timm, load_timm
+from brittle.extensions.hugging_face.hugging_face import (
+    image_processor,
+    is_hugging_face,
+    load_hugging_face,
+    locate,
+    reads_texts,
+    run_processor,
+)
+from brittle.extensions.hugging_face.timm_model import (
+    PREFIX,
+    build_timm,
+    evaluation_pixels,
+    is_timm,
+    load_timm,
+    pretrained_description,
+)
 from brittle.model.loading.load import LoadedModel, Source, network_advice
+
+CODES = dict(enumerate(INTERPOLATIONS))
+"""The interpolations of Pillow by the numbers in image processors."""
+
+SMALLEST = 32
+"""Shortest side, at least, of the images that test a processor's steps."""
+
+
+def declared_steps(model: str) -> ImageSteps | str | None:
+    """Return the steps that the folder of a model declares for images; a reason where they are not supported; None
+    where it declares none. Only descriptions are read: no network is built.
+
+    The steps are checked on some images against timm, or the image processor of transformers.
+    """
+    folder = locate(model)[1]
+    if model.startswith(PREFIX) or is_timm(folder):
+        spec = os.fspath(folder)
+        description = pretrained_description(spec)
+        if description is None:
+            return None
+        steps, name, prepare = timm_steps(description), "timm", partial(evaluation_pixels, spec, description)
+    else:
+        processor = image_processor(folder)
+        if processor is None:
+            return None
+        steps, name = transformers_steps(processor.to_dict()), type(processor).__name__
+        prepare = partial(run_processor, processor, do_rescale=False, do_normalize=False)
+    if not isinstance(steps, ImageSteps):
+        return steps
+    try:
+        return steps if _is_same(prepare, steps) else f"{name} gives other pixels than images {steps.words}"
+    except ModelError as error:
+        return str(error.args[0])
+
+
+def _is_same(prepare: Callable[[Image.Image], np.ndarray], steps: ImageSteps) -> bool:
+    """Return whether random images of four sizes get the levels that `prepare` gives them, `[C, H, W]`."""
+    draw = np.random.default_rng(0)
+    side = max(*(steps.center_crop or (1,)), *(steps.resize or (1,)), SMALLEST)
+    small = side // 2 + 3 if steps.resize else side
+    for size in ((side, side), (side + 17, side + 40), (2 * side + 31, side + 5), (small, small + 7)):
+        image = Image.fromarray(draw.integers(0, 256, (*size, 3), dtype=np.uint8))
+        if not np.array_equal(prepare(image), pixels_of(image, "RGB", steps).numpy()):
+            return False
+    return True
+
+
+def timm_steps(description: Mapping[str, Any]) -> ImageSteps | str | None:
+    """Return the steps of `timm.data` for evaluation by `pretrained_cfg`.
+
+    The shorter side, or both, are resized to the size over `crop_pct`, rounded down; then the middle is cropped.
+    """
+    size, share = description.get("input_size"), description.get("crop_pct") or 0.875
+    mode, method = description.get("crop_mode") or "center", description.get("interpolation") or "bicubic"
+    if not isinstance(size, list | tuple) or len(size) != 3:
+        return None
+    height, width = size[1:]
+    has_sides = all(isinstance(side, int) and side > 0 for side in (height, width))
+    is_supported = (mode == "squash" or (mode == "center" and height == width)) and method in INTERPOLATIONS
+    if not has_sides or not isinstance(share, int | float) or share <= 0 or not is_supported:
+        return f"{mode!s:.20} to {height!r:.20} x {width!r:.20}, crop_pct {share!r:.20}, interpolation {method!s:.20}"
+    sides = (height,) if mode == "center" else (height, width)
+    return ImageSteps(tuple(math.floor(side / share) for side in sides), (height, width), method, "even")
+
+
+def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
+    """Return the steps of an image processor of transformers with these options."""
+    resizes, method = processor.get("do_resize"), CODES.get(processor.get("resample", -1))
+    size, crop = _sides(processor.get("size")), _sides(processor.get("crop_size"))
+    if resizes and (not size or method is None):
+        return f"size {processor.get('size')!s:.60}, resample {processor.get('resample')!s:.20}"
+    steps = ImageSteps(size, None, method) if resizes else UNCHANGED
+    if not processor.get("do_center_crop"):
+        return steps
+    if len(crop) != 2 or processor.get("do_pad"):
+        return f"crop_size {processor.get('crop_size')!s:.60}"
+    sides = steps.resize or crop
+    if any(side < crop_side for side, crop_side in zip(sides * 2 if len(sides) == 1 else sides, crop, strict=True)):
+        return f"the middle {crop[0]} x {crop[1]} of smaller images, with a border of zeros"
+    return ImageSteps(steps.resize, (crop[0], crop[1]), steps.interpolation, "down")
+
+
+def _sides(size: Any) -> tuple[int, ...]:
+    """Return height and width, or the shorter side, from a processor's size; empty where it is neither, or where an
+    entry is not a number of pixels."""
+    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
+    lengths = tuple(size[key] for key in keys)
+    return lengths if all(type(side) is int and side > 0 for side in lengths) else ()
 
 
 def _find(name: str) -> tuple[str, Path]:
