@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from brittle.estimate import ORDER
-from brittle.extensions.certificates.branching import Roots, branch_and_bound
+from brittle.extensions.certificates.branching import Tree, branch_and_bound
 from brittle.extensions.certificates.crown import MarginBounds, margin_bounds
 from brittle.extensions.certificates.graph import Network
 from brittle.extensions.certificates.operators import KINKED, MAXIMA
@@ -321,12 +321,12 @@ class Proof:
             return
         region = pick(Region.around(self.points[rows], radii, self.norm, self.bounds), at)
         weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
-        margins = Roots(self.network, region, pick(bounds.intervals, at), weights, constants, at)
+        tree = Tree(self.network, region, pick(bounds.intervals, at), weights, constants, at)
 
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
 
-        reach = branch_and_bound(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
+        reach = branch_and_bound(tree, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(reach)
 
     def _bounds(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, tighten: bool) -> MarginBounds:
