@@ -37,11 +37,8 @@ from brittle.noise import Gaussian
 
 __all__ = ["mmse_mvs", "moments", "taylor_mvs"]
 
-SURE = 1e4
-"""Standard deviations from 0 from which on a margin counts as constant."""
-
-Network = Callable[[Tensor], Any]
-"""A function from inputs to logits, or to an object that has `logits`."""
+SURE = 1e4  # standard deviations from 0 from which on a margin counts as constant
+Network = Callable[[Tensor], Any]  # a function from inputs to logits, or to an object that has `logits`
 
 
 def taylor_mvs(

@@ -17,11 +17,8 @@ from brittle.scores.linear import conclude_flips, margins, orthant_flips
 from brittle.scores.options import option
 from brittle.scores.taylor import TangentScore
 
-DRAWS = 20
-"""Noisy copies per point and sigma by default: each costs a Jacobian."""
-
-Form = Literal["quadratic", "linear"]
-"""The kind of margins whose variance is exact."""
+DRAWS = 20  # noisy copies per point and sigma by default: each costs a Jacobian
+Form = Literal["quadratic", "linear"]  # the kind of margins whose variance is exact
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,7 @@ DECIBELS = NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0)
 """The words of `--noise` for both families."""
 
 
-SWAP_ROWS, SWAP_NUMBERS = 10_000, 2**24
-"""Largest number of rows that `Swap` draws from, and of the numbers in them."""
+SWAP_ROWS, SWAP_NUMBERS = 10_000, 2**24  # largest number of rows that `Swap` draws from, and of the numbers in them
 
 
 @dataclass(frozen=True, init=False)
@@ -200,5 +199,4 @@ def _make(shares: Sequence[float], data: NoiseData) -> list[Swap]:
     return [Swap.of(data.points, noise.sigma, data.categories or None, data.rules) for noise in checked]
 
 
-SWAP = NamedNoise(_make, 0.1, changes="columns")
-"""The word `swap` of `--noise`."""
+SWAP = NamedNoise(_make, 0.1, changes="columns")  # the word `swap` of `--noise`

@@ -15,8 +15,7 @@ from brittle.extensions.certificates.region import Enclosure, Region
 from brittle.extensions.certificates.relaxations import Line, Lines, is_rectifier
 from brittle.measure.rows import join, pick
 
-RATE = 0.1
-"""Length of the first gradient step, as a share of the range of a slope; the last is a tenth of it."""
+RATE = 0.1  # length of the first gradient step, as a share of the range of a slope; the last is a tenth of it
 
 
 @dataclass(frozen=True)
@@ -151,20 +150,14 @@ class _FreeBetween(torch.autograd.Function):
         return input_gradient, offsets, None, None, None, None, None, None
 
 
-ROOT_STEPS = 3
-"""Gradient steps for each margin before the first split."""
-
-LEAF_STEPS = 1
-"""Gradient steps for each part, which begins with the choices of its parent."""
-
-PARTS_PER_SPLIT = 4
-"""Parts of a point's ball that are split at a time."""
+ROOT_STEPS = 3  # gradient steps for each margin before the first split
+LEAF_STEPS = 1  # gradient steps for each part, which begins with the choices of its parent
+PARTS_PER_SPLIT = 4  # parts of a point's ball that are split at a time
 
 POSITIVE = 1e-3
 """Weight of a positive coefficient against a negative one in the choice of a number to split at: its line is free."""
 
-NUMBERS = 2**21
-"""Numbers in the widest layer, over all parts that are bounded together."""
+NUMBERS = 2**21  # numbers in the widest layer, over all parts that are bounded together
 
 
 @dataclass(frozen=True)

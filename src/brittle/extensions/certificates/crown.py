@@ -27,11 +27,8 @@ NUMBERS = 2**18
 MAX_FUNCTIONS = 2**13
 """Most neurons of one layer and point that get bounds by linear relaxation; with more unstable ones, intervals stay."""
 
-PROBED = 32
-"""Numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them."""
-
-GAIN = 0.25
-"""Least share of their intervals' width that it must take away."""
+PROBED = 32  # numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them
+GAIN = 0.25  # least share of their intervals' width that it must take away
 
 
 @dataclass(frozen=True)

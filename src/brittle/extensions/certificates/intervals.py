@@ -90,5 +90,4 @@ def _pick(args: tuple[Any, ...], part: Callable[[Enclosure], Tensor]) -> tuple[A
     return tree_map(lambda arg: part(arg) if isinstance(arg, Enclosure) else arg, args)
 
 
-_ARITHMETIC = frozenset({"mul", "div"})
-"""Layers whose constant numbers are factors, not sizes or axes."""
+_ARITHMETIC = frozenset({"mul", "div"})  # layers whose constant numbers are factors, not sizes or axes

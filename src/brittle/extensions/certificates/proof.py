@@ -24,11 +24,8 @@ from brittle.model.classifier import Classifier
 FIRST = 1e-4
 """First radius of the search, as a share of the scale: few neurons are unstable there; its proof guides the next."""
 
-FIRST_SHARE = 0.25
-"""Second radius, as a share of the reach of the first proof."""
-
-FAR = 1e6
-"""Largest radius of the search in units of the scale, where inputs have no bounds."""
+FIRST_SHARE = 0.25  # second radius, as a share of the reach of the first proof
+FAR = 1e6  # largest radius of the search in units of the scale, where inputs have no bounds
 
 
 Trial = Callable[[Tensor, Tensor, Tensor], MarginBounds]
@@ -159,8 +156,7 @@ class Brackets:
 ROUNDING = 1e-6
 """Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
 
-SLACK = 4.0
-"""Allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured."""
+SLACK = 4.0  # allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured
 
 SHARES = (0.03, 0.3, 1.0)
 """Inputs besides the point at which rounding is measured: shares of the step to inputs drawn from the bounds."""
@@ -168,14 +164,9 @@ SHARES = (0.03, 0.3, 1.0)
 ACCURACY = 4e-3
 """Relative distance between the largest proved and the smallest unproved radius at which the search ends."""
 
-FAST_STEPS = 12
-"""Most radii that are tried with bounds from intervals."""
-
-FULL_STEPS = 12
-"""Most radii that are tried with bounds from linear relaxation."""
-
-COARSE, COARSE_STEPS = 1e-1, 2
-"""Accuracy and most radii of the search before branch and bound."""
+FAST_STEPS = 12  # most radii that are tried with bounds from intervals
+FULL_STEPS = 12  # most radii that are tried with bounds from linear relaxation
+COARSE, COARSE_STEPS = 1e-1, 2  # accuracy and most radii of the search before branch and bound
 
 FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}
 """Accuracy of the search with bounds from intervals, by proof."""
@@ -187,26 +178,13 @@ AHEAD, FARTHER = 1.3, 2.0
 PASSES = 1950
 """Least budget of passes for a point: beyond it branch and bound tries no further radius and splits no part."""
 
-TRIALS = 8
-"""Least budget of passes for a point, in units of those of one radius by linear relaxation."""
-
-MAX_TRIAL_PASSES = 600
-"""Passes of one radius by linear relaxation beyond which a point gets no branch and bound."""
-
-SHARE = 0.4
-"""Share of the budget that the parts of a ball of one radius may take."""
-
-ROUNDS = 8
-"""Most radii that are tried by branch and bound."""
-
-STRETCH = 1.13
-"""Next radius of branch and bound, in units of the proved one, while proofs succeed."""
-
-NARROW = 1.02
-"""Ratio of the next radius to the proved one at which branch and bound ends."""
-
-BRANCHED = 16
-"""Points that are tried together by branch and bound."""
+TRIALS = 8  # least budget of passes for a point, in units of those of one radius by linear relaxation
+MAX_TRIAL_PASSES = 600  # passes of one radius by linear relaxation beyond which a point gets no branch and bound
+SHARE = 0.4  # share of the budget that the parts of a ball of one radius may take
+ROUNDS = 8  # most radii that are tried by branch and bound
+STRETCH = 1.13  # next radius of branch and bound, in units of the proved one, while proofs succeed
+NARROW = 1.02  # ratio of the next radius to the proved one at which branch and bound ends
+BRANCHED = 16  # points that are tried together by branch and bound
 
 
 class Proof:

@@ -20,14 +20,12 @@ from brittle.measure.forward import Clean
 from brittle.measure.nearest.nearest import EXACT_SEARCHES
 from brittle.model.classifier import Classifier
 
-RADII = {"full": 8, "middle": 6, "fast": 7}
-"""Average number of radii tried for a point, by proof."""
+RADII = {"full": 8, "middle": 6, "fast": 7}  # average number of radii tried for a point, by proof
 
 AGREEMENT = 1e-3
 """Largest relative distance between the classifier's scores and those of its layers in double precision."""
 
-BLOCK_NUMBERS = 2**16
-"""Input numbers of the points that are searched together, at most."""
+BLOCK_NUMBERS = 2**16  # input numbers of the points that are searched together, at most
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from brittle.extensions.certificates.curves import CURVES, NARROW, Curve, Functi
 from brittle.extensions.certificates.operators import KINKED
 from brittle.extensions.certificates.region import Enclosure
 
-HALVINGS = 20
-"""Halvings of the bracket around a tangent point; the tangent is a bound after any number of them."""
+HALVINGS = 20  # halvings of the bracket around a tangent point; the tangent is a bound after any number of them
 
 
 @dataclass(frozen=True)

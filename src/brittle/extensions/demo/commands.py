@@ -9,8 +9,7 @@ from cyclopts import App
 from brittle.cli.common import AS_TYPED, Quiet, check_own, program, say, show
 from brittle.registry import is_installed, load
 
-POINTS = 200
-"""Number of digits to score."""
+POINTS = 200  # number of digits to score
 
 SIGMA = 0.2
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from brittle.errors import UsageError
 from brittle.store.writing import check_target, make_folder, replacing
 
-TEST_POINTS = 500
-"""Digits held out from training and scored."""
+TEST_POINTS = 500  # digits held out from training and scored
 
 EPOCHS = 30
 

@@ -21,14 +21,9 @@ from brittle.extensions.report.wording import MISSING, fixed, interval, plural, 
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
-SURE = 0.01
-"""A p-value below which chance alone hardly explains a difference."""
-
-GOOD = 0.8
-"""Share of equal signs from which on the Laplacian has the sign."""
-
-NEAR = (0.8, 1.25)
-"""Ratios of the sampled change to the predicted one that count as the same size."""
+SURE = 0.01  # a p-value below which chance alone hardly explains a difference
+GOOD = 0.8  # share of equal signs from which on the Laplacian has the sign
+NEAR = (0.8, 1.25)  # ratios of the sampled change to the predicted one that count as the same size
 
 SAME, UNDECIDED, OTHER, KINK = "same sign", "sign not decided by sampling", "other sign", "kink of the network"
 
@@ -40,8 +35,7 @@ KINDS = {
 }
 """Colour and shape of each kind of point, in the order of the legend."""
 
-GROUPS = ("lowest", "highest")
-"""The groups of `label_flips`, by their Laplacian."""
+GROUPS = ("lowest", "highest")  # the groups of `label_flips`, by their Laplacian
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:

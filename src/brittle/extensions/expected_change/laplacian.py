@@ -19,8 +19,7 @@ from brittle.scores.base import Score, finish, mark
 from brittle.scores.linear import margins
 from brittle.scores.options import option
 
-METHODS = ("auto", "gram", "exact", "probes")
-"""Methods to compute the Laplacian: `gram` is its first term alone."""
+METHODS = ("auto", "gram", "exact", "probes")  # methods to compute the Laplacian: `gram` is its first term alone
 
 
 @dataclass(frozen=True)

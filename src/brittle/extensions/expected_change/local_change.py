@@ -21,8 +21,7 @@ from brittle.scores.base import NoiseScore, clean_status, finish, mark
 from brittle.scores.linear import margins
 from brittle.scores.options import option
 
-STATISTICS = ("variance", "absolute")
-"""Statistics of the change `dp`: `Var[dp]`, `E|dp|`. Its mean has no first order."""
+STATISTICS = ("variance", "absolute")  # statistics of the change `dp`: `Var[dp]`, `E|dp|`. Its mean has no first order.
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,12 @@ from brittle.scores.evidence import VACUOUS_FROM
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
 
-STATISTICS = ("mean", "variance", "absolute")
-"""Statistics of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`."""
+STATISTICS = ("mean", "variance", "absolute")  # statistics of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`
 
 PROBABILITY_CHANGE = "probability_change"
 """The quantity of a score that is a moment of the change of the predicted probability."""
 
-LARGEST_VARIANCE = 0.25
-"""Largest variance of a number in an interval of length 1."""
+LARGEST_VARIANCE = 0.25  # largest variance of a number in an interval of length 1
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,8 @@ from brittle.user_code import import_package
 MAX_DIFFERENCE = 1e-4
 """Largest difference of class scores from those of onnxruntime, as a share of their size (`_share`)."""
 
-SAMPLE_ROWS = 8
-"""Number of first inputs whose scores are compared; as many again are derived from them."""
-
-THREADS = 2
-"""Most threads of onnxruntime for a batch."""
+SAMPLE_ROWS = 8  # number of first inputs whose scores are compared; as many again are derived from them
+THREADS = 2  # most threads of onnxruntime for a batch
 
 INSTALL = "pip install 'brittle[onnx]'"
 
@@ -399,5 +396,4 @@ def _array(onnx: Any, tensor: Any) -> np.ndarray:
     return onnx.numpy_helper.to_array(tensor)
 
 
-ONNX = file_source(open_onnx)
-"""Networks in ONNX files, `FILE.onnx`."""
+ONNX = file_source(open_onnx)  # networks in ONNX files, `FILE.onnx`

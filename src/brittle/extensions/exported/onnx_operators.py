@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-OPSET = 21
-"""The version of the operators; older graphs are converted to it."""
+OPSET = 21  # the version of the operators; older graphs are converted to it
 
 Operator = Callable[..., Any]
 

@@ -13,8 +13,7 @@ from brittle.errors import ModelError
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 """Files of the folder of a model, as Hugging Face and timm write it."""
 
-MOST_BYTES = 1 << 24
-"""Largest file that is read as a description."""
+MOST_BYTES = 1 << 24  # largest file that is read as a description
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -20,13 +20,11 @@ from brittle.model.texts import TextReader
 from brittle.registry import load
 from brittle.user_code import import_package
 
-PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
-"""Files of a folder."""
+PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"  # files of a folder
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
-HUB = "hf:"
-"""Prefix of a model of the Hub: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
+HUB = "hf:"  # prefix of a model of the Hub: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`
 
 FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
 """Files fetched from the Hub: descriptions, files of tokenizers and weights; no code, no pickle and no subfolder."""
@@ -35,17 +33,13 @@ IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
 KINDS = {ending: f"AutoModel{ending}" for ending in (IMAGES, TEXTS, "ForSemanticSegmentation", "ForObjectDetection")}
 """The class of transformers that reads a model, by the ending of the model's class name."""
 
-LEVELS = 255
-"""Largest value of a pixel before scaling."""
+LEVELS = 255  # largest value of a pixel before scaling
 
 COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64
 """Colours and side of the images that test a processor's normalisation."""
 
-STAND_INS = ("eos_token", "unk_token", "bos_token")
-"""Tokens that pad texts where a tokenizer has no padding token."""
-
-UNLIMITED = 1 << 20
-"""Largest declared length of a text in tokens that counts as one."""
+STAND_INS = ("eos_token", "unk_token", "bos_token")  # tokens that pad texts where a tokenizer has no padding token
+UNLIMITED = 1 << 20  # largest declared length of a text in tokens that counts as one
 
 
 def locate(spec: str) -> tuple[str, Path]:

@@ -37,11 +37,8 @@ from brittle.extensions.hugging_face.timm_model import (
 )
 from brittle.model.loading.load import LoadedModel, Source, network_advice
 
-CODES = dict(enumerate(INTERPOLATIONS))
-"""The interpolations of Pillow by the numbers in image processors."""
-
-SMALLEST = 32
-"""Shortest side, at least, of the images that test a processor's steps."""
+CODES = dict(enumerate(INTERPOLATIONS))  # the interpolations of Pillow by the numbers in image processors
+SMALLEST = 32  # shortest side, at least, of the images that test a processor's steps
 
 
 def declared_steps(model: str) -> ImageSteps | str | None:

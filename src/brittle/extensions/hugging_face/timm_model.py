@@ -16,8 +16,7 @@ from brittle.model.loading.load import Declared
 from brittle.model.loading.weights import load_weights, rows_of
 from brittle.user_code import import_package
 
-PREFIX = "timm:"
-"""Prefix of a network's name: `timm:resnet18`."""
+PREFIX = "timm:"  # prefix of a network's name: `timm:resnet18`
 
 
 def is_timm(folder: Path) -> bool:

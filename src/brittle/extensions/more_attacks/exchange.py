@@ -64,14 +64,9 @@ def ranks(values: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(1, order, places)
 
 
-GROWTH = 0.25
-"""Share of the features that the linear model of the margin still needs which a step adds, rounded up."""
-
-SWAP_SHARE = 0.1
-"""Share of the changed features that a step swaps for others, rounded up."""
-
-TABU_STEPS = 20
-"""Steps for which a feature stays as it is after it was changed or put back."""
+GROWTH = 0.25  # share of the features that the linear model of the margin still needs which a step adds, rounded up
+SWAP_SHARE = 0.1  # share of the changed features that a step swaps for others, rounded up
+TABU_STEPS = 20  # steps for which a feature stays as it is after it was changed or put back
 
 
 def exchange(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> None:
@@ -131,5 +126,4 @@ def chosen_features(response: Response, origin: Tensor, ends: Tensor, allowed: T
     return (is_changed & ~is_put_back) | ((ranks(-new_gain) < additions[:, None]) & (new_gain > 0))
 
 
-EXCHANGE, BLOCKS = Attack(exchange, (COUNT,), 5), Attack(blocks, (COUNT,), 6, guided=False)
-"""The attacks of this file."""
+EXCHANGE, BLOCKS = Attack(exchange, (COUNT,), 5), Attack(blocks, (COUNT,), 6, guided=False)  # the attacks of this file

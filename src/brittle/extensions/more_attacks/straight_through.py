@@ -21,8 +21,7 @@ WIDTHS = (1.0, 0.3, 0.1, 0.05)
 STEP, CHANGE = (1.0, 0.05), (0.2, 0.002)
 """First and last length of a step, as a share of the radius, and first and last relative change of the radius."""
 
-BELOW = 0.9995
-"""Largest radius, as a share of the smallest distance so far."""
+BELOW = 0.9995  # largest radius, as a share of the smallest distance so far
 
 
 def straight_through(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> None:
@@ -218,5 +217,4 @@ _STAND_INS: dict[str, _StandIn] = {
 }
 
 
-STRAIGHT_THROUGH = Attack(straight_through, tuple(NORMS), 3, guided=False)
-"""The attack of this file."""
+STRAIGHT_THROUGH = Attack(straight_through, tuple(NORMS), 3, guided=False)  # the attack of this file

@@ -23,11 +23,8 @@ from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 from brittle.scores.base import NoiseScore, finish, initial_status, mark
 
-FEWEST_COPIES = 20
-"""Minimum number of copies for levels with a meaning."""
-
-ENOUGH_FLIPS = 20
-"""Number of flips among the plain copies from which a count suffices."""
+FEWEST_COPIES = 20  # minimum number of copies for levels with a meaning
+ENOUGH_FLIPS = 20  # number of flips among the plain copies from which a count suffices
 
 
 @dataclass(frozen=True)
@@ -182,8 +179,7 @@ def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor
     return torch.cat(parts)
 
 
-COPIES = 200
-"""Noisy copies in a level by default."""
+COPIES = 200  # noisy copies in a level by default
 
 UNSEEN = 0.03
 """Share by which each level raises the standard error of a product of levels above the spread between its chains."""

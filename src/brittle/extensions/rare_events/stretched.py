@@ -13,29 +13,20 @@ from torch import Tensor
 from brittle.extensions.rare_events import subset
 from brittle.extensions.rare_events.subset import CHAIN, SHARE, Draw, LevelProduct, Population, Search, follow
 
-STRETCHES = (1.5, 2.0, 3.0, 4.5)
-"""Increasing factors that stretch the noise until it flips often."""
-
-SCANNED = 2
-"""Ratio of the stretched copies at each factor to the copies of a level."""
-
-OFTEN = 0.025
-"""Share of flips among the stretched copies from which on these start the chains."""
+STRETCHES = (1.5, 2.0, 3.0, 4.5)  # increasing factors that stretch the noise until it flips often
+SCANNED = 2  # ratio of the stretched copies at each factor to the copies of a level
+OFTEN = 0.025  # share of flips among the stretched copies from which on these start the chains
 
 SHRUNK = (0.5, 0.75, 0.9)
 """Factors that shrink the noise: only here show flips that noise meets when it is shorter than usual."""
 
-LEAST_SHARE, MOST_SHARE = 0.08, 0.5
-"""Limits of the share of a level that also flips at the next level."""
-
-TRIES = 8
-"""Number of factors to try for the next level."""
+LEAST_SHARE, MOST_SHARE = 0.08, 0.5  # limits of the share of a level that also flips at the next level
+TRIES = 8  # number of factors to try for the next level
 
 LARGEST_RATIO = 1.15
 """Largest ratio of successive factors: flips that a ray leaves again within a smaller ratio may be lost."""
 
-MOST_LEVELS = 30
-"""Maximum number of levels."""
+MOST_LEVELS = 30  # maximum number of levels
 
 
 @dataclass(frozen=True)

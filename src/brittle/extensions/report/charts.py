@@ -33,14 +33,9 @@ ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"
 INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
 """Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""
 
-WIDTH = 960
-"""Width of a figure, in pixels; the page's column is a little wider."""
-
-NARROW = 336
-"""Width of a drawing for small screens, in pixels: a phone's column."""
-
-MAX_DOTS = 1200
-"""Points in one scatter plot; of more, a regular selection is drawn."""
+WIDTH = 960  # width of a figure, in pixels; the page's column is a little wider
+NARROW = 336  # width of a drawing for small screens, in pixels: a phone's column
+MAX_DOTS = 1200  # points in one scatter plot; of more, a regular selection is drawn
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 """The curves of `nearest_chart`, with their colours."""
@@ -48,8 +43,7 @@ KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
 
-DECADES = 4
-"""Orders of magnitude that a scale of any sign shows on either side of 0."""
+DECADES = 4  # orders of magnitude that a scale of any sign shows on either side of 0
 
 _TICK_LABEL = (
     "datum.value == 0 ? '0' : abs(datum.value) < 1e-3 || abs(datum.value) >= 1e5 ? "

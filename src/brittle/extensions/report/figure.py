@@ -25,14 +25,12 @@ from altair.utils.schemapi import debug_mode
 
 from brittle.extensions.report.charts import NARROW, WIDTH, styled
 
-WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"
-"""Classes of drawings: shown on wide screens, and on narrow ones."""
+WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"  # classes of drawings: shown on wide screens, and on narrow ones
 
 GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
 """The version of Vega-Lite that Altair writes, as vl-convert calls it."""
 
-_IMPORTED_IN = os.getpid()
-"""The process that has the threads of vl-convert, if any has."""
+_IMPORTED_IN = os.getpid()  # the process that has the threads of vl-convert, if any has
 
 _DRAWING = """
 import json, sys, vl_convert

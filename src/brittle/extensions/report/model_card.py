@@ -18,8 +18,7 @@ from brittle.text import in_markdown, number, span
 DIGITS = 10_000
 """Shares are told in so many steps, intervals rounded outwards: YAML reads numbers with an exponent as text."""
 
-MODALITIES = {1: "tabular", 3: "image"}
-"""Words for inputs by their number of axes."""
+MODALITIES = {1: "tabular", 3: "image"}  # words for inputs by their number of axes
 
 
 def model_card(table: Table, limit: float | None = None) -> str:

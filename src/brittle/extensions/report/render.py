@@ -36,11 +36,8 @@ MARK = '<meta name="generator" content="brittle '
 HANDLED = frozenset({"train_mode", "log_softmax"})
 """Codes of notes on what brittle put right by itself: nothing is left to do, and no number suffers."""
 
-STYLES = ("style.css", "explore.css", "chapters.css")
-"""The rules of the page, in their order."""
-
-MAIN = "main.js"
-"""The module of the script that begins."""
+STYLES = ("style.css", "explore.css", "chapters.css")  # the rules of the page, in their order
+MAIN = "main.js"  # the module of the script that begins
 
 _PAGE = resources.files("brittle.extensions.report") / "page"
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+\.js)";\n', re.MULTILINE)

@@ -31,20 +31,11 @@ from brittle.text import clipped
 MAX_NUMBERS = 6_000_000
 """Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
 
-MAX_INPUT_NUMBERS = 2_000_000
-"""Numbers of inputs that a page holds; of more, it holds none."""
-
-MAX_PAIRS = 500
-"""Points whose nearest input with another prediction is shown as an image."""
-
-MAX_PAIR_BYTES = 3_000_000
-"""Bytes of these images."""
-
-FIRST_WORD = 1 << 40
-"""The first number that stands for words in place of a class; classes have smaller ones."""
-
-KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
-"""The kinds of numbers that a page holds, and how NumPy writes them."""
+MAX_INPUT_NUMBERS = 2_000_000  # numbers of inputs that a page holds; of more, it holds none
+MAX_PAIRS = 500  # points whose nearest input with another prediction is shown as an image
+MAX_PAIR_BYTES = 3_000_000  # bytes of these images
+FIRST_WORD = 1 << 40  # the first number that stands for words in place of a class; classes have smaller ones
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}  # the kinds of numbers that a page holds, and how NumPy writes them
 
 _WORDS = {"label": "target", "predicted": "decided"}
 """The columns that hold a class, and those that hold words where there is none."""

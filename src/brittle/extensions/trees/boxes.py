@@ -27,8 +27,7 @@ DEMANDING, CONFLICT = 48, 4.0
 """Most trees whose best leaves choose a split; and the weight of a split that divides best leaves against one that
 separates them from the point (chosen on forests and boosted trees of census data)."""
 
-BOUNDARY_ROWS = 256
-"""Number of inputs at which trees are compared with their library after reading."""
+BOUNDARY_ROWS = 256  # number of inputs at which trees are compared with their library after reading
 
 _TREES: WeakKeyDictionary[Estimator, Trees | None] = WeakKeyDictionary()
 """The trees of each classifier, which are read and compared once."""

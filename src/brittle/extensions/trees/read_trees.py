@@ -21,15 +21,13 @@ OBJECTIVES = (
 )
 """Objectives of XGBoost and LightGBM whose class is that of the largest sum."""
 
-LIGHTGBM_ZERO = float(np.float32(1e-35))
-"""LightGBM reads numbers as small as this as 0."""
+LIGHTGBM_ZERO = float(np.float32(1e-35))  # LightGBM reads numbers as small as this as 0
 
 DAMAGED = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
 """Errors of the readers for a model that is damaged, or not a classifier of trees that they support."""
 
 
-MAX_NUMBERS = 1 << 25
-"""Most ends of boxes, nodes times features, in memory: 512 MiB."""
+MAX_NUMBERS = 1 << 25  # most ends of boxes, nodes times features, in memory: 512 MiB
 
 
 def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:

@@ -19,8 +19,7 @@ from brittle.extensions.trees.trees import Trees
 from brittle.model.loading.load import file_source
 from brittle.user_code import import_package
 
-Function = Callable[[np.ndarray], Any]
-"""A library's function of rows `[B, n]`."""
+Function = Callable[[np.ndarray], Any]  # a library's function of rows `[B, n]`
 
 
 class TreeFile:
@@ -130,8 +129,7 @@ class TreeFile:
 LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
 """Versions of readable files: XGBoost's latest number, and LightGBM's names of its format."""
 
-WORDS = ("tree", "average_output")
-"""Lines of LightGBM's header without a value."""
+WORDS = ("tree", "average_output")  # lines of LightGBM's header without a value
 
 
 def _rewrite_xgboost(data: Any) -> dict[str, Any]:

@@ -21,11 +21,8 @@ from brittle.extensions.workers.workers import Station, Team, environment, last_
 from brittle.run.job import Job, Opened, Opening
 from brittle.store.folder import Shard
 
-AUTO = "auto"
-"""The address of the cluster that this machine belongs to."""
-
-OLDEST_RAY = (2, 52)
-"""The first release of Ray whose clusters can ask for a token."""
+AUTO = "auto"  # the address of the cluster that this machine belongs to
+OLDEST_RAY = (2, 52)  # the first release of Ray whose clusters can ask for a token
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each, by default 20."""

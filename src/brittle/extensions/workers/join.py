@@ -27,11 +27,8 @@ _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
 """Fields in which a later run over some points may differ from the first."""
 
-Rows = dict[str, pa.Table]
-"""Points, scores and counterexamples."""
-
-ScoreKey = tuple[str, str]
-"""A score's name and its parameters, as the table writes them."""
+Rows = dict[str, pa.Table]  # points, scores and counterexamples
+ScoreKey = tuple[str, str]  # a score's name and its parameters, as the table writes them
 
 
 class JoinedRun(NamedTuple):
@@ -155,8 +152,7 @@ def _check_complete(parts: Sequence[JoinedRun]) -> None:
             raise StorageError("run_damaged", f"{part.folder} does not hold its {len(shards)} shards; score it again")
 
 
-NAME = ["point", "score", "parameters"]
-"""The columns that identify a row of scores."""
+NAME = ["point", "score", "parameters"]  # the columns that identify a row of scores
 
 
 class _Shards:

@@ -34,23 +34,12 @@ from brittle.run.record import describe
 from brittle.store.folder import Shard
 from brittle.store.record import UNDECISIVE, differences
 
-MOST_WORKERS = 256
-"""Processes of one machine at most; a larger number is a mistyped number."""
-
-MOST_DEATHS = 10
-"""Deaths allowed at one shard that no row explains, and deaths in a row before a worker opens the job."""
-
-MOST_LOST = 16
-"""Rows of one shard that may kill a worker; with more of them the run stops."""
-
-CARDS = "CUDA_VISIBLE_DEVICES"
-"""Environment variable that lists the cards a process sees."""
-
-LOOK_SECONDS = 1.0
-"""Longest wait for an answer before the run looks at its cluster."""
-
-PARENT_SECONDS = 0.5
-"""Time between two looks of a worker at its parent process."""
+MOST_WORKERS = 256  # processes of one machine at most; a larger number is a mistyped number
+MOST_DEATHS = 10  # deaths allowed at one shard that no row explains, and deaths in a row before a worker opens the job
+MOST_LOST = 16  # rows of one shard that may kill a worker; with more of them the run stops
+CARDS = "CUDA_VISIBLE_DEVICES"  # environment variable that lists the cards a process sees
+LOOK_SECONDS = 1.0  # longest wait for an answer before the run looks at its cluster
+PARENT_SECONDS = 0.5  # time between two looks of a worker at its parent process
 
 
 class Worker(Protocol):
@@ -302,8 +291,7 @@ def _without_program() -> Iterator[None]:
         sys.modules["__main__"] = program
 
 
-_STATION = Station()
-"""The station of this process, where it is a worker."""
+_STATION = Station()  # the station of this process, where it is a worker
 
 
 def _begin(parent: int) -> None:

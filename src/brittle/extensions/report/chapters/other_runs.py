@@ -20,14 +20,9 @@ from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
-MAX_DRAWN = 2
-"""Other runs that get figures of their own; of more, each has a table."""
-
-MAX_DIFFERENCES = 24
-"""Scores in the figure of differences."""
-
-LONGEST = 290
-"""Widest name of a score in a figure that has room for it, in pixels."""
+MAX_DRAWN = 2  # other runs that get figures of their own; of more, each has a table
+MAX_DIFFERENCES = 24  # scores in the figure of differences
+LONGEST = 290  # widest name of a score in a figure that has room for it, in pixels
 
 THIS = "this run"
 

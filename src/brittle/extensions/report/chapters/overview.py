@@ -23,12 +23,10 @@ from brittle.store.columns import Column, Row
 from brittle.store.representative import typical
 from brittle.store.schemas import unpack_votes
 
-MAX_CLASSES = 12
-"""Number of classes shown; of more, those with the largest and the smallest share of broken points."""
+MAX_CLASSES = 12  # number of classes shown; of more, those with the largest and the smallest share of broken points
 
 
-PICTURED = 4
-"""Points of each kind that are shown with their images."""
+PICTURED = 4  # points of each kind that are shown with their images
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:

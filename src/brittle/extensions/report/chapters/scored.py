@@ -21,8 +21,7 @@ from brittle.store.representative import TYPICAL_P_ROBUST, preferred
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration
 
-STEADY = 0.99
-"""A prediction whose p_robust is less than this is counted beside the mean."""
+STEADY = 0.99  # a prediction whose p_robust is less than this is counted beside the mean
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
