@@ -14,8 +14,7 @@ from brittle.store.representative import most_draws_by
 from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 
-MIN_SHARE_HELD_OUT = 0.5
-"""Smallest share of the reference's draws that must remain after those of an estimator are held out."""
+MIN_SHARE_HELD_OUT = 0.5  # least share of the reference's draws that remain after those of an estimator are held out
 
 _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",

@@ -153,10 +153,7 @@ class _FreeBetween(torch.autograd.Function):
 ROOT_STEPS = 3  # gradient steps for each margin before the first split
 LEAF_STEPS = 1  # gradient steps for each part, which begins with the choices of its parent
 PARTS_PER_SPLIT = 4  # parts of a point's ball that are split at a time
-
-POSITIVE = 1e-3
-"""Weight of a positive coefficient against a negative one in the choice of a number to split at: its line is free."""
-
+POSITIVE = 1e-3  # weight of a positive coefficient against a negative one in the choice of a split: its line is free
 NUMBERS = 2**21  # numbers in the widest layer, over all parts that are bounded together
 
 

@@ -21,8 +21,7 @@ from brittle.extensions.certificates.softmax import planes, visible_places
 from brittle.extensions.certificates.steps import BetweenPlanes, candidates
 from brittle.measure.rows import join
 
-NUMBERS = 2**18
-"""Numbers in the widest layer, over all linear functions that are sent backwards together (2 MiB fit into caches)."""
+NUMBERS = 2**18  # numbers in the widest layer, over all functions sent backwards together (2 MiB fit into caches)
 
 MAX_FUNCTIONS = 2**13
 """Most neurons of one layer and point that get bounds by linear relaxation; with more unstable ones, intervals stay."""

@@ -15,9 +15,7 @@ from brittle.extensions.certificates.graph import UnsupportedLayer
 
 Function = Callable[[Tensor], Tensor]
 
-HALVINGS = 40
-"""Halvings of the bracket around the place where a curve has a slope; a bound holds after any number of them."""
-
+HALVINGS = 40  # halvings of the bracket around the place where a curve has a slope; a bound holds after any number
 POINTS = 8  # points of an interval, on each side of its middle, from which slopes are chosen
 NARROW = 1e-9  # width below which an interval counts as one point: its slope is that of a tangent, not of a chord
 

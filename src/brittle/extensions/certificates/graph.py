@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-Value = TypeVar("Value")
-"""Value on the edges of the network in an interpretation: a tensor, an interval, a bounded point."""
+Value = TypeVar("Value")  # value on the edges of the network in an interpretation: tensor, interval, bounded point
 
 
 class UnsupportedLayer(Exception):

@@ -19,8 +19,7 @@ from brittle.extensions.certificates.softmax import box, visible_places
 
 _lower, _upper = attrgetter("lower"), attrgetter("upper")
 
-RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}
-"""Layers that decrease in none of their arguments' numbers."""
+RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}  # layers that decrease in no number of an argument
 
 
 def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:

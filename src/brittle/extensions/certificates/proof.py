@@ -21,9 +21,7 @@ from brittle.measure.rows import pick
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
 
-FIRST = 1e-4
-"""First radius of the search, as a share of the scale: few neurons are unstable there; its proof guides the next."""
-
+FIRST = 1e-4  # first radius of the search, as a share of the scale: few neurons are unstable there; it guides the next
 FIRST_SHARE = 0.25  # second radius, as a share of the reach of the first proof
 FAR = 1e6  # largest radius of the search in units of the scale, where inputs have no bounds
 
@@ -153,31 +151,21 @@ class Brackets:
         return torch.where(high.isinf(), ahead, torch.where(usable, inside, middle))
 
 
-ROUNDING = 1e-6
-"""Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
-
+ROUNDING = 1e-6  # relative error of a class score in single precision that proofs allow for: 16 units in the last place
 SLACK = 4.0  # allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured
 
 SHARES = (0.03, 0.3, 1.0)
 """Inputs besides the point at which rounding is measured: shares of the step to inputs drawn from the bounds."""
 
-ACCURACY = 4e-3
-"""Relative distance between the largest proved and the smallest unproved radius at which the search ends."""
-
+ACCURACY = 4e-3  # relative distance between the largest proved and the least unproved radius at which the search ends
 FAST_STEPS = 12  # most radii that are tried with bounds from intervals
 FULL_STEPS = 12  # most radii that are tried with bounds from linear relaxation
 COARSE, COARSE_STEPS = 1e-1, 2  # accuracy and most radii of the search before branch and bound
-
-FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}
-"""Accuracy of the search with bounds from intervals, by proof."""
-
-AHEAD, FARTHER = 1.3, 2.0
-"""First radius of the full search and of the middle one, which has few, in units of the radius proved by intervals."""
+FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}  # accuracy of the search by intervals, by proof
+AHEAD, FARTHER = 1.3, 2.0  # first radius of the full and of the middle search, in units of that proved by intervals
 
 
-PASSES = 1950
-"""Least budget of passes for a point: beyond it branch and bound tries no further radius and splits no part."""
-
+PASSES = 1950  # least budget of passes for a point: beyond it branch and bound tries no further radius and no split
 TRIALS = 8  # least budget of passes for a point, in units of those of one radius by linear relaxation
 MAX_TRIAL_PASSES = 600  # passes of one radius by linear relaxation beyond which a point gets no branch and bound
 SHARE = 0.4  # share of the budget that the parts of a ball of one radius may take

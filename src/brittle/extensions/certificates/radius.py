@@ -21,10 +21,7 @@ from brittle.measure.nearest.nearest import EXACT_SEARCHES
 from brittle.model.classifier import Classifier
 
 RADII = {"full": 8, "middle": 6, "fast": 7}  # average number of radii tried for a point, by proof
-
-AGREEMENT = 1e-3
-"""Largest relative distance between the classifier's scores and those of its layers in double precision."""
-
+AGREEMENT = 1e-3  # largest relative distance between the classifier's scores and those of its layers in double
 BLOCK_NUMBERS = 2**16  # input numbers of the points that are searched together, at most
 
 

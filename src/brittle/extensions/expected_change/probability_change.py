@@ -18,10 +18,7 @@ from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
 
 STATISTICS = ("mean", "variance", "absolute")  # statistics of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`
-
-PROBABILITY_CHANGE = "probability_change"
-"""The quantity of a score that is a moment of the change of the predicted probability."""
-
+PROBABILITY_CHANGE = "probability_change"  # quantity of the moments of the change of the predicted probability
 LARGEST_VARIANCE = 0.25  # largest variance of a number in an interval of length 1
 
 

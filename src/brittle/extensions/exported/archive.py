@@ -38,9 +38,7 @@ _WRITE = (
     "PyTorch 2.8 or later"
 )
 
-_EMPTY_PARTS = {"metadata": {}, "guards_code": []}
-"""Parts of a program that are not needed to run it and that PyTorch interprets."""
-
+_EMPTY_PARTS = {"metadata": {}, "guards_code": []}  # parts that PyTorch interprets and no run needs
 _PLAIN = re.compile(r"[\w./:-]*", re.ASCII)  # a text that cannot end the quotes which PyTorch puts around it
 
 _NAME = re.compile(r"(?!\d)\w*", re.ASCII)

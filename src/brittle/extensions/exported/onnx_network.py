@@ -23,9 +23,7 @@ from brittle.model.loading.load import file_source
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
 from brittle.user_code import import_package
 
-MAX_DIFFERENCE = 1e-4
-"""Largest difference of class scores from those of onnxruntime, as a share of their size (`_share`)."""
-
+MAX_DIFFERENCE = 1e-4  # largest difference of scores from those of onnxruntime, as a share of their size (`_share`)
 SAMPLE_ROWS = 8  # number of first inputs whose scores are compared; as many again are derived from them
 THREADS = 2  # most threads of onnxruntime for a batch
 

@@ -10,9 +10,7 @@ from typing import Any
 
 from brittle.errors import ModelError
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-"""Files of the folder of a model, as Hugging Face and timm write it."""
-
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # in the folder of a model, as Hugging Face and timm write it
 MOST_BYTES = 1 << 24  # largest file that is read as a description
 
 

@@ -34,10 +34,7 @@ KINDS = {ending: f"AutoModel{ending}" for ending in (IMAGES, TEXTS, "ForSemantic
 """The class of transformers that reads a model, by the ending of the model's class name."""
 
 LEVELS = 255  # largest value of a pixel before scaling
-
-COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64
-"""Colours and side of the images that test a processor's normalisation."""
-
+COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64  # of the images that test a processor's normalisation
 STAND_INS = ("eos_token", "unk_token", "bos_token")  # tokens that pad texts where a tokenizer has no padding token
 UNLIMITED = 1 << 20  # largest declared length of a text in tokens that counts as one
 

@@ -130,8 +130,7 @@ class _WithGradient(torch.autograd.Function):
         return None, gradients[0]
 
 
-_SMOOTH = "_brittle_smooth"
-"""Attribute of a tensor that can have no gradient, such as the result of a comparison, for its stand-in."""
+_SMOOTH = "_brittle_smooth"  # attribute for the stand-in of a tensor without gradient, such as that of a comparison
 
 
 @dataclass(frozen=True)

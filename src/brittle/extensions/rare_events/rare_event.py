@@ -180,9 +180,7 @@ def _margins(classifier: Classifier, clean: Clean, points: Tensor, noise: Tensor
 
 
 COPIES = 200  # noisy copies in a level by default
-
-UNSEEN = 0.03
-"""Share by which each level raises the standard error of a product of levels above the spread between its chains."""
+UNSEEN = 0.03  # share by which each level raises the standard error of a product above the spread between its chains
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ FREE = ("#9c945a", "#5e8b28", "#8f85f2", "#c08745", "#e65384", "#2ea2a0")
 
 PALETTE = (*CLAIMED, *FREE)
 
-ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"
-"""Colours of what holds, of what a perturbation can flip, and of what an interval leaves open."""
+ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"  # holds; a perturbation can flip it; an interval leaves it open
 
 INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
 """Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""

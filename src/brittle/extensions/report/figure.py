@@ -26,10 +26,7 @@ from altair.utils.schemapi import debug_mode
 from brittle.extensions.report.charts import NARROW, WIDTH, styled
 
 WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"  # classes of drawings: shown on wide screens, and on narrow ones
-
-GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
-"""The version of Vega-Lite that Altair writes, as vl-convert calls it."""
-
+GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])  # version of Vega-Lite that Altair writes, as vl-convert calls it
 _IMPORTED_IN = os.getpid()  # the process that has the threads of vl-convert, if any has
 
 _DRAWING = """

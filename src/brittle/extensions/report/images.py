@@ -17,10 +17,7 @@ from PIL import Image, features
 MAX_THUMBNAIL = 1 << 18  # bytes beyond which an image is left out of the page
 MAX_SIDE = 512  # longest side of an image that is decoded
 TILE = 48  # longest side of an image on a sheet, in pixels
-
-PER_SIDE = 5
-"""Images in a row of a sheet, and rows of a sheet: few, since a sheet is decoded whole when one image is seen."""
-
+PER_SIDE = 5  # images in a row of a sheet, and rows: few, since a sheet is decoded whole when one image is seen
 MAX_TILES = 10_000  # images on all sheets together
 MAX_SHEET_BYTES = 12_000_000  # bytes of all sheets together; no further sheet is begun beyond them
 

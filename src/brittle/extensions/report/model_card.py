@@ -15,9 +15,7 @@ from brittle.store.record import RunRecord
 from brittle.store.table import Table
 from brittle.text import in_markdown, number, span
 
-DIGITS = 10_000
-"""Shares are told in so many steps, intervals rounded outwards: YAML reads numbers with an exponent as text."""
-
+DIGITS = 10_000  # steps in which shares are told, intervals rounded outwards: YAML reads exponents as text
 MODALITIES = {1: "tabular", 3: "image"}  # words for inputs by their number of axes
 
 

@@ -27,11 +27,8 @@ from brittle.store.table import Table
 from brittle.text import parse_epsilon
 from brittle.user_code import failing
 
-CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {}, Chapter)
-"""The chapters of the page in their order; one without anything to say is left out."""
-
-MARK = '<meta name="generator" content="brittle '
-"""Stands near the start of every page, before the version that wrote it."""
+CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {}, Chapter)  # in the order of the page
+MARK = '<meta name="generator" content="brittle '  # near the start of every page, before the version that wrote it
 
 HANDLED = frozenset({"train_mode", "log_softmax"})
 """Codes of notes on what brittle put right by itself: nothing is left to do, and no number suffers."""

@@ -28,9 +28,7 @@ from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.text import clipped
 
-MAX_NUMBERS = 6_000_000
-"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
-
+MAX_NUMBERS = 6_000_000  # numbers of scores of a run on a page; scores beyond them, the last ones first, are left out
 MAX_INPUT_NUMBERS = 2_000_000  # numbers of inputs that a page holds; of more, it holds none
 MAX_PAIRS = 500  # points whose nearest input with another prediction is shown as an image
 MAX_PAIR_BYTES = 3_000_000  # bytes of these images

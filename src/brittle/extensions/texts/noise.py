@@ -23,8 +23,7 @@ from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.tables import READ
 from brittle.noise.transform import Transforming, check_share
 
-KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""The rows of a keyboard, each half a key to the right of the one above."""
+KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")  # rows of keys, each half a key to the right of that above
 
 ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІКМОРЅТХ", strict=True))
 """Latin letters, and Cyrillic ones that look the same."""

@@ -293,5 +293,4 @@ def read_tree_file(content: bytes, name: str) -> TreeFile:
         raise ModelError("model_file", f"{library} cannot open {name}: {first_line(error)}; {advice}") from error
 
 
-TREES = file_source(read_tree_file)
-"""Classifiers of trees in files of their libraries: `FILE.json`, `FILE.ubj`, `FILE.txt`."""
+TREES = file_source(read_tree_file)  # classifiers of trees in files of their libraries: `.json`, `.ubj`, `.txt`

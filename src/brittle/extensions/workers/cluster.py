@@ -27,8 +27,7 @@ OLDEST_RAY = (2, 52)  # the first release of Ray whose clusters can ask for a to
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each, by default 20."""
 
-LOST_SECONDS = 15.0
-"""Seconds without an answer after which the head counts as lost: Ray ends the whole process after a minute."""
+LOST_SECONDS = 15.0  # seconds without an answer after which the head is lost: Ray ends the whole process after a minute
 
 
 @dataclass
