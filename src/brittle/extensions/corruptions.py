@@ -1,7 +1,5 @@
 """Published corruptions of known test images, under the ids of the clean ones."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

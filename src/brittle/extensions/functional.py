@@ -20,8 +20,6 @@ Example:
     torch.Size([3, 4])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

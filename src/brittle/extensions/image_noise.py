@@ -5,8 +5,6 @@ corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As these
 length of a blur grows with the shorter side of larger images (times side / 32).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

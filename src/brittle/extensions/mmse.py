@@ -1,7 +1,5 @@
 """Average-case robustness from logits and gradients averaged over the noise (MMSE, SmoothGrad)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal

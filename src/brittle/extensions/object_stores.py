@@ -4,8 +4,6 @@ Every file of the copy is sent once it is complete here, the files of a shard be
 Whenever either side dies, the manifest of the copy names complete files alone, and a run can resume from either side.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

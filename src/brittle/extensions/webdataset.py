@@ -1,7 +1,5 @@
 """WebDataset shards: encoded images in `.tar` archives, read in place without unpacking."""
 
-from __future__ import annotations
-
 import re
 import struct
 import tarfile

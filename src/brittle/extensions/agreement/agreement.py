@@ -1,7 +1,5 @@
 """Error and cost of each estimator against Monte Carlo."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

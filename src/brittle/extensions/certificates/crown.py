@@ -1,7 +1,5 @@
 """Linear relaxation of a network, sent backwards through it (CROWN)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

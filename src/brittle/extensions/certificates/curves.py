@@ -1,7 +1,5 @@
 """Functions of one number, in pieces that are convex, concave or straight, and lines around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A network as a plain sequence of layers that bounds can be sent through."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar

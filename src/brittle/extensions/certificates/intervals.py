@@ -1,7 +1,5 @@
 """Interval bound propagation: a box around all values that each layer can take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The operators that bounds can be sent through: groups, functions, conditions, and composites of other operators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

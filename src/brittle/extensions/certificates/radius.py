@@ -1,7 +1,5 @@
 """The distance from each point within which a classifier provably keeps its prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Bounds of softmax over a box: its smallest and largest values, and planes below and above it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

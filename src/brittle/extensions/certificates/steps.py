@@ -1,7 +1,5 @@
 """The numbers of windows for maxima, and functions between planes for softmax."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Tracing of a classifier's model to its network, or to the layer that prevents it."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A demo of a minute: some digits, some scores at one sigma, and their findings on one screen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cyclopts import App

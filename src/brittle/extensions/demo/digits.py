@@ -1,7 +1,5 @@
 """A small network trained on real data for trials: scikit-learn's handwritten digits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

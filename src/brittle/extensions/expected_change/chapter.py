@@ -1,7 +1,5 @@
 """The expected change: which way noise moves the predicted probability, and whether the Laplacian tells."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Derivatives of a probability: from those of the logits, second derivatives of the network, columns of the Hessian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The Laplacian of the predicted probability: the direction and rate of its change under a little noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar

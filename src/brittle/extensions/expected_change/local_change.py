@@ -1,7 +1,5 @@
 """The change of the predicted probability from its derivatives at the point: moments of its tangent, and a bound."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

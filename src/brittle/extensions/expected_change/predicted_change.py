@@ -1,7 +1,5 @@
 """Tests of the Laplacian against sampling: the change of the predicted probability, and the flips of labels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

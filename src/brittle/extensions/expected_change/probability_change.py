@@ -1,7 +1,5 @@
 """The change of the predicted probability under noise, by sampling: mean, variance, mean absolute change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

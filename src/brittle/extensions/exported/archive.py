@@ -5,8 +5,6 @@ and compiles Python from the names in the graph. So each record must be tensors,
 PyTorch loads a copy of exactly those records.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -3,8 +3,6 @@
 Each is a function of the inputs of a node, None for an absent one, and of its attributes by name.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce

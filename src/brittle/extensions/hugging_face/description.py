@@ -1,7 +1,5 @@
 """The JSON files in which models of Hugging Face and timm describe themselves."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

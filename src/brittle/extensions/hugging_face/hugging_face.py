@@ -1,7 +1,5 @@
 """Models of images and texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

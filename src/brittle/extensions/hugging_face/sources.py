@@ -4,8 +4,6 @@ The rules of size, crop of the middle, interpolation and rounding are those of t
 (`image_processing_*.py`) and of `timm.data` for evaluation (`resolve_data_config`, `transforms_imagenet_eval`).
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping

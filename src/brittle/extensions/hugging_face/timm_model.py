@@ -1,7 +1,5 @@
 """Networks of timm, by name or from a folder, with weights from a local file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Search over sets of changed features (L0): grown until another class wins, swapped at smaller counts, put back."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

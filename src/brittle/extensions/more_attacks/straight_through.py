@@ -1,7 +1,5 @@
 """Straight-through gradients: descend where steps inside the network leave none, by those of smooth stand-ins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Stretched noise: the noise is stretched until it flips, then less and less; it follows no margin."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

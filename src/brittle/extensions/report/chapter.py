@@ -1,7 +1,5 @@
 """A chapter of the page, and the parts that its template sets: large numbers and tables of text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Common parts of the figures: colours and marks, sizes, axes, and a scale for numbers of any sign and size."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence

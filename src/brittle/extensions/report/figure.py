@@ -4,8 +4,6 @@ A figure's chart is a function from a frame to a specification, so that the same
 be shown by a live Vega-Lite elsewhere. No name out of the data enters an expression of the specification.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

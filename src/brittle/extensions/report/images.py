@@ -1,7 +1,5 @@
 """The images of a run as the page holds them: alone, and side by side on sheets."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math

@@ -1,7 +1,5 @@
 """Section of a model card about the model of a run."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A table as one HTML page that opens without a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """The points of a run and its scores as the script of the page reads them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Numbers, names and terms as the report writes them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts as points: embeddings of tokens with the other inputs of the model, or codes of characters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Noise of texts: typing errors, texts that mean the same, and replaced tokens."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The nearest other decision of an ensemble of trees, by branch and bound over the boxes that its splits cut."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import replace
 from itertools import count

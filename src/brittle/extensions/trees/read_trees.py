@@ -2,8 +2,6 @@
 
 They serve the search of boxes, and the check that a file is sound; class scores are always those of the library."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping, Sequence

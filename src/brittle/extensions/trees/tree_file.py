@@ -1,7 +1,5 @@
 """A classifier of trees in a file, which the library that wrote it scores."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import warnings

@@ -1,7 +1,5 @@
 """Workers on the nodes of a Ray cluster. Ray places them; shards, their order and the run folder are ours."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

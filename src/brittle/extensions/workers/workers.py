@@ -5,8 +5,6 @@ run folder writes there, so the bytes of the table depend neither on the order n
 its process is found by bisecting its shard, and left out.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Robustness by class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import altair as alt

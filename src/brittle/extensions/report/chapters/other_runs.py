@@ -1,7 +1,5 @@
 """This run beside other runs over the same points: other models, or corrupted copies of the data."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

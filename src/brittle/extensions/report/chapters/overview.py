@@ -1,7 +1,5 @@
 """The first screen: how brittle, where, how sure, and what to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

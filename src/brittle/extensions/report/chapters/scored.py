@@ -1,7 +1,5 @@
 """The run itself: model, data, noise, cost, the fate of the points, and how to repeat it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
