@@ -217,14 +217,12 @@ def _logits(network: Network, x: Tensor) -> Tensor:
 
 
 def _pair_logits(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
-    """Return the logits at the antithetic pairs, `[h, 2, B, C]`."""
     step = Gaussian(sigma).sigma * noise
     copies = torch.stack((x + step, x - step), dim=1)
     return _logits(network, copies.flatten(0, 2)).unflatten(0, copies.shape[:3])
 
 
 def _choose_targets(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
-    """Return the target, or the prediction of the network, `[B]`."""
     if target is not None:
         return _check_target(target, len(x))
     with torch.no_grad():

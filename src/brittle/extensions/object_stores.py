@@ -170,6 +170,5 @@ class MirroredFolder(folder.RunFolder):
         return None
 
     def _read(self, name: str, kind: type[T]) -> T | None:
-        """Read the record in a file of the mirror; None where it is missing."""
         content = self._get(name)
         return None if content is None else parse_object(content.decode(errors="replace"), self.mirror / name, kind)

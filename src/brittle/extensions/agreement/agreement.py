@@ -56,8 +56,7 @@ def agreement(table: Table) -> pd.DataFrame:
 
 
 def _hold_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> tuple[pd.Series, int, bool]:
-    """Return the reference without the draws that `column` shares, the number of its draws, and whether it still
-    shares some. `votes` are the columns with the votes of the reference's first draws, by their number."""
+    """Return the reference without the draws that `column` shares, their number, and whether it still shares some."""
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:

@@ -90,8 +90,6 @@ def optimise_bounds(
 
 
 class _FreeWalk(Walk):
-    """A walk with fixed bounds on the input of each layer and lines with free parameters."""
-
     def __init__(self, region: Region, intervals: Sequence[Enclosure], choices: Choices | None) -> None:
         super().__init__(region)
         self.fixed_intervals, self.initial_choices = intervals, choices or Choices({}, {}, {})
@@ -212,7 +210,6 @@ def branch_and_bound(tree: Tree, budget: Tensor, count: Callable[[Tensor, Tensor
 
 
 def _worst_parts(parts: _Parts, points: Tensor, usable: Tensor) -> Tensor:
-    """Return the `PARTS_PER_SPLIT` usable parts of each point that reach least."""
     rows = usable.nonzero()[:, 0]
     rows = rows[parts.reach[rows].argsort(stable=True)]
     rows = rows[points[rows].argsort(stable=True)]
@@ -276,11 +273,8 @@ class Tree:
         return bounds, choices
 
     def _bound(self, roots: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
-        """Bound parts and choose the number to split each of them at.
-
-        An unstable number with a negative coefficient costs its bound up to that times `-l u / (u - l)`, the height of
-        the chord above the kink. Where none is negative, the positive ones count, too.
-        """
+        """Bound parts, and choose the number to split each at: that whose chord, `-l u / (u - l)` above the kink, costs
+        the bound most. Where no coefficient is negative, the positive ones count, too."""
         region, weights, constants = pick(self.region, roots), self.weights[roots], self.constants[roots]
         reach, walk = optimise_bounds(self.network, region, intervals, weights, constants, steps, choices)
         self.steps = tuple(walk.slopes)

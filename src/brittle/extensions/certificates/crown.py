@@ -168,7 +168,6 @@ class Walk:
         return Bounded(product, propagate(layer, (x_interval, y_interval, *constants)))
 
     def _softmax(self, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
-        """Bound each share by two planes in all numbers of its axis."""
         interval = self.narrow(entering)
         visible = visible_places(mask, entering.value)
         bounding_planes = planes(interval.map(lambda end: end.movedim(axis, -1)), visible)

@@ -83,7 +83,6 @@ def _reshape(value: Tensor, sizes: Any) -> Tensor:
 
 
 def _broadcast(values: list[Tensor]) -> list[Tensor]:
-    """Expand constants of one row to all rows."""
     rows = max(len(value) for value in values)
     return [value.expand(rows, *value.shape[1:]) if len(value) == 1 else value for value in values]
 

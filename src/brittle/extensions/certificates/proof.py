@@ -113,7 +113,6 @@ class Brackets:
         return self.proved_radius
 
     def _narrow(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, bounds: MarginBounds) -> None:
-        """Update the brackets with the `bounds` at `radii`."""
         row, kind = margin_mask.nonzero(as_tuple=True)
         score, reach = bounds.lower[row, kind], bounds.reach[row, kind]
         radii, at = radii[row], (rows[row], kind)
@@ -219,8 +218,7 @@ class Proof:
         self.trial = torch.zeros_like(self.passes)
 
     def _rounding_error(self) -> Tensor:
-        """Measure the largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for
-        each. At the point itself there may be none by chance, as at zeros."""
+        """Measure the largest rounding error of each margin around the points, `[K, C]`; at a point it may be 0."""
         classifier, points = self.classifier.undecided, self.points
         low, high = self.classifier.bounds.reach(points)
         generator = torch.Generator().manual_seed(0)
@@ -260,11 +258,8 @@ class Proof:
         return full_search.proved_radius
 
     def _branch(self, low: Tensor, budget: Tensor) -> None:
-        """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another.
-
-        The first radius is `STRETCH` times the proved one, and so is the next after a success; after a failure it is
-        half-way between both. The search ends within `NARROW`, or at the `budget` of passes of a point, `[K]`.
-        """
+        """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another: `STRETCH`
+        times the proved one, after a failure half-way, until both are within `NARROW`, or at the `budget` of passes."""
         limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
         failed = torch.full_like(limit, math.inf)
         for _ in range(ROUNDS):

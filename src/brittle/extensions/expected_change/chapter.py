@@ -91,7 +91,6 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
-    """Return the Laplacian against the sampled change."""
     frame = predicted_change.expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:

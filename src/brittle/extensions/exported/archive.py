@@ -154,7 +154,6 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_structure(text: str) -> bool:
-    """Return whether a text describes nested tuples, lists and dictionaries."""
     try:
         texts = list(_texts(json.loads(text)))
     except ValueError:

@@ -341,7 +341,6 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
 
 
 def _fold_constant(node: _Node, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the outputs of a node with constant inputs, by name."""
     with torch.no_grad():
         inputs = [constants.get(name) for name in node.inputs]
         outputs = compute(node.operator, inputs, node.attributes, torch.device("cpu"))
@@ -360,7 +359,6 @@ def _for_any_rows(node: _Node, constants: dict[str, Any], batch: int | None) -> 
 
 
 def _prune_nodes(graph: Any, output: str) -> list[Any]:
-    """Return the nodes that `output` is computed from, in the order of computation."""
     needed, names = [], {output}
     for node in reversed(graph.node):
         if names.intersection(node.output):

@@ -154,13 +154,7 @@ def run_processor(processor: Any, image: Image.Image, **options: bool) -> np.nda
 
 
 def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Return mean and std for pixels in [0, 1], from the options of a processor and checked on plain colours.
-
-    The options give mean and std for pixels that were multiplied by a factor.
-
-    Raises:
-        ModelError: the processor treats the colours in another way.
-    """
+    """Return mean and std for pixels in [0, 1], from the options of a processor and checked on plain colours."""
     options = processor.to_dict()
     factors = numbers(options.get("rescale_factor")) if options.get("do_rescale") else (1.0,)
     factor = factors[0] if factors and len(factors) == 1 else 0.0
@@ -196,7 +190,6 @@ def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextReader:
-    """Return the text form of `module` with the tokenizer in its folder."""
     if not (folder / TOKENIZER).is_file():
         raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
     tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)

@@ -114,15 +114,13 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
 
 
 def _sides(size: Any) -> tuple[int, ...]:
-    """Return height and width, or the shorter side, from a processor's size; empty where it is neither, or where an
-    entry is not a number of pixels."""
+    """Return height and width, or the shorter side, from a processor's size; empty where it is neither, in pixels."""
     keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
     lengths = tuple(size[key] for key in keys)
     return lengths if all(type(side) is int and side > 0 for side in lengths) else ()
 
 
 def _find(name: str) -> tuple[str, Path]:
-    """Return a model's name in the record and its folder."""
     recorded, folder = locate(name)
     if not is_hugging_face(folder):
         raise UsageError(

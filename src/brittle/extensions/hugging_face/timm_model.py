@@ -83,6 +83,5 @@ def _create(spec: str, name: str, options: Mapping[str, Any]) -> nn.Module:
 
 
 def _describe(module: nn.Module) -> dict[str, Any]:
-    """Return timm's description of a network."""
     descriptions = (getattr(module, name, None) for name in ("pretrained_cfg", "default_cfg"))
     return dict(next((description for description in descriptions if isinstance(description, Mapping)), {}))

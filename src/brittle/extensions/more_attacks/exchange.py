@@ -90,7 +90,6 @@ def exchange(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> No
 
 
 def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: Tensor) -> None:
-    """Take `steps` steps for each row of `rows` from `points`, `[R, n]`."""
     origin = search.origin[rows]
     low, high = (torch.as_tensor(end).to(origin).expand_as(origin) for end in search.bounds.ends(origin))
     steps_at_rest = torch.full_like(origin, TABU_STEPS, dtype=torch.int64)

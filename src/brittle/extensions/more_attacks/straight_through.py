@@ -133,8 +133,6 @@ _SMOOTH = "_brittle_smooth"  # attribute for the stand-in of a tensor without gr
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of an operation, and its value."""
-
     func: Callable[..., Any]
     args: tuple[Any, ...]
     value: Tensor

@@ -281,11 +281,8 @@ class RareEvent(NoiseScore):
 
 @dataclass(frozen=True)
 class _Estimate:
-    """A flip probability on the scale of the logarithm, `[B]` each.
-
-    The chains of a level depend on those of the level before, which adds `UNSEEN` per level to their standard error.
-    The logarithm of an unbiased estimate is low by half its variance, which is added.
-    """
+    """A flip probability on the scale of the logarithm, `[B]` each. Chains depend on those of the level before, which
+    adds `UNSEEN` per level to their standard error; the logarithm is low by half its variance, which is added."""
 
     log: Tensor
     variance: Tensor
@@ -320,8 +317,6 @@ def _count_flips(sampled: RareSampled, confidence: float) -> tuple[Tensor, Tenso
 
 
 def _detail(sampled: RareSampled, subset: _Estimate, stretched: _Estimate, status: Tensor) -> tuple[str | None, ...]:
-    """Describe the interval of each method where the number is sampled or a bound, and broken copies, `[B]`."""
-
     def describe(code: int, point: int) -> str | None:
         if code == Status.NONFINITE_LOGITS:
             return f"{int(sampled.nonfinite[point])} noisy copies gave NaN or infinite logits"

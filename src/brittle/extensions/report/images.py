@@ -75,7 +75,6 @@ def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
 
 
 def _sheet(images: Sequence[Image.Image], side: int) -> str:
-    """Images in rows of `PER_SIDE`, each in the middle of its tile."""
     mode = "RGB" if any(image.mode == "RGB" for image in images) else "L"
     sheet = Image.new(mode, (PER_SIDE * side, math.ceil(len(images) / PER_SIDE) * side))
     for place, image in enumerate(images):

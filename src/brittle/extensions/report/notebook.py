@@ -154,7 +154,6 @@ def _title(table: Table) -> str:
 
 
 def _columns(table: Table) -> str:
-    """Name the first columns and count the others."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     hidden_count = len(labels) - COLUMNS
     more = f" and {hidden_count:,} more" if hidden_count > 0 else ""

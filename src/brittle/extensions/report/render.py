@@ -87,7 +87,6 @@ def environment() -> Environment:
 
 @cache
 def _template(chapter: Chapter) -> Template:
-    """Compile the template of a chapter, which lies beside its module."""
     package = chapter.summarize.__module__.rpartition(".")[0]
     file = resources.files(package) / f"{chapter.name}.html.jinja"
     if not file.is_file():
@@ -96,7 +95,6 @@ def _template(chapter: Chapter) -> Template:
 
 
 def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
-    """Return the texts of a chapter, or None where the run has nothing for it."""
     with failing(chapter.summarize, f"the chapter {chapter.name}"):
         values = chapter.summarize(contents)
         if values is None:

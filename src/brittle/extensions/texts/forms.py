@@ -185,7 +185,7 @@ class TextForm:
 
     def _find_difference(self, tokens: Tokens) -> tuple[int, float]:
         """Return the text, among the shortest, whose logits from embeddings in a batch differ most from those of its
-        tokens alone, and the difference relative to the largest of them, or to 1 where that is larger."""
+        tokens alone, and the difference relative to the largest of them, at least 1."""
         device = self.layer.weight.device
         shortest = tokens.extra_inputs[MASK].sum(dim=1).argsort(stable=True)[:COMPARED]
         ids = tokens.ids[shortest].to(device)

@@ -145,7 +145,6 @@ class BoxSearch:
         self.proved = min(self._waiting[0].distance if self._waiting else np.inf, self.distance)
 
     def _length(self, at: np.ndarray) -> float:
-        """Return the distance of an input, `[n]`."""
         return float(np.linalg.norm(at - self._point, self._order))
 
     def _queue_entry(self, box: Box) -> list[Box]:
@@ -164,7 +163,6 @@ class BoxSearch:
         return [] if bound < -self._slack else [Box(distance, -bound, next(self._count), *box[3:6], leaves, margins)]
 
     def _starts(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the start of each tree's leaves, and their count."""
         starts = np.flatnonzero(np.diff(self._tree[leaves], prepend=-1))
         return starts, np.diff(starts, append=len(leaves))
 

@@ -45,10 +45,7 @@ def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
 
 
 def _ubjson(content: bytes) -> Any:
-    """Parse UBJSON of the forms that XGBoost writes, in no more memory than the file's length allows.
-
-    Source: Universal Binary JSON, draft 12, https://ubjson.org.
-    """
+    """Parse UBJSON (https://ubjson.org, draft 12) as XGBoost writes it; the file's length limits the memory."""
     at = 0
 
     def take(size: int) -> bytes:

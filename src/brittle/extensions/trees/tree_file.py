@@ -169,7 +169,6 @@ def _rewrite_xgboost(data: Any) -> dict[str, Any]:
 
 
 def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
-    """Write a tree of XGBoost without its pruned nodes."""
     left_ids, right_ids = (np.array(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
     nodes = [0]
     for node in nodes:

@@ -97,7 +97,6 @@ class Cluster:
             ray.shutdown()
 
     def _look(self, ray: Any) -> None:
-        """Raise where the head of the cluster has not listened for long."""
         try:
             _check_listens(ray.get_runtime_context().gcs_address)
             self._answered = time.monotonic()

@@ -127,7 +127,6 @@ class Team:
         self._busy[worker.submit("open", self.opening)] = worker, None
 
     def _next(self, futures: Mapping[Future[Any], object]) -> Future[Any]:
-        """Wait for the first answer."""
         while True:
             done, _ = wait(futures, LOOK_SECONDS, FIRST_COMPLETED)
             self.look()
@@ -135,11 +134,8 @@ class Team:
                 return done.pop()
 
     def _fatal_row(self, number: int, job: Job, lost: Mapping[int, str]) -> int | None:
-        """Bisect a shard for the row that kills its process alone, twice; None where no row does.
-
-        Each trial leaves out the other rows. Rows keep their places in their batches, so a row gets the same numbers
-        whichever rows are computed with it.
-        """
+        """Bisect a shard for the row that kills its process alone, twice; None where no row does. Rows keep their
+        places in their batches, so a row gets the same numbers whichever rows are computed with it."""
         rows = [row for batch in job.batches(number) for row in batch.rows]
         workers: list[Worker] = []
 
@@ -317,7 +313,6 @@ def _answer(future: Future[Any]) -> Any:
 
 
 def _check_opened(expected: Opened, opened: Opened) -> None:
-    """Raise where a worker would compute another run."""
     (record, reference), (worker_record, logits) = expected, opened
     places, ignored = ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}
     if mismatches := differences(record, worker_record, places, ignored):

@@ -38,7 +38,6 @@ CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
 
 
 def _number_duplicates(names: Sequence[str]) -> list[str]:
-    """Names with their place where several are alike."""
     times = Counter(names)
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
 

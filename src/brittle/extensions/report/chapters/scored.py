@@ -103,7 +103,6 @@ def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
 
 
 def _mean_entry(contents: Contents, setting: Setting) -> tuple[str, str]:
-    """Return the mean robustness of the points under a noise that the page shows."""
     text, column = MISSING, preferred(contents.columns, setting)
     if column is not None:
         mean = mean_interval(column.p_robust, contents.confidence)
