@@ -38,27 +38,16 @@ class Brackets:
     margin is positive within `min(R, reach)`, even where its bound over the whole ball is negative. With `m` the margin
     at the point and `s(R)` the bound, `(m - s(R)) / R` is close to a straight line: the next radius is where `s` would
     be 0 on the line through the two trials nearest to that. Margins already proved at a radius are left out there.
-    Each radius was proved, whatever `s` does.
-
-    Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
-
-    Attributes:
-        margin: at the points.
-        low: the largest radius proved.
-        high: the smallest radius that the search need not go beyond; infinite before there is one.
-        radius: radii of the two trials whose line gives the next: the latest two on one side, or one on each.
-        fall: `(margin - score) / radius` of these trials.
-        good: True where the score of these trials was positive.
-        reach: reach of the last trial.
+    Each radius was proved, whatever `s` does. Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
     """
 
-    margin: Tensor
-    low: Tensor
-    high: Tensor
-    radius: Tensor
-    fall: Tensor
-    good: Tensor
-    reach: Tensor
+    margin: Tensor  # at the points
+    low: Tensor  # the largest radius proved
+    high: Tensor  # the smallest radius that the search need not go beyond; infinite before there is one
+    radius: Tensor  # of the two trials whose line gives the next: the latest two on one side, or one on each
+    fall: Tensor  # `(margin - score) / radius` of these trials
+    good: Tensor  # True where the score of these trials was positive
+    reach: Tensor  # of the last trial
 
     @classmethod
     def around(cls, margin: Tensor, low: Tensor | None = None) -> Brackets:
@@ -177,12 +166,9 @@ BRANCHED = 16  # points that are tried together by branch and bound
 class Proof:
     """Linear lower bounds of margins in balls around points, less an allowance for rounding.
 
-    Attributes:
-        bounded: True where no input farther away than the diameter counts.
-        diameter: largest distance of two inputs within the bounds; without bounds a scale of each point, `[K]`.
-        margin: each margin at the points, less the allowance for rounding, `[K, C]`.
-        passes: passes so far, `[K]`; the classifier counts them, too.
-        trial: passes of the last radius by linear relaxation, `[K]`.
+    `margin`, `[K, C]`, are those at the points less that allowance; `passes`, `[K]`, counts passes so far, as the
+    classifier does, and `trial` those of the last radius by linear relaxation. Where `bounded`, no input farther away
+    than the `diameter` counts.
     """
 
     def __init__(

@@ -27,12 +27,10 @@ BLOCK_NUMBERS = 2**16  # input numbers of the points that are searched together,
 class CertifiedRadius:
     """The largest radius for which no other prediction was proved possible.
 
-    Attributes:
-        radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
-        passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
-            that was tried one forward pass and one backward pass per linear function that was bounded. A function of
-            an inner neuron goes back from that neuron only. A gradient step of the optimisation is one of each.
-        unsupported: the layer that bounds cannot be sent through, such as `softmax`; the radius is 0 everywhere then.
+    `radius`, `[B]`, float64, is in the classifier's units; 0 where nothing could be proved. `passes`, `[B]`, int64,
+    counts the clean pass, three to see how the network rounds, and for each radius that was tried one forward pass and
+    one backward pass per linear function that was bounded, from an inner neuron on for one of that. A gradient step of
+    the optimisation is one of each. `unsupported` is a layer that bounds cannot be sent through, such as `softmax`.
     """
 
     radius: Tensor
