@@ -13,27 +13,87 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from torch import nn
 
 from brittle.data.images import INTERPOLATIONS, UNCHANGED, ImageSteps, pixels_of
-from brittle.errors import ModelError, UsageError
-from brittle.extensions.hugging_face.description import CONFIG
-from brittle.extensions.hugging_face.hugging_face import (
-    image_processor,
-    is_hugging_face,
-    load_hugging_face,
-    locate,
-    reads_texts,
-    run_processor,
-)
-from brittle.extensions.hugging_face.timm_model import (
-    PREFIX,
-    build_timm,
-    evaluation_pixels,
-    is_timm,
-    load_timm,
-    pretrained_description,
-)
-from brittle.model.loading.load import LoadedModel, Source, network_advice
+from brittle.errors import ModelError, UsageError, first_line
+from brittle.extensions.hugging_face import hugging_face as hub
+from brittle.model.loading.load import Declared, LoadedModel, Source, network_advice
+from brittle.model.loading.weights import load_weights, rows_of
+from brittle.user_code import import_package
+
+PREFIX = "timm:"  # prefix of a network's name: `timm:resnet18`
+
+
+def is_timm(folder: Path) -> bool:
+    """Return whether timm wrote the description in a folder."""
+    return isinstance(hub.read_description(folder / hub.CONFIG).get("architecture"), str)
+
+
+def build_timm(spec: str, weights: Path | None) -> tuple[nn.Module, Declared]:
+    """Build the network `timm:NAME` with as many classes as the weights have, without loading them."""
+    if weights is None:
+        raise UsageError(f"{spec} has no weights yet; give them with --weights FILE")
+    name = spec.removeprefix(PREFIX)
+    module = _create(spec, name, {})
+    description = _describe(module)
+    classes = rows_of(weights, f"{description.get('classifier')}.weight")
+    if classes is not None and classes != getattr(module, "num_classes", classes):
+        module = _create(spec, name, {"num_classes": classes})
+    return module, Declared(hub.numbers(description.get("mean")), hub.numbers(description.get("std")))
+
+
+def load_timm(folder: Path) -> tuple[nn.Module, Declared, str]:
+    """Load the network in a folder that timm wrote; return it with the declarations of its files and their digest."""
+    config, path = hub.read_description(folder / hub.CONFIG), folder / hub.WEIGHTS
+    if not path.is_file():
+        raise ModelError("weights", f"{folder} holds no {hub.WEIGHTS}, the only supported form of weights")
+    options = dict(config.get("model_args") or {})
+    if isinstance(config.get("num_classes"), int):
+        options["num_classes"] = config["num_classes"]
+    module = _create(str(folder), str(config["architecture"]), options)
+    load_weights(module, path)
+    description = _describe(module) | dict(config.get("pretrained_cfg") or {})
+    mean, std = hub.numbers(description.get("mean")), hub.numbers(description.get("std"))
+    return module, Declared(mean, std, hub.names(config.get("label_names"))), hub.digest_of([folder / hub.CONFIG, path])
+
+
+def pretrained_description(spec: str) -> dict[str, Any] | None:
+    """Return the description of a network's inputs without building it: from its folder, or from timm by its name."""
+    if not spec.startswith(PREFIX):
+        pretrained = hub.read_description(Path(spec) / hub.CONFIG).get("pretrained_cfg")
+        return dict(pretrained) if isinstance(pretrained, Mapping) else None
+    config = getattr(_timm(spec), "get_pretrained_cfg", lambda name: None)(spec.removeprefix(PREFIX))
+    return None if config is None else config.to_dict()
+
+
+def evaluation_pixels(spec: str, description: Mapping[str, Any], image: Image.Image) -> np.ndarray:
+    """Return the levels, 0 to 255, of an image after timm's transform for evaluation, `[C, H, W]`."""
+    data = _timm(spec).data
+    plain = {**description, "mean": (0.0,) * 3, "std": (1.0,) * 3}
+    try:
+        pixels = data.create_transform(**data.resolve_data_config(pretrained_cfg=plain))(image)
+    except Exception as error:
+        raise ModelError("model_file", f"timm cannot prepare images for {spec}: {first_line(error)}") from error
+    return np.rint(255 * np.asarray(pixels))
+
+
+def _timm(spec: str) -> Any:
+    return import_package("timm", spec, "install it and the torchvision that fits PyTorch, or export the network there")
+
+
+def _create(spec: str, name: str, options: Mapping[str, Any]) -> nn.Module:
+    timm = _timm(spec)
+    try:
+        return timm.create_model(name, pretrained=False, **options).eval()
+    except Exception as error:
+        raise ModelError("model_file", f"timm {timm.__version__} cannot build {spec}: {first_line(error)}") from error
+
+
+def _describe(module: nn.Module) -> dict[str, Any]:
+    descriptions = (getattr(module, name, None) for name in ("pretrained_cfg", "default_cfg"))
+    return dict(next((description for description in descriptions if isinstance(description, Mapping)), {}))
+
 
 CODES = dict(enumerate(INTERPOLATIONS))  # the interpolations of Pillow by the numbers in image processors
 SMALLEST = 32  # shortest side, at least, of the images that test a processor's steps
@@ -45,7 +105,7 @@ def declared_steps(model: str) -> ImageSteps | str | None:
 
     The steps are checked on some images against timm, or the image processor of transformers.
     """
-    folder = locate(model)[1]
+    folder = hub.locate(model)[1]
     if model.startswith(PREFIX) or is_timm(folder):
         spec = os.fspath(folder)
         description = pretrained_description(spec)
@@ -53,11 +113,11 @@ def declared_steps(model: str) -> ImageSteps | str | None:
             return None
         steps, name, prepare = timm_steps(description), "timm", partial(evaluation_pixels, spec, description)
     else:
-        processor = image_processor(folder)
+        processor = hub.image_processor(folder)
         if processor is None:
             return None
         steps, name = transformers_steps(processor.to_dict()), type(processor).__name__
-        prepare = partial(run_processor, processor, do_rescale=False, do_normalize=False)
+        prepare = partial(hub.run_processor, processor, do_rescale=False, do_normalize=False)
     if not isinstance(steps, ImageSteps):
         return steps
     try:
@@ -121,10 +181,10 @@ def _sides(size: Any) -> tuple[int, ...]:
 
 
 def _find(name: str) -> tuple[str, Path]:
-    recorded, folder = locate(name)
-    if not is_hugging_face(folder):
+    recorded, folder = hub.locate(name)
+    if not hub.is_hugging_face(folder):
         raise UsageError(
-            f"{name} is a folder without {CONFIG}; a model of Hugging Face has one, and DATA comes second; "
+            f"{name} is a folder without {hub.CONFIG}; a model of Hugging Face has one, and DATA comes second; "
             f"{network_advice()}"
         )
     return recorded, folder
@@ -132,7 +192,7 @@ def _find(name: str) -> tuple[str, Path]:
 
 def _load_folder(name: str, _: Path | None) -> LoadedModel:
     recorded, folder = _find(name)
-    form, load = ("timm", load_timm) if is_timm(folder) else ("transformers", load_hugging_face)
+    form, load = ("timm", load_timm) if is_timm(folder) else ("transformers", hub.load_hugging_face)
     module, declared, digest = load(folder)
     facts = {"spec": recorded, "format": form, "file": os.fspath(folder), "sha256": digest}
     return LoadedModel(module, facts, declared)
@@ -143,7 +203,7 @@ def _load_timm(name: str, weights: Path | None) -> LoadedModel:
     return LoadedModel(module, {"format": "timm"}, declared)
 
 
-FOLDER = Source(_load_folder, _find, reads_texts=reads_texts, image_steps=declared_steps)
+FOLDER = Source(_load_folder, _find, reads_texts=hub.reads_texts, image_steps=declared_steps)
 """Folders as transformers and timm write them, and models of the Hub, `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
 
 TIMM = Source(_load_timm, lambda _: None, takes_weights=True, image_steps=declared_steps)
