@@ -219,7 +219,6 @@ class _Builder:
         return self.add(operator, FUNCTIONS.get(operator) or getattr(torch.ops.aten, operator), args)
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
-        """Append a layer and return its edge."""
         operators.check(operator, args)
         is_taken = self.node.name in (layer.name for layer in self.layers)
         is_node_layer = operator == _canonical(self.node) and not is_taken

@@ -140,5 +140,4 @@ def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
 
 
 def symlog_axis(ticks: list[float], **options: Any) -> alt.Axis:
-    """Return the axis of such a scale."""
     return alt.Axis(values=ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)
