@@ -315,7 +315,6 @@ OPERATORS: dict[str, Operator] = {
     "Cast": _cast,
     "CastLike": lambda x, like, saturate=1: x.to(like.dtype),
 }
-"""Function of each kind of node."""
 
 TAKES_NUMBERS = {"Clip", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Expand", "Tile", "Pad", "Split"} | {
     name for name in OPERATORS if name.startswith("Reduce")

@@ -35,7 +35,6 @@ NARROW = 336  # width of a drawing for small screens, in pixels: a phone's colum
 MAX_DOTS = 1200  # points in one scatter plot; of more, a regular selection is drawn
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
-"""The curves of `nearest_chart`, with their colours."""
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190

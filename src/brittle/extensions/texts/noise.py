@@ -32,7 +32,6 @@ NEIGHBOURS = {
     key: "".join(k for k, (x, y) in _PLACES.items() if k != key and abs(x - at) <= 1.0 and abs(y - row) <= 1)
     for key, (at, row) in _PLACES.items()
 }
-"""The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]
 """Map a text, the place of a character and a number in [0, 1) to the count of characters replaced and the new text."""
