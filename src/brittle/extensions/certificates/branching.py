@@ -33,15 +33,9 @@ class Choices:
 
 
 def optimise_bounds(
-    network: Network,
-    region: Region,
-    intervals: Sequence[Enclosure],
-    functions: Tensor,
-    constants: Tensor,
-    steps: int,
-    choices: Choices | None = None,
+    tree: Tree, rows: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int
 ) -> tuple[Tensor, _FreeWalk]:
-    """Optimise the linear lower bound of one function `w . z + b` of the network's output per row, over a region.
+    """Optimise the linear lower bounds of the margins in these rows of a tree, over their regions.
 
     A line through 0 lies below a rectifier for any slope between those of its two pieces, and where a sign is assumed,
     `-m sign y` with `m >= 0` can be added to the bounded function without raising it. Projected gradient steps (Adam)
@@ -53,11 +47,12 @@ def optimise_bounds(
     massively parallel incomplete verifiers (ICLR 2021), section 3.2, for the slopes; Wang et al., Beta-CROWN (NeurIPS
     2021), section 3.1, for the multipliers.
 
-    `w` is `[P, L]`, `b` `[P]`, one per row of the region; `intervals` are the bounds of a walk over it. Each of the
-    `steps` costs a forward and a backward pass, and so does the first evaluation, at the initial `choices`.
+    `intervals` are the bounds of a walk over the regions. Each of the `steps` costs a forward and a backward pass, and
+    so does the first evaluation, at the initial `choices`.
     """
+    region, functions, constants = pick(tree.region, rows), tree.weights[rows], tree.constants[rows]
     walk = _FreeWalk(region, intervals, choices)
-    outputs = walk.logits(network).value
+    outputs = walk.logits(tree.network).value
     level, best, gradients = constants, torch.full_like(constants, -torch.inf), torch.zeros_like(region.points)
     parameters = [*walk.slopes.values(), *walk.multipliers.values()]
     steps = steps if parameters else 0
@@ -274,8 +269,7 @@ class Tree:
     def _bound(self, roots: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
         """Bound parts, and choose the number to split each at: that whose chord, `-l u / (u - l)` above the kink, costs
         the bound most. Where no coefficient is negative, the positive ones count, too."""
-        region, weights, constants = pick(self.region, roots), self.weights[roots], self.constants[roots]
-        reach, walk = optimise_bounds(self.network, region, intervals, weights, constants, steps, choices)
+        reach, walk = optimise_bounds(self, roots, intervals, choices, steps)
         self.steps = tuple(walk.slopes)
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
@@ -293,5 +287,5 @@ class Tree:
 
         signs, slopes, multipliers = map(flat, (walk.initial_choices.signs, walk.slopes, walk.multipliers))
         split_at = place.where(cost > 0, -1)
-        reach = reach.minimum(region.radii)
+        reach = reach.minimum(self.region.radii[roots])
         return _Parts(roots, reach, signs.to(torch.int8), slopes.float(), multipliers.float(), split_at)

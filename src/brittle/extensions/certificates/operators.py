@@ -221,16 +221,9 @@ def _group_norm(build: Build, x: Any, groups: int, weight: Any = None, bias: Any
 
 
 def _attention(
-    build: Build,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Tensor | None = None,
-    dropout: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    grouped: bool = False,
-) -> Any:
+    build: Build, query: Any, key: Any, value: Any, mask: Tensor | None = None, dropout: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, grouped: bool = False,
+) -> Any:  # fmt: skip
     if dropout or grouped or isinstance(mask, Edge) or (is_causal and mask is not None):
         raise UnsupportedLayer("scaled_dot_product_attention with dropout, grouped heads or a mask that varies")
     query = build("scaled", query) if scale is None else build("mul", query, scale)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,6 +44,8 @@ class Brackets:
     """
 
     margin: Tensor  # at the points
+    scale: Tensor  # unit of the first radius, `[K]`
+    limit: Tensor  # the largest radius, `[K]`
     low: Tensor  # the largest radius proved
     high: Tensor  # the smallest radius that the search need not go beyond; infinite before there is one
     radius: Tensor  # of the two trials whose line gives the next: the latest two on one side, or one on each
@@ -51,11 +54,12 @@ class Brackets:
     reach: Tensor  # of the last trial
 
     @classmethod
-    def around(cls, margin: Tensor, low: Tensor | None = None) -> Brackets:
+    def around(cls, margin: Tensor, scale: Tensor, limit: Tensor, low: Tensor | None = None) -> Brackets:
         """Return brackets without trials, with the proved radii `low`."""
         zeros, trials = torch.zeros_like(margin), margin.new_zeros(2, *margin.shape)
         low = zeros.clone() if low is None else low.clone()
-        return cls(margin, low, torch.full_like(margin, math.inf), trials, trials.clone(), trials > 1, zeros)
+        high = torch.full_like(margin, math.inf)
+        return cls(margin, scale, limit, low, high, trials, trials.clone(), trials > 1, zeros)
 
     @property
     def proved_radius(self) -> Tensor:
@@ -63,33 +67,23 @@ class Brackets:
         return self.low.min(dim=1).values
 
     def run(
-        self,
-        trial: Trial,
-        scale: Tensor,
-        bounded: bool,
-        accuracy: float,
-        steps: int,
-        initial_radii: Tensor | None = None,
-        candidates: Tensor | None = None,
+        self, trial: Trial, accuracy: float, steps: int, initial_radii: Any = 0.0, candidates: Any = True
     ) -> Tensor:
         """Search for the largest radius within which all margins are proved, `[K]`; 0 where there is none.
 
-        A later run continues the earlier one.
-
-        Where `bounded`, a ball of the radius `scale` holds all inputs. The search ends where the ends of the bracket
-        are within `accuracy`, relatively, or after `steps`; it begins with `initial_radii` where they are positive, and
-        includes the points `candidates`, by default all.
+        A later run continues the earlier one. The search ends where the ends of the bracket are within `accuracy`,
+        relatively, or after `steps`; it begins with `initial_radii` where they are positive, and includes the points
+        `candidates`, by default all.
         """
-        limit = scale if bounded else FAR * scale
         has_trials = (self.radius[0] > 0).any(dim=1)
-        begin = self._next(accuracy).where(has_trials, 0.0 if initial_radii is None else initial_radii)
+        begin = self._next(accuracy).where(has_trials, initial_radii)
         has_initial = begin > 0
-        radii = begin.where(has_initial, FIRST * scale).minimum(limit)
-        positive = (self.margin > 0).all(dim=1) & (True if candidates is None else candidates)
+        radii = begin.where(has_initial, FIRST * self.scale).minimum(self.limit)
+        positive = (self.margin > 0).all(dim=1) & candidates
         for step in range(steps):
             proved_radius = self.proved_radius
             is_wide = self.high.min(dim=1).values > proved_radius * (1 + accuracy)
-            rows = (positive & is_wide & (proved_radius < limit)).nonzero()[:, 0]
+            rows = (positive & is_wide & (proved_radius < self.limit)).nonzero()[:, 0]
             if not len(rows):
                 break
             margin_mask = self.low[rows] < radii[rows, None]
@@ -99,7 +93,7 @@ class Brackets:
                 is_unbracketed = ~has_initial & self.high.min(dim=1).values.isinf()
                 second_radii = (FIRST_SHARE * self.reach.min(dim=1).values).maximum(self.proved_radius * (1 + accuracy))
                 radii = radii.where(~is_unbracketed, second_radii)
-            radii = radii.minimum(limit)
+            radii = radii.minimum(self.limit)
         return self.proved_radius
 
     def _narrow(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, bounds: MarginBounds) -> None:
@@ -219,21 +213,21 @@ class Proof:
 
     def largest(self, proof: str) -> Tensor:
         """Return the largest radius proved around each point, `[K]`."""
-        fast_search = Brackets.around(self.margin)
-        scale = self.diameter, self.bounded
+        scale = self.diameter, self.diameter if self.bounded else FAR * self.diameter
+        fast_search = Brackets.around(self.margin, *scale)
         by_intervals, by_relaxation = (partial(self._bounds, tighten=tighten) for tighten in (False, True))
-        fast_radii = fast_search.run(by_intervals, *scale, FAST_ACCURACY[proof], FAST_STEPS)
+        fast_radii = fast_search.run(by_intervals, FAST_ACCURACY[proof], FAST_STEPS)
         if proof == "fast":
             return fast_radii
-        full_search = Brackets.around(self.margin, fast_search.low)
+        full_search = Brackets.around(self.margin, *scale, fast_search.low)
         if proof == "middle":
-            return full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, FARTHER * fast_radii)
+            return full_search.run(by_relaxation, COARSE, COARSE_STEPS, FARTHER * fast_radii)
         operators = {layer.operator for layer in self.network.layers}
         branching = not self.network.row_by_row and bool(operators & KINKED) and not operators & MAXIMA
         if branching:
-            full_search.run(by_relaxation, *scale, COARSE, COARSE_STEPS, AHEAD * fast_radii)
+            full_search.run(by_relaxation, COARSE, COARSE_STEPS, AHEAD * fast_radii)
         is_expensive = self.trial > (MAX_TRIAL_PASSES if branching else -1)
-        full_search.run(by_relaxation, *scale, ACCURACY, FULL_STEPS, AHEAD * fast_radii, is_expensive)
+        full_search.run(by_relaxation, ACCURACY, FULL_STEPS, AHEAD * fast_radii, is_expensive)
         if branching:
             self._branch(full_search.low, (TRIALS * self.trial).clamp(min=PASSES).where(~is_expensive, 0))
         return full_search.proved_radius
