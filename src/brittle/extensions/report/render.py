@@ -16,7 +16,7 @@ from markupsafe import Markup
 from brittle.analysis.overview_text import decision_text
 from brittle.errors import ParameterError
 from brittle.extensions.report import figure
-from brittle.extensions.report.chapter import Chapter
+from brittle.extensions.report.chapter import Chapter, Entry
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.script_data import inert_json, page_data
 from brittle.extensions.report.wording import plural, show
@@ -127,9 +127,9 @@ def _style() -> str:
     return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
-def _notices(contents: Contents) -> list[tuple[str, str, list[tuple[str, str]]]]:
+def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
     """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
-    entries = [(note.code in HANDLED, (show(note.code), show(note.sentence))) for note in contents.record.warnings]
+    entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
     lists = [(heading, kind, [entry for done, entry in entries if done == handled]) for heading, kind, handled in parts]
     return [part for part in lists if part[2]]

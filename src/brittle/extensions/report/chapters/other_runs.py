@@ -12,7 +12,7 @@ import pandas as pd
 from brittle.analysis.columns import CHANGE, LAPLACIAN, parameters_text
 from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.extensions.report import charts
-from brittle.extensions.report.chapter import Chapter, Grid
+from brittle.extensions.report.chapter import Chapter, Entry, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
@@ -77,7 +77,7 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     return name, details, f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
 
 
-def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[tuple[str, str]]:
+def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
     this, that = contents.record, rival.record
     models = this.model.sha256, that.model.sha256
     if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
@@ -90,10 +90,10 @@ def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Seq
         points += f"; {row['only_first']:,} only here" if row["only_first"] else ""
         points += f"; {row['only_second']:,} only there." if row["only_second"] else "."
     return [
-        ("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
-        ("Model", _same_text(*models, that.model.spec)),
-        ("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
-        ("Points", points),
+        Entry("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
+        Entry("Model", _same_text(*models, that.model.spec)),
+        Entry("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
+        Entry("Points", points),
     ]
 
 
