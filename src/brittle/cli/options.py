@@ -109,7 +109,7 @@ class ModelOptions:
 
     @property
     def decides(self) -> Decision:
-        from brittle.decisions import as_decision
+        from brittle.decisions.kinds import as_decision
 
         return as_decision(self.decision)
 
@@ -171,9 +171,10 @@ class DataOptions:
         `texts` says how texts become points, and `levels` whether columns of text are categories. Images are brought
         to the size that `model` declares, unless options say another.
         """
-        from brittle.data import Reading, open_points
+        from brittle.data import open_points
         from brittle.data.ids import read_ids
         from brittle.data.labels import read_class_names
+        from brittle.data.reading import Reading
 
         fields: dict[str, Any] = vars(self) | vars(self._steps(data, model))
         points = fields.pop("points")

@@ -229,7 +229,7 @@ def list_scores(*, json: Json = False) -> int:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
     from brittle.scores.outside import find_score
     from brittle.user_code import failing
 

@@ -57,7 +57,7 @@ ROUNDINGS = ("even", "down")
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """Steps of the preparation of an image, in this order, in the words of `brittle.data.Reading`.
+    """Steps of the preparation of an image, in this order, in the words of `Reading`.
 
     `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
     that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,

@@ -50,7 +50,7 @@ class Reading:
         limit: how many points are kept, from the first; None keeps all.
         sample: how many points are kept, drawn as `brittle.data.sample_points` does; None keeps all.
         ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
-        format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
+        format: what the data are, the name of one of `FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.

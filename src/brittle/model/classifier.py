@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from brittle.decisions import Decision, as_decision
+from brittle.decisions import Decision
+from brittle.decisions.kinds import as_decision
 from brittle.errors import ModelError, ParameterError, first_line
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
