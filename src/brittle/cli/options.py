@@ -33,7 +33,7 @@ Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.",
 
 def load_network(model: str, weights: Path | None, *, texts: bool = False) -> LoadedModel:
     """Load what MODEL names, with nothing declared of it yet, and say where its weights were found."""
-    from brittle.model.loading.declare import load_batched
+    from brittle.model.loading.load import load_batched
 
     loaded = load_batched(model, weights, texts=texts)
     if loaded.weights:
@@ -50,7 +50,7 @@ def declare(
     **declared: Any,
 ) -> Classifier:
     """Open the network that MODEL names, and print what is declared of it."""
-    from brittle.model.loading.declare import declare as declare_silently
+    from brittle.model.loading.load import declare as declare_silently
 
     if loaded.declared is not None:
         yours = "; --mean and --std are yours" if mean is not None or std is not None else ""

@@ -24,7 +24,7 @@ from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
-from brittle.store.index import describe_index
+from brittle.store.schemas import describe_index
 
 if TYPE_CHECKING:
     import pandas as pd

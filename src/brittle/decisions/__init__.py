@@ -1,8 +1,7 @@
 """Decisions of a model: the predicted class, several labels, the best few, a number within a tolerance."""
 
 from brittle.decisions.base import Decision
-from brittle.decisions.kinds import Custom, PredictedClass, SameTop, Within
-from brittle.decisions.labels import MultiLabel
+from brittle.decisions.kinds import Custom, MultiLabel, PredictedClass, SameTop, Within
 from brittle.registry import find_attribute
 
 __all__ = ["Custom", "Decision", "MultiLabel", "PredictedClass", "SameTop", "Within"]

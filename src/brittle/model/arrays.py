@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, MultiLabel, Within
-from brittle.decisions.function_code import code_digest
+from brittle.decisions.function_code import code_digest, estimator_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
-from brittle.model.fitted_state import estimator_digest
 from brittle.model.rules import Rules
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ class Fitted(ArrayModel):
 
     @property
     def digest(self) -> str | None:
-        """Digest of the learned state: `brittle.model.fitted_state.estimator_digest`."""
+        """Digest of the learned state: `brittle.decisions.function_code.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
     def reading(

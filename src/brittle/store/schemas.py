@@ -11,10 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT, WHOLE, NUMBER, BYTES = pa.string(), pa.int64(), pa.float64(), pa.binary()
 
@@ -194,3 +198,29 @@ def problem_of_votes(rows: pa.Table) -> str | None:
     except ValueError as error:
         return f"holds damaged votes: {error}"
     return None
+
+
+def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
+    """Return the type and name of an index, and the column of the points that has its labels as text.
+
+    An index that no column restores, such as one of several levels, becomes one of texts.
+    """
+    name = index.name if isinstance(index.name, str | int) else None
+    for column in points.column_names:
+        description = {"dtype": str(index.dtype), "name": name, "column": column}
+        restored = make_index(points, description)
+        if restored is not None and restored.equals(index):
+            return description
+    column = "point" if points["point"].equals(points["name"]) else "name"
+    return {"dtype": "object", "name": name, "column": column}
+
+
+def make_index(points: pa.Table, description: Mapping[str, Any]) -> pd.Index | None:
+    """Make the index that `describe_index` described; None where the points do not have it."""
+    import pandas as pd
+
+    try:
+        labels = pd.Index(points[description["column"]].to_pylist())
+        return labels.astype(description["dtype"]).rename(description["name"])
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError):
+        return None
