@@ -20,26 +20,19 @@ from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 
-ACCURACY = "accuracy"
-"""The row that says how many predictions are right."""
+ACCURACY = "accuracy"  # the row that says how many predictions are right
 
 P_ROBUST = "p_robust"
 """Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
 
-BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
-"""Quantities between 0 and 1."""
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})  # quantities between 0 and 1
 
 MEAN, MEDIAN = "mean", "median"
 """Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
 
-SMALLEST = 1e-12
-"""The smallest p-value that is told apart."""
-
-HALVINGS = 14
-"""Steps of the search for a p-value, each halving the logarithms that it may have."""
-
-SHARED, OWN = "shared", "own"
-"""Kinds of noise of two runs: the same at every point, or separate."""
+SMALLEST = 1e-12  # the smallest p-value that is told apart
+HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
+SHARED, OWN = "shared", "own"  # kinds of noise of two runs: the same at every point, or separate
 
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
@@ -141,11 +134,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
     """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
-    the mean difference `first - second` of their `p_robust` with its interval.
-
-    Raises:
-        DataError: as of `compare`; or the runs share no flip probability.
-    """
+    the mean difference `first - second` of their `p_robust` with its interval."""
     _check_alike(first, second)
     pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
     first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
@@ -357,16 +346,11 @@ def remarks(rows: list[Row]) -> list[str]:
     return [text for text, holds in sentences.items() if holds]
 
 
-SEVERAL_FIELDS = ("run", "split", *FIELDS)
-"""The columns of several comparisons."""
+SEVERAL_FIELDS = ("run", "split", *FIELDS)  # the columns of several comparisons
 
 
 def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
-    """Return the rows of `compare` with each of several rival runs; an error names the rival.
-
-    Raises:
-        DataError: as of `compare`; or a run shares no score with the first.
-    """
+    """Return the rows of `compare` with each of several rival runs; an error names the rival."""
     rows: list[Row] = []
     for name, rival in rivals:
         try:

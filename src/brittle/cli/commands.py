@@ -62,8 +62,7 @@ app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
-FAULTS: list[str] = []
-"""Sentences about commands of extensions that cannot be added, printed before any command."""
+FAULTS: list[str] = []  # sentences about commands of extensions that cannot be added, printed before any command
 
 for word in (words := Registry[Any]("command", {})):
     try:

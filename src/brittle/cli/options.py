@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
 
-UNIT = ("0", "1")
-"""The bounds where none are given."""
+UNIT = ("0", "1")  # the bounds where none are given
 
 Weights = Annotated[
     Path | None, Parameter(help="Weights for a factory's network: .safetensors, or a checkpoint.", group=MODEL)

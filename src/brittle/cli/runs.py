@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")
 """Class attributes of a score that `brittle list` tells of."""
 
-TOP = 20
-"""Points in a list, unless another number is given."""
+TOP = 20  # points in a list, unless another number is given
 
 
 def show(

@@ -16,8 +16,7 @@ from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 
-MOST_PIXELS = 1 << 13
-"""Longest side to which an image is brought."""
+MOST_PIXELS = 1 << 13  # longest side to which an image is brought
 
 WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
 """Words of options, beside their default."""

@@ -268,8 +268,7 @@ class Within(Decision):
             )
 
 
-MOST_NAMED = 10
-"""Most labels whose sets count as classes in tables and reports."""
+MOST_NAMED = 10  # most labels whose sets count as classes in tables and reports
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,8 @@ from brittle.model.rules import Rules
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS_SHOWN = 3
-"""Columns that a message names."""
-
-ARRAYS = ("torch", "numpy")
-"""Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
+COLUMNS_SHOWN = 3  # columns that a message names
+ARRAYS = ("torch", "numpy")  # kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 """Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.

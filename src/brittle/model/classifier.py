@@ -28,8 +28,7 @@ from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, a pass's inputs, the result of `Classifier.read`, and the extra inputs of the rows."""
 
-CLEAN_PASSES = 101
-"""Number of clean passes of a random model; the class that wins most of them is the prediction."""
+CLEAN_PASSES = 101  # number of clean passes of a random model; the class that wins most of them is the prediction
 
 
 @dataclass

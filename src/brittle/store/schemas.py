@@ -65,14 +65,9 @@ COUNTEREXAMPLES = _schema(
 words (as for points), and, where inputs are images, PNG thumbnails of it and of the difference, magnified to the full
 range around mid-grey; that input itself where inputs are no images and small."""
 
-SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
-"""The kinds of shard file."""
-
-MAX_KEPT = 256
-"""Inputs with at most so many numbers are kept."""
-
-_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
-"""Types of the numbers of a cell, by the bytes that each takes."""
+SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}  # the kinds of shard file
+MAX_KEPT = 256  # inputs with at most so many numbers are kept
+_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}  # types of the numbers of a cell, by the bytes that each takes
 
 
 def keeps(shape: Sequence[int]) -> bool:

@@ -146,10 +146,6 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
     a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
     is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
-
-    Raises:
-        UsageError: no source has the form of `spec`, or this one has its own weights.
-        BrittleError: the extension of the source is missing; or what it raises itself.
     """
     name, path = os.fspath(spec), None if weights is None else Path(weights)
     loaded = _source_of(name, path).load(name, path)
