@@ -135,9 +135,7 @@ def _votes_column(table: Table, column: Column | None) -> Column:
     check_column("column", column)
     column = column if column is not None else typical(list(filter(has_votes, table.columns)))
     if column is None or not has_votes(column):
-        raise DataError(
-            "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
-        )
+        raise DataError("no_such_score", "no column has votes for classes; score by monte_carlo or shrinkage")
     return column
 
 
@@ -155,10 +153,8 @@ def _requested_classes(table: Table, of: int | str | None) -> pd.DataFrame:
         fits = [index for index, names in names_by_class if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
             shown = listed([class_name(table, index) for index in classes])
-            raise ParameterError(
-                f"one class is asked for, by its name or its index from 0: {shown}; found {of!r:.60}, which is "
-                f"{'none' if not fits else 'several'}"
-            )
+            fault = "several" if fits else "none"
+            raise ParameterError(f"one class, by its name or index, is asked for: {shown}; found {of!r:.60}, {fault}")
         labels = pd.Series(fits[0], index=labels.index)
     names_by_class = labels.notna()
     return pd.DataFrame({"place": np.flatnonzero(names_by_class), "class": labels[names_by_class].astype("int64")})

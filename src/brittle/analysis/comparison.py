@@ -155,27 +155,17 @@ def _check_alike(first: Table, second: Table) -> None:
     first_model, second_model = first.record.model, second.record.model
     decisions = [(model.decision, model.decision_parameters) for model in (first_model, second_model)]
     if decisions[0] != decisions[1]:
-        raise DataError(
-            "runs_differ",
-            f"the first run is about the decision {first_model.decision or 'class'}, the second about "
-            f"{second_model.decision or 'class'}, or about other parameters of it, so their scores answer different "
-            "questions; score both with one --decision (decision=)",
-        )
+        kinds = " and ".join(model.decision or "class" for model in (first_model, second_model))
+        raise DataError("runs_differ", f"the runs are about the decisions {kinds}, or others of their parameters")
     rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
     if rules[0] != rules[1]:
         raise DataError(
-            "runs_differ",
-            "the runs let other columns vary, by their noise or their rules, so their scores answer different "
-            "questions; score both with one --noise, --categories and --rules",
+            "runs_differ", "the runs let other columns vary; score both with one --noise, --categories and --rules"
         )
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (first_model, second_model)]
     if ends[0] != ends[1]:
-        raise DataError(
-            "runs_differ",
-            f"the inputs of the first run have {first_model.bounds_text}, those of the second "
-            f"{second_model.bounds_text}; "
-            "score both in one unit and with the same bounds",
-        )
+        units = f"{first_model.bounds_text}, those of the second {second_model.bounds_text}"
+        raise DataError("runs_differ", f"the inputs of the first run have {units}; score both with the same")
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
@@ -188,17 +178,12 @@ def pair_points(first: Table, second: Table) -> Pairing:
             break
     else:
         if len(places[0]) or len(places[1]):
-            raise DataError(
-                "runs_differ",
-                f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
-                f"{len(places[1]):,} points); score the same points",
-            )
+            sizes = " and ".join(f"{len(place):,}" for place in places)
+            raise DataError("runs_differ", f"the runs share no point, by id or by row ({sizes} points); score the same")
     labels = pairs[["label_first", "label_second"]].dropna()
     if differ := int((labels["label_first"] != labels["label_second"]).sum()):
         raise DataError(
-            "runs_differ",
-            f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
-            f"same points; score the same data",
+            "runs_differ", f"{differ:,} of {len(labels):,} paired points have another label in the second run"
         )
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
@@ -358,9 +343,7 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
         if frame.empty:
-            raise DataError(
-                "runs_differ", f"{name} shares no score with the same parameters with the first run; score both by one"
-            )
+            raise DataError("runs_differ", f"{name} shares no score with the same parameters with the first run")
         rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
     return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
 

@@ -67,9 +67,7 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
     column = representative_column(table.columns, limit, sigma)
     if column is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
-        raise DataError(
-            "no_such_score", f"the run holds no flip probability{at}; score it again with one, such as moments"
-        )
+        raise DataError("no_such_score", f"the run holds no flip probability{at}; score it with one, such as moments")
     return column
 
 

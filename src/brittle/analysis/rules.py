@@ -289,10 +289,7 @@ def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]
     """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.is_decisive:
-        raise DataError(
-            "no_such_score",
-            f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
-        )
+        raise DataError("no_such_score", f"{column.shown} counts no noisy copies; add shrinkage or monte_carlo")
     return column, limit if limit is not None else column.limit if column.limit is not None else LIMIT
 
 
@@ -329,9 +326,7 @@ def _every_class(table: Table, minimum: float, limit: float | None, error_rate: 
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
     if not groups:
-        raise DataError(
-            "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
-        )
+        raise DataError("labels", "no point has a class; leave out every_class (--every-class)")
     wrong, rate = (1.0 - table.record.confidence) / 2.0, error_rate / len(groups)
     share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
@@ -398,9 +393,7 @@ def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -
 
 def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
-        raise ModelError(
-            "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
-        )
+        raise ModelError("other_model", "the detector was fitted for another model than that of the run")
     rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value

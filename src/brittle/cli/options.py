@@ -219,7 +219,7 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
             raise UsageError(
                 f"{words[0]} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers "
-                f"[2, *shape], the lower ones first: np.save({words[0]!r}, np.stack([lower, upper]))"
+                f"[2, *shape]: np.save({words[0]!r}, np.stack([lower, upper]))"
             )
         return Bounds.of((ends[0], ends[1]))
     try:

@@ -163,8 +163,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
                 odd = next((row for row in chunk if len(row) != len(header)), None)
                 if odd is not None:
                     raise DataError(
-                        "columns",
-                        f"{source} has a row of {len(odd)} cells ({odd!r:.60}), and the first row has {len(header)}",
+                        "columns", f"{source} has {len(header)} columns, and a row of {len(odd)}: {odd!r:.60}"
                     )
                 cells = [pa.array(column, pa.string()) for column in zip(*chunk, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
@@ -184,7 +183,7 @@ def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
     if numbers and not counted and not requested.intersection(names):
         raise ParameterError(
             f"the first row of {source} must name the columns, and holds numbers: {', '.join(names[:3])}; write a name "
-            "that is no number over each column, or name that of the labels with --label-column (label_column=)"
+            "over each, or name the column of the labels with --label-column (label_column=)"
         )
 
 
@@ -211,10 +210,9 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
     numbers, count = sorted(int(match["shard"] or -1) for match in names), len(files)
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
     if declared not in (set(), {count}) or not numbered:
+        file_names = listed([path_text(file.name) for file in files])
         raise DataError(
-            "corrupt",
-            f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
-            f"2, ...: {listed([path_text(file.name) for file in files])}; get the others, or give one file",
+            "corrupt", f"{path_text(path)} holds {count} files of a split, not all of its shards: {file_names}"
         )
 
 

@@ -100,9 +100,7 @@ def _check_order(data: Any) -> None:
     source = data.dataset if loader else data
     if isinstance(source, IterableDataset):
         raise DataError(
-            "dataset",
-            f"{_name(source)} is a stream, whose items have no numbers by which to find them again; read it once and "
-            "give the list: brittle.data.dataset_points(list(stream))",
+            "dataset", f"{_name(source)} is a stream; give its items: brittle.data.dataset_points(list(stream))"
         )
     if not loader:
         return
@@ -112,9 +110,8 @@ def _check_order(data: Any) -> None:
     if not in_turn or not getattr(data, "in_order", True):
         raise DataError(
             "shuffled",
-            f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__} or in a "
-            "way of its own, and ids, which are positions, would name other points the next time; make it with "
-            "shuffle=False, or give some items by torch.utils.data.Subset(dataset, indices)",
+            f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__}, so that "
+            "ids, which are positions, would name other points the next time; make it with shuffle=False",
         )
 
 
@@ -137,18 +134,16 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
+            shapes = tuple(inputs.shape), None if labels is None else labels.shape
             raise DataError(
-                "dataset",
-                f"{source} holds inputs of shape {tuple(inputs.shape)} and labels of shape "
-                f"{None if labels is None else labels.shape}; expected one label for each input",
+                "dataset", f"{source} holds inputs and labels of the shapes {shapes}; expected a label each"
             )
         remaining = None if reading.limit is None else reading.limit - start
         part = _Part(inputs[:remaining], None if labels is None else labels[:remaining])
         first_part = first_part or part
         if part.kind != first_part.kind:
             raise DataError(
-                "shape",
-                f"item 0 has {first_part.kind}, and item {start} has {part.kind}; bring all items to one form first",
+                "shape", f"item 0 has {first_part.kind}, and item {start} has {part.kind}; give all one form"
             )
         yield part
         start += len(part.inputs)
@@ -184,10 +179,7 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if len(x) != 1 or len(y) > 1:
             keys = ", ".join(map(str, item)) or "no keys"
-            raise DataError(
-                "dataset",
-                f"{source} has the keys {keys}; expected one input, x or {INPUT_KEYS[1]}, and at most one label, y",
-            )
+            raise DataError("dataset", f"{source} has the keys {keys}; expected one of {INPUT_KEYS[:2]}, and y")
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
@@ -203,8 +195,7 @@ def _input_tensor(x: Any, source: str) -> Tensor:
     if not isinstance(x, Tensor | np.ndarray):
         raise DataError(
             "dataset",
-            f"{source} holds a {type(x).__name__} as its input; expected a tensor or a NumPy array of numbers: give "
-            "the data set a transform that makes one, such as torchvision's ToTensor",
+            f"{source} holds a {type(x).__name__} as its input; expected an array, as torchvision's ToTensor makes",
         )
     return as_tensor(x, source).clone()
 
@@ -214,9 +205,7 @@ def _label_array(y: Any, source: str) -> np.ndarray:
     labels = np.array(y if isinstance(y, Mapping) else plain_array(y, source))  # a copy
     if labels.dtype.kind not in "iufb":
         raise DataError(
-            "labels",
-            f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the place of its "
-            "class among the model's outputs",
+            "labels", f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index"
         )
     return labels
 

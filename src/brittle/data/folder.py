@@ -95,8 +95,8 @@ class EncodedImages:
             (height, width), (high, wide) = pixels.shape[1:], self.shape[1:]
             raise DataError(
                 "shape",
-                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; bring "
-                f"all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
+                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; "
+                "bring all to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
             )
 
 
@@ -150,8 +150,7 @@ def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Readin
     if not chosen:
         source = path_text(root)
         raise DataError(
-            "empty_dataset",
-            f"{source} holds no images ({other_count} other files); expected them as {source}/CLASS/NAME.png",
+            "empty_dataset", f"{source} holds no images ({other_count} other files), such as CLASS/NAME.png"
         )
     record = reading.record(path, files_digest(root, chosen), other_files=other_count)
     names, ids = list(map(path_text, chosen)), [path_text(file.relative_to(root)) for file in chosen]

@@ -119,9 +119,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     data_format.check_options(reading, place)
     if is_stored(place) and not data_format.in_parts:
         raise DataError(
-            "unknown_format",
-            f"{path_text(place)} is {data_format.form}, which is read from a disk; copy it, or write it as Parquet or "
-            "as WebDataset shards",
+            "unknown_format", f"{path_text(place)} is {data_format.form}, which is read from a disk alone; copy it"
         )
     points = data_format.read(place, replace(reading, format=data_format.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
@@ -169,8 +167,7 @@ def _recognised(path: Path) -> Format:
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",
-            f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "
-            "Parquet: dataset.to_parquet('test.parquet')",
+            f"{path_text(path)} was written by save_to_disk, which is not read: dataset.to_parquet('test.parquet')",
         )
     formats = sorted(FORMATS.values(), key=lambda data_format: data_format.rank)
     recognised = next((data_format for data_format in formats if data_format.recognise(path)), None)

@@ -242,11 +242,11 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
             raise DataError("columns", f"{path_text(path)} has {' and '.join(matches)}, and each may be its {role}")
         chosen |= dict.fromkeys([role], matches[0]) if matches else {}
     if "inputs" not in chosen:
+        of_split = "" if split is None else f" of the split {split!r:.40}"
         raise DataError(
             "columns" if split is None else "split",
-            f"{path_text(path)} has no x or images{'' if split is None else f' of the split {split!r:.40}'}; it has "
-            f"{', '.join(keys) or 'no keys at all'}: call the inputs x and the labels y, or name with --split "
-            "(split=) a split that stands in these keys",
+            f"{path_text(path)} has no x or images{of_split}; it has {', '.join(keys) or 'no keys at all'}: call the "
+            "inputs x and the labels y, or name with --split (split=) a split that stands in these keys",
         )
     return chosen
 
@@ -256,8 +256,6 @@ def _unreadable(source: str, kind: str, error: BaseException) -> DataError:
     reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(
-            "dtype",
-            f"{source} holds Python objects, which would have to be unpickled and could run code; save plain arrays, "
-            "np.stack(list(x))",
+            "dtype", f"{source} holds Python objects, which would have to be unpickled; save np.stack(list(x))"
         )
     return DataError("corrupt", f"{source} is not a readable {kind} file: {reason}")

@@ -106,8 +106,7 @@ class Reading:
             raise ParameterError(f"at least 1 point must be taken; found {counts[0]}")
         if sum(choice is not None for choice in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
-                "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
-                "(ids=) keeps those that they name; give one of them"
+                "limit= (--points), sample= (--sample) and ids= (--ids) exclude each other; give one of them"
             )
         for name, counts in (("resize", (1, 2)), ("center_crop", (2,))):
             sides = getattr(self, name)

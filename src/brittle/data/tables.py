@@ -86,9 +86,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         cells = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError) as error:
         raise DataError(
-            "columns",
-            f"the frame has a column of mixed values, {first_line(error)}; write all of a column as text, or as "
-            "numbers, before the model is fitted",
+            "columns", f"the frame has a column of mixed values, {first_line(error)}; write all as text, or as numbers"
         ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y, frame)
@@ -191,8 +189,7 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     if len(values) > MOST_LEVELS and not category:
         raise DataError(
             "columns",
-            f"{source} holds {len(values):,} different values of type {series.dtype}, {MOST_LEVELS:,} at most stay as "
-            "they are; leave it out, or score fewer rows at a time",
+            f"{source} holds {len(values):,} different values of type {series.dtype}, not {MOST_LEVELS:,} at most",
         )
     levels = [value if isinstance(value, str | int | float) else str(value) for value in values.tolist()]
     missing = {str(cell) for cell in series[series.isna()]} if series.dtype == object else set[str]()
@@ -204,10 +201,10 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     except (TypeError, ValueError, LookupError):
         restored = False
     if not restored:
+        example = f"{series.dropna().iloc[0]!r:.40}"
         raise DataError(
             "columns",
-            f"{source} is of type {series.dtype} and holds values that cannot be given back as they are, such as "
-            f"{series.dropna().iloc[0]!r:.40}; write them as text or numbers before the model is fitted",
+            f"{source} is of type {series.dtype} with values, such as {example}, that cannot be restored; write texts",
         )
     return codes, result
 
@@ -226,8 +223,7 @@ def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     if example is not None and not any(encoded(row).read(1) for row in range(min(8, table.rows))):
         raise DataError(
             "corrupt",
-            f"{table.source} holds the paths of images, such as {example!r:.80}, and not their bytes; give the "
-            "folder that these images are in, or write the data with their bytes, as to_parquet of datasets does",
+            f"{table.source} holds paths of images, such as {example!r:.80}, and not their bytes; give their folder",
         )
     return encoded_points(
         encoded,
@@ -252,9 +248,9 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
     else:
         answers = [name for name in names if name.lower() in LABEL_NAMES] or list(table.class_names)
         if len(answers) > 1:
+            found = " and ".join(map(repr, answers))
             raise ParameterError(
-                f"{source} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
-                "(--label-column, label_column=)"
+                f"{source} has the columns {found}; name that of the labels (--label-column, label_column=)"
             )
     ids = [name for name in names if name.lower() == "id" and name not in answers][:1]
     features = [name for name in names if name not in (*answers, *ids)]
@@ -279,7 +275,7 @@ def ids_in(cells: pa.Table, roles: Roles, table: Sheet) -> Sequence[str]:
     ids = cells[roles.id[0]].to_pylist()
     if None in ids:
         raise DataError(
-            "ids", f"{roles.id[0]} in {table.source} is empty in row {ids.index(None)}; give all rows an id or none"
+            "ids", f"{roles.id[0]} in {table.source} is empty in row {ids.index(None)}; give all an id or none"
         )
     return tuple(str(id_).strip() for id_ in ids)
 
@@ -313,8 +309,7 @@ def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) ->
     raise DataError(
         "columns",
         f"{place} holds {cell!r:.60}, which is no number; if the column holds the labels, name it with --label-column "
-        "(label_column=); else write text as numbers first (such as one column of 0 and 1 for each value), or leave "
-        "the column out",
+        "(label_column=); else write text as numbers first, or leave the column out",
     )
 
 

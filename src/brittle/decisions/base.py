@@ -162,11 +162,8 @@ class Decision(ABC):
     def check(self, outputs: Tensor) -> None:
         """Raise a `ModelError` unless the decision can read `outputs` `[B, ...]`."""
         if outputs.dim() != 1 + len(self.form):
-            raise ModelError(
-                "output_shape",
-                f"{len(outputs)} inputs gave a result of shape {list(outputs.shape)}; the decision {self.label} needs "
-                f"[{len(outputs)}, {', '.join(self.form)}]",
-            )
+            shapes = f"{list(outputs.shape)}; the decision {self.label} needs [{len(outputs)}, {', '.join(self.form)}]"
+            raise ModelError("output_shape", f"{len(outputs)} inputs gave a result of shape {shapes}")
 
 
 def numbers(values: Any) -> str:

@@ -171,10 +171,9 @@ class Fitted(ArrayModel):
             return
         if set(fitted) == set(data_names):
             at = next(i for i, (before, after) in enumerate(zip(fitted, data_names, strict=True)) if before != after)
+            columns = f"{fitted[at]!r:.40} there and {data_names[at]!r:.40} in the data"
             raise DataError(
-                "columns",
-                f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
-                f"and {data_names[at]!r:.40} in the data; put the columns of the data in the order of the model's",
+                "columns", f"the model was fitted on the same columns in another order: column {at} is {columns}"
             )
         raise DataError("columns", _other_columns(data_names, fitted))
 
@@ -198,8 +197,8 @@ class Fitted(ArrayModel):
             if len(fractions):
                 raise ModelError(
                     "columns",
-                    f"column {name!r:.40} holds {fractions[0]:.4g}, and the model was fitted on whole numbers as "
-                    f"categories there; let it stay as it is: --rules {name!s:.40}=fixed (rules=)",
+                    f"column {name!r:.40} holds {fractions[0]:.4g}, and the model was fitted on whole numbers there; "
+                    f"let it stay as it is: --rules {name!s:.40}=fixed (rules=)",
                 )
             frame[name] = codes.astype(np.int64)
         return frame
@@ -225,18 +224,14 @@ class LabelEstimator(Fitted):
         super().__init__(estimator, outputs, *described)
         _check_fitted(estimator)
         if outputs != "logits":
-            raise ParameterError(
-                f"{self.__name__} gives logits of its labels; leave out --outputs {outputs} (outputs=)"
-            )
+            raise ParameterError(f"{self.__name__} gives logits; leave out --outputs {outputs} (outputs=)")
         self._calls = 0
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Return logits, `[B, L]`."""
         if not self._calls and np.ndim(self.estimator.predict(rows[:1])) != 2:
-            raise ModelError(
-                "estimator",
-                f"{self.__name__} predicts one label for an input; leave out --decision multilabel (decision=)",
-            )
+            advice = "leave out --decision multilabel (decision=)"
+            raise ModelError("estimator", f"{self.__name__} predicts one label for an input; {advice}")
         scores = self._odds(rows) if self.has_probabilities else np.asarray(self.estimator.decision_function(rows))
         self._calls += 1
         if self._calls & (self._calls - 1) == 0:
@@ -257,11 +252,8 @@ class LabelEstimator(Fitted):
         """Raise unless `predict` says that a label holds just where its score is positive, but for rounding."""
         predicted = np.asarray(self.estimator.predict(rows))
         if predicted.shape != scores.shape:
-            raise ModelError(
-                "output_shape",
-                f"{self.__name__} gave scores of shape {list(scores.shape)} for labels of shape "
-                f"{list(predicted.shape)}; give one number for each label",
-            )
+            shapes = f"{list(scores.shape)} for labels of shape {list(predicted.shape)}"
+            raise ModelError("output_shape", f"{self.__name__} gave scores of shape {shapes}; give one for each")
         differ = ((predicted != (scores > 0)) & (np.abs(scores) > 1e-9)).any(axis=1)
         if differ.any():
             raise ModelError(
@@ -370,11 +362,9 @@ class Estimator(Fitted):
         pairs = self._pairs and method == "decision_function"
         if scores.shape == (len(rows), len(self.class_names)) and not pairs:
             return scores
-        raise ModelError(
-            "output_shape",
-            f"{method} of {self.__name__} gave shape {list(scores.shape)} for {len(rows)} rows and "
-            f"{len(self.class_names)} classes; give one column a class (SVC: decision_function_shape='ovr')",
-        )
+        shapes = f"{list(scores.shape)} for {len(rows)} rows and {len(self.class_names)} classes"
+        advice = "give one column a class (SVC: decision_function_shape='ovr')"
+        raise ModelError("output_shape", f"{method} of {self.__name__} gave shape {shapes}; {advice}")
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
@@ -397,8 +387,7 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
     if not callable(model):
         raise ModelError(
             "model_file",
-            f"{model!r:.60} is of type {type(model).__qualname__} and no network; give a torch.nn.Module, a function "
-            f"from inputs to class scores, or a fitted scikit-learn classifier",
+            f"{model!r:.60} is a {type(model).__qualname__}, not a torch.nn.Module, a function or a fitted classifier",
         )
     if names_itself(model):
         return BatchModel(model)
@@ -431,9 +420,7 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     except (ValueError, TypeError, RuntimeError) as error:
         raise ModelError("output_shape", f"the model's output is no NumPy array ({error}); return one") from error
     if array.dtype.kind not in "fiub":
-        raise ModelError(
-            "output_shape", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
-        )
+        raise ModelError("output_shape", f"the model returned an array of type {array.dtype}; return real numbers")
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 
 
@@ -490,16 +477,15 @@ def _check_fitted(estimator: Any) -> None:
         name = type(estimator).__name__
         raise ModelError(
             "estimator",
-            f"{name} has no classes_; give a classifier, fitted on labels, {name}().fit(x, y), or where it predicts "
-            "numbers say within what they may move: --decision within:T (decision='within:T')",
+            f"{name} has no classes_; give a fitted classifier, {name}().fit(x, y), or where it predicts numbers say "
+            "within what they may move: --decision within:T (decision='within:T')",
         )
 
 
 def _several_labels(name: str) -> ModelError:
     """Return the error for a classifier of several labels where a class is decided."""
     return ModelError(
-        "estimator",
-        f"{name} predicts several labels for an input; say so, --decision multilabel (decision='multilabel')",
+        "estimator", f"{name} predicts several labels for an input; use --decision multilabel (decision='multilabel')"
     )
 
 

@@ -203,9 +203,9 @@ class Bounds:
         bounds_shape = self.lower.shape
         pairs = zip(reversed(bounds_shape), reversed(shape), strict=False)
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
+            shapes = f"{list(bounds_shape)}, an input has shape {list(shape)}"
             raise ParameterError(
-                f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
-                f"lower and one upper bound for each feature"
+                f"the bounds per feature have shape {shapes}; give a lower and an upper bound for each"
             )
 
     @property
@@ -215,8 +215,7 @@ class Bounds:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
-                f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
-                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
+                f"bounds per feature hold {self.lower.numel():,} pairs, more than the {MOST_NUMBERS:,} of a run"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]

@@ -121,9 +121,7 @@ class Classifier:
         check_decision(decided, outputs, model)
         self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
-            raise ParameterError(
-                f"a random model is scored on the class that most passes agree on alone; found {decided.label}"
-            )
+            raise ParameterError(f"a random model is scored on its most frequent class alone; found {decided.label}")
         self.random = random
         self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
         estimator = self.model if isinstance(self.model, Estimator) else None
@@ -179,8 +177,7 @@ class Classifier:
             return self.decision.numbers(outputs)
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
-                f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
-                f"asks clean.logits_of(classifier, copies, rows)"
+                f"the margins of the decision {self.decision.label} need what was decided there (clean.logits_of)"
             )
         return self.decision.as_logits(outputs, extra_inputs.decided)
 
@@ -244,9 +241,7 @@ class Classifier:
         """Raise where `purpose` cannot be had, because noisy copies can be counted and no more."""
         if self.random or not self.decision.has_margins:
             kind = "a random model" if self.random else f"the decision {self.decision.label}"
-            raise ParameterError(
-                f"{purpose} needs margins, gradients or probabilities, which {kind} lacks; use monte_carlo"
-            )
+            raise ParameterError(f"{purpose} needs margins or probabilities, which {kind} lacks; use monte_carlo")
 
     @contextmanager
     def drawing(self, *key: object) -> Iterator[None]:

@@ -103,8 +103,7 @@ def check_mode(model: object) -> None:
             raise ModelError(
                 "model_changed",
                 f"{changed} was put into training mode while the model was measured, by another thread or by the model "
-                f"itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), or do not train "
-                f"until it is done",
+                "itself; measure a copy (copy.deepcopy(model)), or do not train until it is done",
             )
 
 
@@ -121,8 +120,7 @@ def _evaluation_mode(model: nn.Module) -> Iterator[None]:
         watched = [module for module in modules if not (module in fixed and module.training)]
         if stubborn := _training(model, watched):
             raise ModelError(
-                "train_mode",
-                f"still in training mode after eval(): {stubborn}; let an overridden train() or eval() call super()",
+                "train_mode", f"still in training mode after eval(): {stubborn}; let an overridden train() call super()"
             )
         _measured.append((model, watched))
         try:

@@ -75,9 +75,7 @@ def refuse_lazy(network: nn.Module) -> None:
     lazy = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if is_lazy(tensor)]
     if lazy:
         raise ModelError(
-            "weights",
-            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have had no input "
-            f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
+            "weights", f"{', '.join(lazy[:5])} of the model are still uninitialized; call it once on a batch of inputs"
         )
 
 
@@ -121,7 +119,7 @@ def as_seen(
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel"
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 a channel"
             )
     return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 

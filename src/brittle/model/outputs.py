@@ -38,10 +38,8 @@ def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> T
         if scores.dim() == 1 and len(scores) == rows and decision.one_number:
             scores = scores[:, None]
         if scores.dim() == 0 or len(scores) != rows:
-            raise ModelError(
-                "output_shape",
-                f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
-            )
+            shape = list(scores.shape)
+            raise ModelError("output_shape", f"{rows} inputs gave a result of shape {shape}; expected a row for each")
         decision.check(scores)
         numbers = widened(scores)
     if outputs != "probs":
@@ -99,19 +97,14 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
             advice = "; for pixels say --decision masks:0.5 (decision='masks:0.5')"
         elif rows == 1 < scores.numel() and scores.dim() == 1:
             advice = "; write squeeze(dim) instead of squeeze() in the model"
-        raise ModelError(
-            "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{advice}",
-        )
+        shapes = f"{list(scores.shape)}; expected [{rows}, classes]"
+        raise ModelError("output_shape", f"{rows} inputs gave a result of shape {shapes}{advice}")
     if outputs == "binary-logit":
         if scores.shape[1] != 1:
             raise ModelError("output_shape", f"a model of one logit returns one column a row, found {scores.shape[1]}")
         scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
     if scores.shape[1] < 2:
-        raise ModelError(
-            "output_shape",
-            f"the model returns 1 number per input, but a classifier has at least 2 classes; {ONE_NUMBER}",
-        )
+        raise ModelError("output_shape", f"the model returns 1 number per input, not 2 classes or more; {ONE_NUMBER}")
     return widened(scores)
 
 
@@ -144,9 +137,6 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
             advice = "for boxes around objects say --decision boxes:0.5 (decision='boxes:0.5')"
         raise ModelError("output_shape", f"the model returned {kind}; {advice}")
     if scores.is_complex():
-        raise ModelError(
-            "output_shape",
-            "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
-        )
+        raise ModelError("output_shape", "the model returned complex numbers; return real ones, such as output.abs()")
     scores = scores.dequantize() if scores.is_quantized else scores
     return scores if scores.layout == torch.strided else scores.to_dense(), form

@@ -129,10 +129,7 @@ class Column(ScoreRecord):
     def p_robust(self) -> pd.Series:
         """Probability that the prediction keeps, `1 - value`."""
         if not self.is_probability:
-            raise DataError(
-                "no_such_score",
-                f"p_robust is 1 minus a flip probability, and the value of {self.label} is a {self.quantity}",
-            )
+            raise DataError("no_such_score", f"p_robust needs a flip probability; {self.label} is a {self.quantity}")
         return 1.0 - self.value
 
     @property
@@ -278,10 +275,8 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
     near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])
-    raise DataError(
-        "no_such_score",
-        f"expected a score of this run, found {text}; the nearest of its scores: {listed([*near]) or 'none'}",
-    )
+    nearest = listed([*near]) or "none"
+    raise DataError("no_such_score", f"expected a score of this run, found {text}; the nearest: {nearest}")
 
 
 def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:

@@ -198,8 +198,7 @@ class RunFolder:
                 path.unlink()
             except OSError as error:
                 raise StorageError(
-                    "unwritable",
-                    f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
+                    "unwritable", f"{path} is in the way of a shard ({error.strerror}); remove it yourself"
                 ) from error
 
     def _is_whole(self, entry: ShardEntry) -> bool:
@@ -231,14 +230,14 @@ def check_same(
         return
     if fields := differences(record, expected, words, UNDECISIVE - {"part"}):
         raise ResumeError(
-            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another place"
+            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another"
         )
 
 
 def exists_error(place: Path) -> StorageError:
     """Return the error for a place that holds a run where a new one is to be written."""
     return StorageError(
-        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
+        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another"
     )
 
 
@@ -260,10 +259,9 @@ def _locked(folder: Path) -> Iterator[None]:
     except Timeout as error:
         why = "" if system else f", as {path} says, because there are no locks on this mount"
         advice = "" if system else f"; where it died with its machine, remove {path}"
+        holder = _holder(path) or "another process"
         raise StorageError(
-            "locked",
-            f"{folder} is being written by {_holder(path) or 'another process'}{why}; wait for it, or stop it "
-            f"first{advice}",
+            "locked", f"{folder} is being written by {holder}{why}; wait for it, or stop it first{advice}"
         ) from error
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be written ({error.strerror})") from error

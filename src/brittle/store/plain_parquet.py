@@ -43,10 +43,7 @@ class PlainFile(pq.ParquetFile):
         self._check_unpacked_size(sum(group.total_byte_size for group in groups))
         rows = max(self.metadata.num_rows, sum(group.num_rows for group in groups))
         if rows > max(FEW_ROWS, self.size):
-            raise ArtefactError(
-                "file_refused",
-                f"{name} says that its {self.size:,} bytes hold {rows:,} rows; get it from another source",
-            )
+            raise ArtefactError("file_refused", f"{name} says that its {self.size:,} bytes hold {rows:,} rows")
 
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
@@ -64,8 +61,7 @@ class PlainFile(pq.ParquetFile):
         if unpacked > max(ALWAYS_READ, MOST_TIMES * self.size):
             raise ArtefactError(
                 "file_refused",
-                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more; at most {MOST_TIMES:,} "
-                f"times is read: get it from another source",
+                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more, over {MOST_TIMES:,} times",
             )
 
 
@@ -78,8 +74,7 @@ def _check_plain(schema: pa.Schema, name: str) -> None:
         if isinstance(kind, pa.BaseExtensionType) or b"ARROW:extension:name" in (field.metadata or {}):
             raise ArtefactError(
                 "file_refused",
-                f"the column {path!r:.100} of {name} has an extension type ({kind!s:.60}); only plain types are read: "
-                f"cast it to its storage type",
+                f"the column {path!r:.100} of {name} has an extension type ({kind!s:.60}); cast it to a plain one",
             )
         inner = [kind.field(number) for number in range(kind.num_fields)]
         waiting += [(f"{path}.{part.name}", part) for part in inner]

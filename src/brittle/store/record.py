@@ -384,8 +384,7 @@ def parse_object(text: str, path: Path, kind: type[T]) -> T:
 def _damaged(path: Path, error: FormatProblem) -> StorageError:
     return StorageError(
         "run_damaged",
-        f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
-        f"version of brittle that its run.json names",
+        f"{path} is not what this version writes: {error}; score again, or read it with the version in run.json",
     )
 
 
@@ -393,8 +392,7 @@ def check_inside(path: Path) -> None:
     """Raise `ArtefactError` where a file is a link that leads out of its folder."""
     if path.is_symlink() and path.resolve().parent != path.parent.resolve():
         raise ArtefactError(
-            "file_refused",
-            f"{path} is a link to {path.resolve()}, out of the run folder; copy the file itself into the folder",
+            "file_refused", f"{path} is a link to {path.resolve()}; copy the file itself into the folder"
         )
 
 

@@ -36,9 +36,7 @@ def check_target(path: Path) -> None:
     if stat.S_ISREG(mode):
         return
     kind = f"a link to {path.readlink()}" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no file"
-    raise StorageError(
-        "unreadable", f"{path} is {kind}, and only regular files are written; remove it, or choose another name"
-    )
+    raise StorageError("unreadable", f"{path} is {kind}, and only regular files are written; choose another name")
 
 
 def check_writable_file(path: Path) -> None:

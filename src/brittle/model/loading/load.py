@@ -217,10 +217,9 @@ def _refusal(spec: str) -> BrittleError:
     if suffix in (*PICKLED, ".joblib"):
         return ArtefactError(
             "model_file",
-            f"{spec} is a {suffix} file, which holds a pickle that could run code and is no model; weights in it go "
-            "to --weights beside the network that they are for; save a scikit-learn classifier with "
-            f"skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; what you trust, a factory may load "
-            "(torch.jit.load)",
+            f"{spec} is a {suffix} file, a pickle that could run code, and no model; weights in it go to --weights; "
+            f"save a scikit-learn classifier with skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; "
+            "what you trust, a factory may load (torch.jit.load)",
         )
     if suffix == ".py":
         return UsageError(f"{spec} names no function in the file{defined_in(spec)}; {network_advice()}")
@@ -248,14 +247,12 @@ def _load_skops(content: bytes, name: str) -> Any:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        raise ModelError(
-            "model_file", f"skops cannot load {name}: {first_line(error)}; save it again with skops.io.dump"
-        ) from error
+        raise ModelError("model_file", f"skops cannot load {name}: {first_line(error)}; save it again") from error
     if untrusted:
         raise ArtefactError(
             "file_refused",
-            f"{name} holds types that skops does not trust: {listed(untrusted, 3)}; if you trust the file, load it "
-            f"in a function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
+            f"{name} holds types that skops does not trust: {listed(untrusted, 3)}; if you trust them, load it in a "
+            f"function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
         )
     if not is_estimator(model):
         raise ModelError("model_file", f"{name} holds a {type(model).__name__}; save the fitted classifier")

@@ -128,7 +128,7 @@ def read_weights(path: Path, content: bytes) -> tuple[list[str], Any]:
             return [], load_file(path)
         except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ArtefactError(
-                "file_refused", f"{path} is not a sound .safetensors file ({first_line(error)}); save it again"
+                "file_refused", f"{path} is no sound .safetensors file ({first_line(error)})"
             ) from error
     unmade: list[str] = []
     try:
@@ -159,9 +159,7 @@ def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str)
     twice = len({member.filename for member in members}) < len(members)
     if packed or twice or sum(member.file_size for member in members) > size:
         raise ArtefactError(
-            "file_refused",
-            f"{name} is compressed, holds two records of one name, or claims more than its {size} bytes; save or "
-            f"export the network again",
+            "file_refused", f"{name} is compressed, has two records of one name, or claims more than its {size} bytes"
         )
 
 
@@ -291,9 +289,7 @@ def check_weights(module: nn.Module, name: str) -> None:
             bad &= numbers != -torch.inf  # attention masks are buffers that hold it on purpose
         if count := int(bad.sum()):
             raise ModelError(
-                "weights",
-                f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
-                f"training has diverged or the file is damaged",
+                "weights", f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}"
             )
 
 
