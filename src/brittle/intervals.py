@@ -121,8 +121,7 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
 def decided(
     flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike, limit: float, confidence: float
 ) -> NDArray:
-    """Return True where `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of
-    the `draws` some flip, ties among them (`flips`) or not."""
+    """Return True where `sequence_interval` of the draws that do not flip leaves `limit`, ties counted either way."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     numbers, positions = np.unique(np.asarray(draws), return_inverse=True)
     most_flips, most_votes = (
@@ -133,8 +132,8 @@ def decided(
 
 
 def out_of_reach(flips: ArrayLike, draws: ArrayLike, max_draws: int, limit: float, confidence: float) -> NDArray:
-    """Return True where `max_draws` draws will not decide either, as far as the `draws` so far can say: the flips that
-    are expected of all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
+    """Return True where `max_draws` will not decide either: the flips expected lie more than `SURE` predictive
+    deviations from those that would, on both sides."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     holds, breaks = _most_successes(max_draws, 1.0 - limit, level), max_draws - _most_successes(max_draws, limit, level)
     k, n = np.asarray(flips, float), np.asarray(draws, float)
@@ -155,8 +154,7 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """Return the proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked
-    up once in a process, as most points of a run stop with the counts of others."""
+    """Return the proportion at which `log_evidence_below` reaches `level`, and keep it; 1 where it never does."""
     if len(_UPPER_ENDS) > MOST_ENDS:
         _UPPER_ENDS.clear()
     counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))

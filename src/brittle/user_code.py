@@ -91,11 +91,7 @@ def line_of(error: BaseException, module: ModuleType) -> str:
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """Return the sha256 of the files of classes and functions by the names of the files; None where none is left.
-
-    Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
-    not looked at. Files of one name have their digests one after the other.
-    """
+    """Return the sha256 of the files of classes and functions by name, without brittle's and Python's."""
     names = {str(getattr(thing, "__module__", None)) for thing in things}
     digest_by_name: dict[str, set[str]] = {}
     for module in [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]:
@@ -153,8 +149,7 @@ def refused(source: str, why: str) -> ParameterError:
 
 @contextmanager
 def failing(code: Any, method: str) -> Iterator[None]:
-    """Name the class or function from outside of which `method` fails within, in a `ParameterError`; a failure of
-    brittle's own is a defect, and goes on."""
+    """Name in a `ParameterError` the class or function from outside of which `method` fails; brittle's own goes on."""
     try:
         yield
     except BrittleError:

@@ -136,15 +136,10 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
 
 
 class Differences(NamedTuple):
-    """Differences between the means of several groups.
+    """Differences between the means of several groups."""
 
-    Attributes:
-        p_value: that means differ at all, corrected for the number of pairs; NaN with fewer than two groups.
-        least_robust: places of the groups that may have the smallest mean; all of them where nothing differs.
-    """
-
-    p_value: float
-    least_robust: tuple[int, ...]
+    p_value: float  # that means differ at all, corrected for the number of pairs; NaN with fewer than two groups
+    least_robust: tuple[int, ...]  # places of groups that may have the smallest mean; all where nothing differs
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:

@@ -107,8 +107,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 
 
 def votes_texts(table: Table) -> pd.Series:
-    """Return the predictions of the noisy copies of each point in a sentence, by its id, where some differ from that of
-    the point; empty for a run without votes for classes."""
+    """Return what the noisy copies of each point are predicted, in a sentence by its id, where some differ."""
     column = typical(list(filter(has_votes, table.columns)))
     if column is None:
         return pd.Series(dtype=object)

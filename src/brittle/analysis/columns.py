@@ -41,8 +41,7 @@ def question_of(column: Column) -> tuple[str, str]:
 
 
 def safer(column: Column) -> pd.Series | None:
-    """Return the values of `column` so that larger is safer, NaN where there is none; None for a score of no known
-    direction. Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
+    """Return the values so that larger is safer, flip probabilities negated; None without a direction."""
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
@@ -54,8 +53,7 @@ def safety(column: Column) -> pd.Series | None:
 
 
 def named_column(columns: Sequence[Column], name: str) -> Column:
-    """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
-    rest. That is the one at the noise that speaks for the run, with the most draws."""
+    """Return the column of a score by its name or label; of several the representative one."""
     representative = typical(columns)
     key = None if representative is None else (name, representative.setting)
     candidates = [column for column in columns if (column.score, column.setting) == key]
@@ -73,8 +71,7 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """Return the column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most
-    draws. A column whose points have different numbers of draws speaks for none: who is decided early has few."""
+    """Return the column of `score` for each noise setting, by sigma, of most draws, rather not clipped."""
     candidates = (
         column
         for column in columns

@@ -133,8 +133,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
-    """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
-    the mean difference `first - second` of their `p_robust` with its interval."""
+    """Return the score that says how robust both runs are, its points, and the mean difference of `p_robust`."""
     _check_alike(first, second)
     pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
     first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
@@ -230,10 +229,7 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where none does.
-
-    `differs` says whether it does at `confidence`.
-    """
+    """Return the smallest `1 - confidence` at which the interval leaves 0 out, else 1; `differs` at `confidence`."""
     low, high = (SMALLEST, 1.0 - confidence) if differs else (1.0 - confidence, 1.0 - 1e-9)
     if _leaves_out(interval(differences, 1.0 - low)) if differs else not _leaves_out(interval(differences, 1.0 - high)):
         return low if differs else 1.0

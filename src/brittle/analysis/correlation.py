@@ -20,8 +20,7 @@ Values = NDArray[np.float64]
 
 
 class Correlation(NamedTuple):
-    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant.
-    `dropped` points are left out because either has no number."""
+    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant."""
 
     points: int
     value: float

@@ -59,11 +59,7 @@ def unjudged_text(column: Column) -> str:
 
 
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
-    """Return the flip probability that answers for `limit`: one drawn for it, else the one that speaks for the run.
-
-    Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
-    at that noise level.
-    """
+    """Return the flip probability that answers for `limit`, at the noise level `sigma` if one is given."""
     column = representative_column(table.columns, limit, sigma)
     if column is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
@@ -74,9 +70,8 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
 def numbers_beside(table: Table, judge: Column) -> Column:
     """Return the count whose numbers stand beside the states of `judge`, with means of no bias: mostly `judge` itself.
 
-    Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;
-    of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
+    Points that were drawn for a limit stop once they are decided, so that their numbers are coarse. Where the run also
+    counts as many copies of each point under the same noise, it is that count.
     """
     if judge.limit is None:
         return judge
@@ -88,10 +83,7 @@ def numbers_beside(table: Table, judge: Column) -> Column:
 
 
 def _counts_copies(column: Column) -> bool:
-    """Return whether a column is representative and its values are counts, not a model's whose intervals count copies.
-
-    `SHRINKAGE` leans towards its count as far as its model is off.
-    """
+    """Return whether a column is representative and its values are counts; `SHRINKAGE` leans towards its own."""
     kinds = column.interval_evidence if column.score == SHRINKAGE else column.rows["evidence"]
     counts = set(kinds[column.value.notna()]) == {Evidence.COUNTED.slug}
     return counts and column.most_draws is not None and column.preference is not None

@@ -169,12 +169,8 @@ def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def margin_sentences(table: Table) -> tuple[str, ...]:
-    """Return a sentence for each input margin: the distances within which half and one in ten of the points with a
-    number have another prediction; and, with certificates, the distance within which half of them have none.
-
-    The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
-    The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
-    """
+    """Return a sentence for each input margin: within which distances half and one in ten of the points have another
+    prediction, the `ceil(s N)`-th smallest for a share `s`, and up to which half of them are certified."""
     columns = [column for column in margin_columns(table) if column.value.notna().any()]
     norms = Counter(column.parameters.get("norm") for column in columns)
     return tuple(_sentences(table, column, norms[column.parameters.get("norm")] > 1) for column in columns)

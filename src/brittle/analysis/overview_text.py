@@ -104,8 +104,7 @@ def still_text(data: DataRecord) -> str:
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something to do next. `words` say why, without the number of points; `state` is as `brittle show --state` takes
-    it, and `kind` is `right` or `wrong`: empty for any."""
+    """Something to do next: why in words, and the `--state` and right or wrong of `brittle show`."""
 
     points: int
     words: str
@@ -293,8 +292,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 def draw_more(overview: Overview, run: str | None = None) -> str:
     """Return the command that draws until the undecided points are decided, into the folder of the run.
 
-    A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
-    `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
+    A run that did not draw for this limit is scored again; for one from Python it is a call of `brittle.score`.
     """
     column, command, limit = overview.column, overview.record.command, _limit(overview)
     draws = None if column is None or column.limit != overview.limit else column.most_draws

@@ -77,8 +77,7 @@ def point_list(
 
 
 class Wanted(NamedTuple):
-    """Criteria of a list: its points, and the limit of their states, as the arguments of `point_list`. With `by_label`
-    the points with the least probable label come first."""
+    """Criteria of a list, as the arguments of `point_list`; `by_label` puts the least probable label first."""
 
     of_class: str | int | None = None
     state: str | None = None
@@ -90,12 +89,9 @@ class Wanted(NamedTuple):
 def least_points(
     shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Return the first `count_shown` points of a `point_list`; one shard of the run is held at a time.
+    """Return the first `count_shown` points of a `point_list`, and how many it and the run have, one shard at a time.
 
     `by` and `judge` are columns of `table`, which is the run or a sample of it.
-
-    Returns:
-        these points; how many the list has, and how many the run.
     """
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):

@@ -31,8 +31,7 @@ _ERRORS = (*ERRORS, ValueError, LookupError)  # exceptions of broken files
 
 
 class ArrowFile(NamedTuple):
-    """A file of columns. Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of a single
-    part. A column `image` of structs has a column `image.bytes`, too."""
+    """A file of columns, read in `parts` in one go each; `image.bytes` is a column where `image` is one of structs."""
 
     path: Path
     schema: pa.Schema
@@ -144,8 +143,7 @@ def open_table(path: Path, reading: Reading) -> Sheet:
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
-    """Return the cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are
-    separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
+    """Return the cells of a text file in UTF-8 as text, apart by commas, else semicolons, or tabs (.tsv)."""
     source = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -174,8 +172,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
 
 
 def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
-    """Raise where the first row may be values: no cell is a name that is asked for, and one is a number, unless all but
-    that of the labels count from 0 as pandas does."""
+    """Raise where the first row may be values: one is a number, and no cell is asked for or all count from 0."""
     columns = (reading.label_column, reading.text_column)
     requested = {column for column in columns if column is not None and not is_number(column)}
     numbers = [name for name in names if is_number(name)]

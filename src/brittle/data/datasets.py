@@ -116,8 +116,7 @@ def _check_order(data: Any) -> None:
 
 
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """Yield the first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
-    Nobody else writes to them. Images are all brought to the mode of the first."""
+    """Yield the first `reading.limit` items, or batches of a loader, all of one form, images of one mode."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first_part, start = None, 0
     for source, element in _elements(data):

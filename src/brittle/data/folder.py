@@ -43,10 +43,9 @@ def encoded_points(
     has_names: bool = True,
     **answers: Any,
 ) -> ListedPoints:
-    """Points that are encoded images, `names` what the source calls them, the first `reading.limit` of them.
+    """Points that are encoded images, `names` what the source calls them, as the first that decodes.
 
-    All get the mode and the size of the first that can be decoded. `has_names` says whether points are called by these
-    names; `answers` are labels, targets and names of classes, as `Reading.points` takes them.
+    `has_names` says whether points have these names; `answers` are as `Reading.points` takes them.
     """
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
@@ -119,10 +118,9 @@ def is_flat_folder(path: Path) -> bool:
 
 
 def read_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Read points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
+    """Read points in `path/class/image.png`, or in `path/split/class/image.png`, classes sorted by name or by number.
 
-    Classes are the sorted names of folders, by value where all names are whole numbers. The id of a point is its path
-    relative to the folder of the classes.
+    The id of a point is its path below the folder of the classes.
     """
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
@@ -137,8 +135,7 @@ def read_folder(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_flat_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `path/image.png`, in the order of their names, which are their ids. They have no labels, unless
-    `reading.labels` holds the class index of each."""
+    """Read points in `path/image.png`, in the order of their names; `reading.labels` may have their classes."""
     refuse_split(path, reading.split)
     files = sorted((file for file in path.iterdir() if file.is_file()), key=lambda file: file.name)
     return _image_points(path, path, files, reading, **read_answers(reading, sum(map(_is_point, files))))

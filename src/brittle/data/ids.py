@@ -108,12 +108,7 @@ def _ids_of(points: Points) -> Sequence[str]:
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    r"""Return the ids that a text file holds, in its order.
-
-    One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
-    line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with
-    the apostrophes that brittle puts before some cells where there are others.
-    """
+    r"""Return the ids in a text file, one a line; in a table whose first column is `point`, the ids are that column."""
     file = path_text(path)
     if not path.exists():
         raise DataError("no_such_path", f"{file} does not exist")

@@ -52,11 +52,9 @@ ROUNDINGS = ("even", "down")
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """Steps of the preparation of an image, in this order, in the words of `Reading`.
+    """Steps of the preparation of an image, in this order, in the words of `Reading`, bilinear where none is named.
 
-    `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
-    that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
-    None as well, or `down` as image processors of transformers.
+    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`.
     """
 
     resize: tuple[int, ...] | None = None
@@ -87,11 +85,7 @@ class UnreadableImage(Exception):
 
 
 def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
-    """Return an image that is resized, then cut, with antialiasing but for `nearest`.
-
-    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow. One that
-    would become too large, or is too small to be cut, is an `UnreadableImage`: parts beyond it are not made up.
-    """
+    """Return an image resized and cut as `torchvision.transforms.Resize` and `CenterCrop` do with images of Pillow."""
     width, height = _resized(image.size, steps.resize)
     size_text = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
     if width * height > MAX_PIXELS:
@@ -151,11 +145,7 @@ def is_image(shape: Sequence[int]) -> bool:
 
 
 def thumbnails(inputs: Tensor, bounds: BoundsLike) -> tuple[bytes, ...] | None:
-    """PNG files that show the inputs, `[B, *shape]`, at most `THUMBNAIL_SIDE` pixels on the longer side.
-
-    The bounds are shown as black and as white; values outside are cut, NaN is black. None where `shape` is
-    neither `[1, H, W]` nor `[3, H, W]`, or a value has no bound.
-    """
+    """PNG files of the inputs, `[B, *shape]`, the bounds black and white, NaN black; None without images or bounds."""
     bounds = Bounds.of(bounds)
     if not is_image(inputs.shape[1:]) or not bounds.finite:
         return None

@@ -20,11 +20,7 @@ LARGEST_LABEL = 2.0**31  # largest number that may be a class index
 
 
 def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]:
-    """Return the labels of each point as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
-
-    `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`; the columns of a frame of these
-    are named by `class_names`.
-    """
+    """Return class indices `[N]` or `[N, 1]` as `labels`, numbers `[N, R]` as `targets`; {} for None."""
     if y is None:
         return {}
     array = plain_array(y, source)
@@ -43,8 +39,7 @@ def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]
 def file_answers(
     array: np.ndarray | None, source: str, count: int, targets: bool, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the labels of each point, as `answers_of` gives them of an array in a file, with the names of the classes:
-    `names`, or else the texts of the labels, sorted."""
+    """Return what `answers_of` gives for an array in a file, with names of classes, by default their texts."""
     known_names = {} if names is None else {"class_names": tuple(names)}
     if array is None or targets or array.dtype.kind != "U":
         return answers_of(array, source, count, targets) | known_names
@@ -128,11 +123,7 @@ def plain_array(x: Any, source: str) -> np.ndarray:
 
 
 def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
-    """`points` under the names of the model's classes, in the order of its outputs.
-
-    Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
-    are class indices already, and stay. A name of the data that is not among `names` is refused.
-    """
+    """Return `points` under the names of the model's classes, to which labels are mapped by name."""
     data_names, names = points.class_names, tuple(names)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ParameterError(f"expected names of classes, each once; found {names!r:.80}")
@@ -160,12 +151,10 @@ def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int
 def in_classes(
     points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None, *, sure: bool = False
 ) -> Points:
-    """`points` with labels that are places among the classes of a model that knows them itself.
+    """Return `points` with labels that are places among the classes of a model, by name or by whole numbers.
 
-    Labels of data that name their classes are mapped by name. Where no name is one of the model's, not even in another
-    spelling, or all are and stand at the same places, labels stay; unless the names are `sure`, as those that a user
-    gave to a model, or that it was fitted on. Labels without names are mapped by value where the model's classes are
-    whole numbers, such as -1 and 1. Points whose classes the user has named stay.
+    Where no name is one of the model's, or all stand at the same places, labels stay, unless the names are `sure`,
+    given by the user or learned in the fit. Points whose classes the user has named stay.
     """
     if names is None or points.labels is None or getattr(points, "is_named", False):
         return points
@@ -191,10 +180,7 @@ def in_classes(
 
 
 def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) -> np.ndarray | None:
-    """Text labels as places among the names of a model's classes; None of others, and of a model without names.
-
-    Booleans are refused where the model was `fitted` on others.
-    """
+    """Return text labels as places among the model's names; None of others. Booleans must be `fitted`."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     if isinstance(labels, np.ndarray) and labels.shape[1:] == (1,):
         labels = labels[:, 0]

@@ -84,10 +84,9 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, reading: Reading) -> ListedPoints:
-    """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`, `feature_names`.
+    """Read points in a `.npz` file by `KEYS`; of a split, `test_images` as of MedMNIST or `x_test` as of Keras.
 
-    With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
-    axes under `images` are grey images, which get a channel axis where the layout has it; `x` is taken as it is.
+    Three axes under `images` are grey images, which get a channel axis; `x` is taken as it is.
     """
     keys, arrays = _read_arrays(path, reading)
     sources = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
@@ -106,8 +105,7 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_idx(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`. The split is the
-    prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix."""
+    """Read IDX files. The split is the prefix or its end, `test` for `t10k`; by default `t10k` or the only one."""
     prefixes, split = _prefixes(path), reading.split or TEST
     meant = [name for name in prefixes if f"-{name}".endswith(f"-{split}") or (split, name) == ("test", TEST)]
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)

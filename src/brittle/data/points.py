@@ -126,8 +126,7 @@ Read = Callable[[int, int], InputRows]  # called with two rows, gives the inputs
 
 @dataclass(frozen=True)
 class ListedPoints:
-    """Points that are all known by id, and whose inputs are read when they are asked for. Labels, names and targets,
-    `[N, R]`, are as in `Batch`. `read` gives the inputs of some rows; thumbnails are drawn within `bounds`."""
+    """Points all known by id, whose inputs `read` gives when they are asked for; other fields are as in `Batch`."""
 
     ids: Sequence[str]
     read: Read = field(repr=False)
@@ -212,11 +211,10 @@ class RowIds(Sequence[str]):
 
 @dataclass(frozen=True)
 class SomePoints:
-    """Some of other points in their order, `rows` of them, with some facts replaced.
+    """Some `rows` of other points in their order, with facts replaced; `ids` are those that chose them.
 
-    `ids` are those by which they were chosen. `is_named` says whether the user named the classes. `moves`, `[n]`, are
-    the coordinates that vary in a run; None for those that vary in `points`. `takes` tells which inputs with missing
-    values the model takes, `[B]`: in a batch these values are filled, do not vary, and are NaN in `extra_inputs`.
+    `moves`, `[n]`, are the coordinates that vary in a run. `takes` tells which inputs with missing values the model
+    takes, `[B]`: these values are filled, do not vary, and are NaN in `extra_inputs`.
     """
 
     points: Points
@@ -241,8 +239,7 @@ class SomePoints:
         return len(self.rows)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Yield the points `start` up to `stop` (all others) in their order, `size` at a time. The two count these
-        points; the `rows` of a batch are those of the data."""
+        """Yield these points from `start` up to `stop`, `size` at a time; its `rows` are those of the data."""
         for places in parts_of(range(len(self))[start:stop], size):
             part = slice(places.start, places.stop)
             runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]

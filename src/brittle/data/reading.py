@@ -168,11 +168,9 @@ class Reading:
 
 
 class Format(NamedTuple):
-    """A kind of data on disk.
+    """A kind of data on disk; `form` is what it looks like, `options` what it takes of `MEANT_FOR`.
 
-    `form` is what it looks like, in words; `options` are the fields of `Reading` that it takes of those in `MEANT_FOR`.
-    Formats of a lower `rank` are asked first whether they recognise a path: files by their ending, then folders by the
-    names in them, then any folder of images. One that is read `in_parts` is read where it lies in a store.
+    Those of a lower `rank` are asked first whether they recognise a path. One read `in_parts` may lie in a store.
     """
 
     name: str

@@ -72,10 +72,9 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """Return the rows of a frame of pandas, by the rules of table files; all columns are features where `y` is given.
+    """Return the rows of a frame of pandas by the rules of table files; all columns are features where `y` is given.
 
-    Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
-    that `Table.frame` has it again; where it is not the ids, it is the names of the points.
+    Ids are by default its index as text. The record describes the index, so that `Table.frame` has it again.
     """
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
@@ -106,8 +105,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
 
 
 def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) -> ListedPoints:
-    """Return the rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as
-    they are. `frame` is what it was made of."""
+    """Return the rows of a table of numbers and booleans, with `reading.levels` also columns of categories."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.source} has no column of them")
     roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
@@ -139,8 +137,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
 
 
 def _series(cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any) -> Iterator[tuple[str, pd.Series | None]]:
-    """Yield each column as pandas has it: in the `frame`, or as it reads the file; None for text and numbers in a text
-    file, which are a column of neither."""
+    """Yield each column as pandas has it; None for one of text and numbers in a text file."""
     if is_csv(table.files[0].path):
         yield from ((name, _text_series(cells[name].to_pylist())) for name in names)
         return
@@ -175,8 +172,7 @@ def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
 
 
 def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
-    """Return the codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they
-    stand for: text, categories, booleans, dates."""
+    """Return codes of a column that stays as it is, `[N]`, float64, NaN where missing, and what they stand for."""
     import pandas as pd
 
     if category := isinstance(series.dtype, pd.CategoricalDtype):

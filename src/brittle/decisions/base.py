@@ -84,8 +84,7 @@ class Decision(ABC):
         """Describe each row of `decided` in words."""
 
     def extract(self, output: Any, classes: int | None) -> tuple[Tensor, str] | None:
-        """Extract the outputs from a model's result, and the name of that part; None to read them as class scores.
-        `classes` is the number of classes in the model's config."""
+        """Extract the outputs from a model's result and that part's name; None to read them as class scores."""
         return None
 
     def describe_copies(self, margins: Sequence[float]) -> list[str] | None:
@@ -125,10 +124,7 @@ class Decision(ABC):
         return names
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Return for each row whether the decision agrees with the data; None where the data do not tell.
-
-        The data have `labels`, a class index of each row `[B]`, or `targets`, several labels or numbers `[B, R]`.
-        """
+        """Return for each row whether the decision agrees with its label `[B]` or targets `[B, R]`; None without."""
         return [None] * len(decided)
 
     @property

@@ -32,20 +32,13 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 
 
 class Levels(NamedTuple):
-    """Values behind the codes of a column that stays as it is; NaN is the code of a missing value.
+    """Values behind the codes of a column that stays as it is; NaN is the code of a missing value."""
 
-    Attributes:
-        levels: the values, as text where JSON has no such type.
-        category: whether the column is of type `category` of pandas, which may be `ordered`.
-        dtype: the type of the values in pandas.
-        missing: what a missing value is in a column of objects, `"nan"`, `"None"` or `"<NA>"`.
-    """
-
-    levels: Sequence[Any]
-    category: bool
+    levels: Sequence[Any]  # the values, as text where JSON has no such type
+    category: bool  # whether the column is of type `category` of pandas, which may be `ordered`
     ordered: bool = False
-    dtype: str = "object"
-    missing: str = "nan"
+    dtype: str = "object"  # the type of the values in pandas
+    missing: str = "nan"  # what a missing value is in a column of objects, `"nan"`, `"None"` or `"<NA>"`
 
     def column(self, codes: np.ndarray) -> Any:
         """Return a column of a frame, `[B]`, from codes."""
@@ -93,13 +86,7 @@ class BatchModel(ArrayModel):
 
 
 class Fitted(ArrayModel):
-    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
-
-    Attributes:
-        estimator: as it was given.
-        categories: the columns of the data that are codes, by name.
-        dtypes: types of other columns in pandas, by name, where they are not in double precision.
-    """
+    """A fitted estimator of scikit-learn, given rows under the names of its fit, some codes of `categories`."""
 
     advice = (
         "give a frame, or Parquet, with columns of the types that it was fitted on: a CSV file has no categories and "
@@ -213,11 +200,9 @@ class Regressor(Fitted):
 
 
 class LabelEstimator(Fitted):
-    """A fitted scikit-learn classifier of several labels at once, as a function of tensors: a logit for each label.
+    """A fitted classifier of several labels at once: the log odds of each, or what `decision_function` returns.
 
-    Logits are the log odds of `predict_proba`, of which none is taken below `SMALLEST_PROBABILITY`, or where there is
-    none what `decision_function` returns. A label holds above 0; at 0 it does not, as in `predict`, with which the
-    labels are compared in the first, second, fourth, eighth .. call.
+    A label holds above 0, as in `predict`, with which labels are compared in the first, second, fourth, eighth .. call.
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
@@ -368,8 +353,7 @@ class Estimator(Fitted):
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
-    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of arrays. An estimator
-    takes NumPy arrays whatever `arrays` says; one without classes is a regressor where no class is decided."""
+    """Return `model`, or a wrapper of an estimator, a regressor where numbers are decided, or of a function."""
     if rules and not is_estimator(model):
         raise ParameterError("rules of columns are for estimators, such as a forest, and not for networks or functions")
     if arrays not in ARRAYS:
@@ -490,8 +474,7 @@ def _several_labels(name: str) -> ModelError:
 
 
 def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the probabilities that a label does not hold and that it does, `[B, 2]`, of those of `classes`; of a
-    single class, which is all that training saw of the label, both are certain."""
+    """Return the probabilities that a label does not hold and does, `[B, 2]`; certain where training saw one class."""
     if probabilities.shape[1] > 2:
         classes_text = listed(classes.tolist())
         raise ModelError("estimator", f"a label has {len(classes)} classes, {classes_text}; give labels of 0 and 1")

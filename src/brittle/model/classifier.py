@@ -33,20 +33,13 @@ CLEAN_PASSES = 101  # number of clean passes of a random model; the class that w
 
 @dataclass
 class PassLog:
-    """A log of the passes of a classifier, shared by those that are made of it.
+    """A log of the passes of a classifier, shared by those that are made of it."""
 
-    Attributes:
-        forward, backward: rows that were sent.
-        output_dtype: precision of the class scores as the model last returned them.
-        form: form of that output.
-        head_agrees: whether the last linear layer was seen to give the logits.
-    """
-
-    output_dtype: torch.dtype
-    forward: int = 0
+    output_dtype: torch.dtype  # precision of the class scores as the model last returned them
+    forward: int = 0  # rows that were sent
     backward: int = 0
-    form: str | None = None
-    head_agrees: bool = False
+    form: str | None = None  # form of that output
+    head_agrees: bool = False  # whether the last linear layer was seen to give the logits
 
 
 class Classifier:

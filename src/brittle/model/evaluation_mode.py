@@ -29,8 +29,7 @@ _measured: list[tuple[nn.Module, list[nn.Module]]] = []
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
     """Enter evaluation mode without parameter gradients inside the block, for this thread alone; restore all after it.
 
-    A block in another thread waits until this one ends. What was compiled runs as PyTorch alone: the backward pass of a
-    compiled network can be made once and cannot be differentiated, and it would be compiled again for every batch size.
+    What was compiled runs as PyTorch alone: its backward pass cannot be differentiated.
     """
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:
@@ -42,11 +41,7 @@ def evaluating(model: object, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def standard_modes(device: torch.device) -> Iterator[None]:
-    """Gradients can be taken inside the block, and nothing is computed in another precision than its own.
-
-    `torch.no_grad` and `torch.inference_mode` of the caller would take away the derivatives, `torch.autocast` decides
-    numbers without being part of the model. (Within the model's own `forward` all three do what they do.)
-    """
+    """Allow gradients inside the block, whatever `no_grad`, `inference_mode` or `autocast` the caller is in."""
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.enable_grad())
@@ -58,8 +53,7 @@ def standard_modes(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes by one thread inside the block: sums over several depend on how many there are, and in a small
-    network they mostly wait for each other."""
+    """Compute by one thread inside the block: sums over several depend on how many there are."""
     with _one_thread:  # the number is the process's: two at once would each put back what the other had set
         before = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -86,8 +80,7 @@ def traced() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back what is written to stderr inside the block until its end; it is lost where the block raises. PyTorch
-    prints the graph of a network that it fails to trace or to run, beside the error that it raises."""
+    """Hold back what is written to stderr inside the block; lost where the block raises."""
     written = io.StringIO()
     with _lock, redirect_stderr(written):
         yield
@@ -96,8 +89,7 @@ def quiet() -> Iterator[None]:
 
 
 def check_mode(model: object) -> None:
-    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode. It is
-    asked before and after each pass, as a mode may be switched there and back."""
+    """Raise if `model` is being measured and a module of it was put into training mode; asked around each pass."""
     for measured_model, watched in _measured:
         if measured_model is model and (changed := _training(measured_model, watched)):
             raise ModelError(

@@ -15,23 +15,14 @@ from brittle.errors import ModelError, ParameterError, first_line
 
 @dataclass(frozen=True)
 class ExtraInputs:
-    """Facts of a point beside the input that varies: other tensors, coordinates that do not vary, the decision there.
+    """Facts of a point beside the input: other tensors, coordinates that do not vary, the decision there."""
 
-    Attributes:
-        decided: what `Decision.decide` kept of the model's output at the point, a row each; None where the decision is
-            the predicted class, or is yet to be taken.
-        tensors: the other tensors of the point by the names under which the model takes them, a row each.
-        varies: which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for
-            all. A network sees the others as they are at the point, so that noise, gradients and attacks there have no
-            effect.
-        inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary; NaN where a value is
-            missing, which an estimator sees as it is and never varies.
-    """
-
-    decided: Tensor | None = None
-    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    decided: Tensor | None = None  # of `Decision.decide` at the point, a row each; None for the predicted class
+    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # others by their arguments, a row each
+    # which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for all. A
+    # network sees the others as they are at the point, so that noise, gradients and attacks there have no effect
     varies: Tensor | None = None
-    inputs: Tensor | None = None
+    inputs: Tensor | None = None  # those at the points, `[B, *shape]`, where some do not vary; NaN where one is missing
 
     def only(self, rows: Tensor) -> ExtraInputs:
         """Return the rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
@@ -110,8 +101,7 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
 def as_seen(
     rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> Tensor:
-    """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised by `mean`
-    and `std`, each one number or one a channel (axis 1)."""
+    """Return rows `[B, *shape]` as the model sees them: what does not vary as at the point, normalised."""
     rows = rows if extra_inputs is None else extra_inputs.kept(rows)
     if not mean and not std:
         return rows.clone()  # a model that works in place cannot change the caller's data

@@ -27,9 +27,8 @@ LARGEST_PROBABILITY = 1 + 1e-2
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """Return what the decision reads, `[B, ...]`, in float32 or better: logits `[B, C]` for the predicted class.
+    """Return what the decision reads, `[B, ...]`, in float32 or better, of memory of its own: logits for the class.
 
-    It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
     Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
     """
     if decision.of_classes:
@@ -87,8 +86,7 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
 
 
 def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
-    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `outputs_of`. It
-    asks for no number, so that a network with it inside can be exported."""
+    """Return class scores `[B, C]` of two classes or more, in float32 or better; it can be exported."""
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:
@@ -114,11 +112,7 @@ def log_probabilities(scores: Tensor) -> Tensor:
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """Return the class scores in what a model returned, a plain tensor of real numbers, and the part of it that they
-    are, such as `output.logits`; of a mapping without `logits`, what it holds as `out`.
-
-    The part is None where the model returned a tensor.
-    """
+    """Return the class scores in what a model returned, `logits` or `out`, and which part they are."""
     if isinstance(output, Tensor):
         scores, form = output, None
     elif isinstance(output, Mapping):

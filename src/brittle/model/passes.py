@@ -55,8 +55,7 @@ def ran_out(error: BaseException) -> bool:
 def derivative(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool = False
 ) -> Tensor | None:
-    """Return the gradient of each row's value, `[B]`, by `inputs`; None where it does not depend on them.
-    `Classifier.gradient` describes the rest."""
+    """Return the gradient of each row's value, `[B]`, by `inputs`, as `Classifier.gradient`; None without any."""
     if not values.requires_grad:
         return None
     # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
@@ -73,8 +72,7 @@ def derivative(
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
-    """Return whether an operation that PyTorch differentiates only once cut the graph behind a gradient. Derivatives of
-    such a gradient would lack that operation's part without an error."""
+    """Return whether an operation that PyTorch differentiates only once cut the graph behind a gradient."""
     waiting, visited = [gradient.grad_fn], set()
     while waiting:
         node = waiting.pop()
@@ -89,8 +87,7 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 @contextmanager
 def one_sentence(action: str, inputs: Tensor, device: torch.device, usual: str = SHAPE) -> Iterator[None]:
-    """Turn an error of a model inside the block into a `ModelError` of one sentence; `action` is such as "run on", and
-    `usual` is what to do where its words do not say it."""
+    """Turn an error of a model inside the block into a `ModelError`; `action` is as "run on", `usual` the advice."""
     try:
         with quiet():
             yield

@@ -140,20 +140,13 @@ class Column(ScoreRecord):
 
     @property
     def is_decisive(self) -> bool:
-        """True where points hold or break by this column: a flip probability with intervals.
-
-        The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
-        """
+        """True where points hold or break by it: a flip probability with intervals, unlike `softmax` and `taylor`."""
         if not self.is_probability or bool((self.value.notna() & self.high.isna()).any()):
             return False
         return self.noise is not None or bool((self.high > self.low).any())
 
     def states(self, limit: float) -> pd.Series:
-        """Return for each point whether it holds: its prediction is kept with probability `limit` or more.
-
-        `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
-        a number, and everywhere where the column judges no point (`is_decisive`).
-        """
+        """Return for each point whether its whole interval `holds` at `limit` or `breaks`, else `undecided`."""
         import pandas as pd
 
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
@@ -237,8 +230,7 @@ def _variants(records: Collection[ScoreRecord]) -> list[str]:
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
-    """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
-    it differs from others of that score."""
+    """Return for each column the name of its score, with the parameters in which it differs from others of it."""
     return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
 
 

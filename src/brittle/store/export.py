@@ -61,8 +61,7 @@ Frames = Callable[[], Iterator["pd.DataFrame"]]
 
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:
-    """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path. Only the columns of
-    `filled_columns` are written, unless `whole`."""
+    """Write a table in the form of `FORMS` that `path` ends in; only `filled_columns` unless `whole`."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
@@ -75,8 +74,7 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
 
 
 def filled_columns(parts: Iterable[pd.DataFrame]) -> list[str]:
-    """Return the columns of a table with a value in some part. The ends of an interval (the pairs `ends` in the
-    attributes of a part) count only where they differ in some part."""
+    """Return the columns with a value in some part; ends of an interval (`ends` of a part) only where they differ."""
     filled, ends, names = set[str](), set[str](), list[str]()
     for part in parts:
         names = list(part.columns)

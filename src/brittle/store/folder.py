@@ -108,11 +108,9 @@ class Shard:
 
 
 class RunWriter(Protocol):
-    """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`.
+    """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`, held open while it is written.
 
-    `record` and `shards`, by number, are those that are there. It is held open while a run is written, which must be
-    `expected` where one is there. `note` writes the record of a run that starts, goes on or is over, and `commit` a
-    shard, whose rows are safe after it returns; `points` has labels and predictions of the points of one.
+    The run must be `expected` where one is there. `commit` writes a shard, whose rows are safe after it returns.
     """
 
     @property
@@ -136,8 +134,7 @@ class RunFolder:
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
         """Open the folder, made if absent, for this process alone while the block runs.
 
-        What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing. The path may be a link to a folder; the files of a run may not be links.
+        What a killed process left is removed, and shards that are not what was written count as missing.
         """
         with storage_errors(self.path):
             is_new = not self.path.exists()
@@ -243,11 +240,10 @@ def exists_error(place: Path) -> StorageError:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder. The system owns the lock, so that of a dead process is free; on a mount without locks it is a
-    file with the process, start and host of its owner, and is free where that process of this host has ended.
+    """Hold a run folder by a lock of the system; on a mount without locks by a file that names its owner.
 
-    Nothing is opened but a regular file with one name that is empty or names a process: whoever can write a folder can
-    put a pipe, a link or somebody else's file under the name of the lock.
+    Nothing is opened but a regular file with one name that is empty or names a process: anybody who can write the
+    folder can put a pipe or a link there.
     """
     path = folder / LOCK
     check_target(path)
@@ -311,8 +307,7 @@ def _holder(path: Path) -> str | None:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made. The folder
-    may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files."""
+    """Raise where `folder`, or the nearest above it, cannot be written, or a record in it is no regular file."""
     path = Path(folder).absolute()
     ancestor = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
     if not (ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)):

@@ -26,10 +26,7 @@ FEW_ROWS = 1 << 20  # number of rows that is read from a file of any size; more 
 
 
 class PlainFile(pq.ParquetFile):
-    """An open Parquet file, or its bytes, that was found plain; `name` is its own in messages.
-
-    Columns in `shared` come as dictionaries, which hold a repeated value once. A damaged file raises one of `ERRORS`.
-    """
+    """An open Parquet file, or its bytes, found plain; columns in `shared` come as dictionaries."""
 
     def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:
         self.name, self.size = name, len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -48,8 +45,7 @@ class PlainFile(pq.ParquetFile):
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the columns, so many rows at a time, read by this thread alone. A value that the file holds once and
-        says of every row is unpacked once for each of these rows."""
+        """Yield the columns, so many rows at a time, read by this thread alone."""
         unpacked = 0
         for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)

@@ -26,17 +26,11 @@ MOST_READ = 1_000_000
 
 @dataclass(frozen=True)
 class Fault:
-    """A file of a run folder that is not as it should be.
+    """A file of a run folder that is not as it should be."""
 
-    Attributes:
-        file: its name in the run folder.
-        problem: what is wrong with it.
-        stray: whether it is no part of the run, so that readers pass over it.
-    """
-
-    file: str
-    problem: str
-    stray: bool = False
+    file: str  # its name in the run folder
+    problem: str  # what is wrong with it
+    stray: bool = False  # whether it is no part of the run, so that readers pass over it
 
     def __str__(self) -> str:
         return printable(f"{self.file}: {self.problem}")
@@ -114,11 +108,7 @@ def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifes
 def export_run(
     folder: str | os.PathLike[str], path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False
 ) -> Path:
-    """`Table.export` of a run folder of any length: of its rows one shard at a time is held, but for a model card.
-
-    Args:
-        folder: that of the run; the others as for `Table.export`.
-    """
+    """`Table.export` of a run folder of any length: one shard at a time is held, but for a model card."""
     if Path(path).suffix.lower() == CARD:
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
@@ -154,16 +144,9 @@ def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:
-    """Return the faulty files of a run folder: what is wrong with each, in the order of the manifest.
+    """Return the faulty files of a run folder in the order of the manifest, then strays outside it.
 
-    Every shard file is read again: its size and digest must be those of the manifest, its columns those of this
-    version, and the checksums of its pages must hold. Strays, files outside the manifest, come last.
-
-    Args:
-        folder: a run folder, of a run that may have been interrupted.
-
-    Returns:
-        a fault for each such file; none for a sound folder.
+    Every shard is read again: size, digest, columns and checksums of pages must be those that were written.
     """
     folder = Path(folder)
     record, manifest = open_run(folder)
@@ -180,8 +163,7 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
-    """Return the record of a run, which may come from anybody, and the shards that exist; a run that has lost some
-    since it was finished has not finished."""
+    """Return the record of a run, which may come from anybody, and its shards; unfinished where some are lost."""
     record, manifest = read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
     if sum(entry.account.points for entry in manifest.shards) < record.account.points:
         record = replace(record, finished=None)
@@ -189,7 +171,7 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
 
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
-    """Return the rows of a file of a shard, read by this thread alone; the inputs in them are such as the record says.
+    """Return the rows of a file of a shard, as the record says that they are, read by this thread alone.
 
     Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
     it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.

@@ -43,10 +43,7 @@ def settings(columns: Iterable[Column]) -> tuple[Setting, ...]:
 
 
 def preferred(columns: Iterable[Column], setting: Setting, exclude: str | None = None) -> Column | None:
-    """Return the column with the first preference among those with values under `setting` or without noise.
-
-    A column without a preference comes last. `exclude` leaves out a score, to break its ties.
-    """
+    """Return the column of the first preference with values under `setting` or without noise, but for `exclude`."""
     candidates = (
         column
         for column in largest_budgets(columns)
@@ -64,11 +61,7 @@ def typical(columns: Sequence[Column]) -> Column | None:
 def representative_column(
     columns: Sequence[Column], limit: float | None = None, sigma: float | None = None
 ) -> Column | None:
-    """Return the flip probability that answers for `limit`; None where no column holds one with a value.
-
-    A column that was drawn for the limit comes before the typical one; of several such columns the typical one comes
-    first, then one under its noise. `sigma` keeps only columns at that noise level.
-    """
+    """Return the flip probability that answers for `limit`, drawn for it if any is, else typical."""
     columns = [column for column in columns if sigma is None or column.setting.sigma == sigma]
     usual = typical(columns)
 

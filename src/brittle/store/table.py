@@ -253,8 +253,7 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
-        of one alone, and of the only one that judges."""
+        """Return the scores of `frame` by the shortest distinct name; empty for the only one, or one that judges."""
         top: dict[object, int] = {}
         for column in self.columns:
             key = column.setting, column.variant

@@ -49,18 +49,12 @@ _failure = partial(ModelError, "user_code")
 
 @dataclass(frozen=True)
 class Declared:
-    """Facts about a model that its own files declare.
+    """Facts about a model that its own files declare."""
 
-    Attributes:
-        mean, std: those of inputs in [0, 1], one number a channel.
-        class_names: in the order of the outputs.
-        texts: how texts become inputs.
-    """
-
-    mean: tuple[float, ...] | None = None
+    mean: tuple[float, ...] | None = None  # those of inputs in [0, 1], one number a channel
     std: tuple[float, ...] | None = None
-    class_names: tuple[str, ...] | None = None
-    texts: TextReader | None = None
+    class_names: tuple[str, ...] | None = None  # in the order of the outputs
+    texts: TextReader | None = None  # how texts become inputs
 
     def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
@@ -84,11 +78,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that can be scored, and where it comes from.
-
-    `provenance` holds fields of `brittle.store.record.ModelRecord`; `weights` says what was found in the file of
-    weights, in words, and is empty where these are all that is in it.
-    """
+    """A model that can be scored, fields of `ModelRecord`, and what its `weights` file held in words."""
 
     module: Any
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -143,9 +133,8 @@ def read_file(name: str) -> tuple[bytes, dict[str, Any]]:
 def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Load the model that `spec` names, by the `Source` of its form.
 
-    A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
-    a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
-    is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
+    A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is called without arguments, or is the model itself; the
+    current folder is not searched for a module. Every other source runs no code. `weights` is a file for its network.
     """
     name, path = os.fspath(spec), None if weights is None else Path(weights)
     loaded = _source_of(name, path).load(name, path)
@@ -291,8 +280,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
 
 
 def argument_of(value: Any) -> str | None:
-    """Return the name of the one argument that a function needs, which makes it a model; None of a factory, which needs
-    none, and of all that is a model without being a function."""
+    """Return the name of the one argument that a function needs, which makes it a model; None of a factory."""
     if not callable(value) or isinstance(value, type | nn.Module | ArrayModel) or is_estimator(value):
         return None
     try:
@@ -323,10 +311,7 @@ EXPORT = (
 
 
 def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:
-    """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused.
-
-    A plain function, or an estimator, is one of texts where these are read; other functions are refused.
-    """
+    """Load what a name stands for, undeclared; a function or an estimator is one of texts where these are read."""
     loaded = load_model(model, weights=weights)
     if (argument := argument_of(loaded.module)) is not None:
         if not texts:

@@ -45,11 +45,7 @@ Numbers: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True)
 class ReadWeights:
-    """Weights that a network took from a file.
-
-    `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
-    their names and what was left out, in words, empty where it holds no more. `mean` and `std` are of inputs in [0, 1].
-    """
+    """Weights read from a file: fields of `ModelRecord`, in words where they were, mean and std of inputs in [0, 1]."""
 
     record: dict[str, str]
     summary: str = ""
@@ -58,10 +54,7 @@ class ReadWeights:
 
 
 class _Table(NamedTuple):
-    """Tensors by name somewhere in a file, and a prefix under which some have the names of the network's weights.
-
-    `place` are the keys that lead to them, such as `model.ema`; `shared` counts its names in the network.
-    """
+    """Tensors by name at a `place` of a file such as `model.ema`, `shared` of them weights behind a `prefix`."""
 
     place: str
     tensors: Mapping[str, Tensor]
@@ -75,11 +68,10 @@ class _Table(NamedTuple):
 
 
 def load_weights(module: nn.Module, path: Path) -> ReadWeights:
-    """Load a file of weights into `module`: a `.safetensors` file, or a checkpoint with them anywhere inside.
+    """Load a `.safetensors` file, or a checkpoint with the weights anywhere inside, into `module`.
 
-    Of all mappings from names to tensors in the file, and all prefixes of their names (`module.` of `DataParallel`,
-    `_orig_mod.` of `torch.compile`, ..), the one that has every weight of the network in its shape is taken. What the
-    mapping holds besides must be copies of these, the count of an average of weights, or mean and std of inputs.
+    Of all mappings and prefixes of their names (`module.`, `_orig_mod.`, ..) the one with every weight in its shape is
+    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs.
     """
     content = read_content(path)
     unmade, held = read_weights(path, content)
