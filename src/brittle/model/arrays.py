@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -93,23 +94,26 @@ class Fitted(ArrayModel):
         "no dates"
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        outputs: str = "logits",
-        categories: Any = None,
-        rules: Any = None,
-        names: Any = None,
-        dtypes: Any = None,
-    ) -> None:
-        self.estimator, self._outputs, self.categories = estimator, outputs, dict(categories or {})
-        self._rules, self._columns, self.dtypes = dict(rules or {}), names, dict(dtypes or {})
-        super().__init__(lambda inputs: self.of_rows(self.as_rows(inputs)))
-        self.__name__ = type(estimator).__name__
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        self.estimator, self._outputs, self._rules = estimator, outputs, dict(rules or {})
+        self.categories, self.dtypes = dict[str, Levels](), dict[str, str]()
+        self._columns: Sequence[str] | None = None
+        self._calls, self.__name__ = 0, type(estimator).__name__
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs; in the first, second, fourth, eighth .. call they are compared with `predict`."""
+        rows = self.as_rows(inputs.detach().cpu().numpy())
+        outputs, self._calls = self.of_rows(rows), self._calls + 1
+        if self._calls & (self._calls - 1) == 0:
+            self.check_predicted(rows, outputs)
+        return as_tensor(outputs, inputs.device)
 
     @abstractmethod
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Return the outputs that the decision reads, of rows in double precision."""
+
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
+        """Raise where `predict` says something else."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
         """Return `inputs` `[B, *shape]` as the estimator takes them."""
@@ -138,7 +142,9 @@ class Fitted(ArrayModel):
         for name in self._rules.keys() & categories.keys():
             if self._rules[name].strip() != "fixed":
                 raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
-        return type(self)(self.estimator, self._outputs, categories, self._rules, names, dtypes)
+        changed = copy(self)
+        changed.categories, changed._columns, changed.dtypes = dict(categories), names, dict(dtypes)
+        return changed
 
     def rules(self, size: int) -> Rules:
         """Return the rules of `size` columns."""
@@ -205,12 +211,11 @@ class LabelEstimator(Fitted):
     A label holds above 0, as in `predict`, with which labels are compared in the first, second, fourth, eighth .. call.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
-        super().__init__(estimator, outputs, *described)
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        super().__init__(estimator, outputs, rules)
         _check_fitted(estimator)
         if outputs != "logits":
             raise ParameterError(f"{self.__name__} gives logits; leave out --outputs {outputs} (outputs=)")
-        self._calls = 0
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Return logits, `[B, L]`."""
@@ -218,9 +223,6 @@ class LabelEstimator(Fitted):
             advice = "leave out --decision multilabel (decision=)"
             raise ModelError("estimator", f"{self.__name__} predicts one label for an input; {advice}")
         scores = self._odds(rows) if self.has_probabilities else np.asarray(self.estimator.decision_function(rows))
-        self._calls += 1
-        if self._calls & (self._calls - 1) == 0:
-            self._check_predicted(rows, scores)
         return np.where(scores == 0, -np.finfo(np.float64).tiny, scores)
 
     def _odds(self, rows: Rows) -> np.ndarray:
@@ -233,9 +235,9 @@ class LabelEstimator(Fitted):
         logarithms = np.log(odds.clip(SMALLEST_PROBABILITY))
         return logarithms[:, 1] - logarithms[:, 0]
 
-    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
         """Raise unless `predict` says that a label holds just where its score is positive, but for rounding."""
-        predicted = np.asarray(self.estimator.predict(rows))
+        scores, predicted = outputs, np.asarray(self.estimator.predict(rows))
         if predicted.shape != scores.shape:
             shapes = f"{list(scores.shape)} for labels of shape {list(predicted.shape)}"
             raise ModelError("output_shape", f"{self.__name__} gave scores of shape {shapes}; give one for each")
@@ -268,18 +270,18 @@ class Estimator(Fitted):
         class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
-        super().__init__(estimator, outputs, *described)
-        classes = _classes(estimator)
-        name = type(estimator).__name__
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        super().__init__(estimator, outputs, rules)
+        classes, name = _classes(estimator), self.__name__
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
-        self.class_values = _whole_numbers(classes)
+        whole = classes.dtype.kind in "iufb" and (classes == np.floor(classes.astype(np.float64))).all()
+        self.class_values = tuple(map(int, classes)) if whole else None
         booleans = classes.dtype.kind == "b"  # named as pandas and CSV files name them
         self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
-        self.classes, self._calls = classes, 0
+        self.classes = classes
         last = _last(estimator)
         method = getattr(last, "response_method", None)  # of those that decide by a threshold
         inside = None if method is None else getattr(last, "estimator_", None)
@@ -296,31 +298,36 @@ class Estimator(Fitted):
 
     def with_outputs(self, outputs: str) -> Estimator:
         """Return the same, with other declared outputs."""
-        return type(self)(self.estimator, outputs, self.categories, self._rules, self._columns, self.dtypes)
+        described = type(self)(self.estimator, outputs, self._rules)
+        return cast("Estimator", described.reading(self.categories, self._columns, self.dtypes))
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
         if not self._calls and np.size(self.estimator.predict(rows[:1])) != 1:
             raise _several_labels(self.__name__)
-        scores = self._of_classes(rows)
-        self._calls += 1
-        if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
-            self._check_predicted(rows, scores)
-        return scores
+        if not self._probabilities:
+            scores = np.asarray(self.estimator.decision_function(rows))
+            if scores.ndim == 1 and len(self.class_names) == 2:
+                return np.stack((np.zeros_like(scores), scores), axis=1)
+            return self._check_shape("decision_function", scores, rows)
+        probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
+        return np.log(probabilities) if self._logarithms else probabilities
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
         """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
         probabilities = self._predict_proba(self.as_rows(inputs.detach().cpu().numpy()))
         return as_tensor(np.log(probabilities.clip(np.finfo(np.float64).tiny)), inputs.device)
 
-    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
-        largest, runner_up = np.sort(scores, axis=1)[:, :-3:-1].T
+        if self._by_votes or self._logarithms < self._probabilities:
+            return
+        largest, runner_up = np.sort(outputs, axis=1)[:, :-3:-1].T
         gap = largest - runner_up
         clear = gap > 1e-9 * (1.0 + np.abs(largest))  # beyond rounding
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:64]  # where a threshold would show
         closest_rows = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
-        scores, clear = scores[closest], clear[closest]
+        scores, clear = outputs[closest], clear[closest]
         differ = clear & (np.ravel(self.estimator.predict(closest_rows)) != self.classes[scores.argmax(axis=1)])
         if differ.any():
             method = "probability" if self._probabilities else "decision_function"
@@ -329,15 +336,6 @@ class Estimator(Fitted):
                 f"predict of {self.__name__} gives another class than its largest {method} at {int(differ.sum())} of "
                 f"{len(closest_rows)} inputs; {_LARGEST}",
             )
-
-    def _of_classes(self, rows: Rows) -> np.ndarray:
-        if not self._probabilities:
-            scores = np.asarray(self.estimator.decision_function(rows))
-            if scores.ndim == 1 and len(self.class_names) == 2:
-                return np.stack((np.zeros_like(scores), scores), axis=1)
-            return self._check_shape("decision_function", scores, rows)
-        probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
-        return np.log(probabilities) if self._logarithms else probabilities
 
     def _predict_proba(self, rows: Rows) -> np.ndarray:
         return self._check_shape("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
@@ -367,7 +365,7 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
     if is_estimator(model):
         numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
         labels = LabelEstimator if isinstance(decision, MultiLabel) else Estimator
-        return (Regressor if numbers else labels)(model, outputs, None, rules)
+        return (Regressor if numbers else labels)(model, outputs, rules)
     if not callable(model):
         raise ModelError(
             "model_file",
@@ -493,10 +491,3 @@ def _classes(estimator: Any) -> np.ndarray:
     if len(classes) < 2:
         raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
     return np.asarray(classes)
-
-
-def _whole_numbers(classes: np.ndarray) -> tuple[int, ...] | None:
-    """Return classes as whole numbers; None where a class is not a number, or has a fraction."""
-    if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
-        return None
-    return tuple(int(value) for value in classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -31,6 +31,10 @@ HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 
 _NUMBERS = ["value", "low", "high"]
 _COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
+
+
+def _of_rows(name: str, doc: str) -> Any:
+    return property(lambda column: column.rows[name], doc=doc)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,30 +94,11 @@ class Column(ScoreRecord):
         """True where points have as many draws as they needed, and not all the same number."""
         return self.limit is not None or "precision" in self.parameters
 
-    @property
-    def value(self) -> pd.Series:
-        """The score of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["value"])
-
-    @property
-    def low(self) -> pd.Series:
-        """Lower end of the interval of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["low"])
-
-    @property
-    def high(self) -> pd.Series:
-        """Upper end of the interval of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["high"])
-
-    @property
-    def status(self) -> pd.Series:
-        """Status of each point, such as `ok`."""
-        return cast("pd.Series", self.rows["status"])
-
-    @property
-    def passes(self) -> pd.Series:
-        """Passes through the network for each point; shared ones count in full."""
-        return cast("pd.Series", self.rows["passes"])
+    value = _of_rows("value", "The score of each point; NaN where there is none.")
+    low = _of_rows("low", "Lower end of the interval of each point; NaN where there is none.")
+    high = _of_rows("high", "Upper end of the interval of each point; NaN where there is none.")
+    status = _of_rows("status", "Status of each point, such as `ok`.")
+    passes = _of_rows("passes", "Passes through the network for each point; shared ones count in full.")
 
     @property
     def votes(self) -> list[bytes | None]:
@@ -220,27 +205,21 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    pairs = [
-        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON}) for row in records
-    ]
-    variants: defaultdict[str, set[str]] = defaultdict(set)
-    for score, parameters in pairs:
-        variants[score].add(parameters_json(parameters))
-    return [score_label(score, parameters) if len(variants[score]) > 1 else score for score, parameters in pairs]
+    pairs = [(row.score, {k: v for k, v in row.parameters.items() if k not in _COMMON}) for row in records]
+    distinct = {(score, parameters_json(parameters)) for score, parameters in pairs}
+    times = Counter(score for score, _ in distinct)
+    return [score_label(score, parameters) if times[score] > 1 else score for score, parameters in pairs]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """Return for each column the name of its score, with the parameters in which it differs from others of it."""
-    return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
-
-
-def _name_among(column: Column, siblings: Sequence[Column]) -> str:
-    differing = [
-        f"{name}={value}"
-        for name, value in column.parameters.items()
-        if any(name not in sibling.parameters or sibling.parameters[name] != value for sibling in siblings)
-    ]
-    return f"{column.score}[{', '.join(differing)}]" if differing else column.score
+    names = []
+    for column in columns:
+        peers = [peer.parameters for peer in columns if peer.score == column.score]
+        pairs = [pair for pair in column.parameters.items() if not all(pair in peer.items() for peer in peers)]
+        differing = ", ".join(f"{name}={value}" for name, value in pairs)
+        names.append(f"{column.score}[{differing}]" if differing else column.score)
+    return names
 
 
 class Labelled(Protocol):
@@ -259,11 +238,11 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
+    if len(fitting) > 1:
         labels = listed([column.label for column in fitting])
         raise DataError("no_such_score", f"{text} is one of {len(fitting)} columns: {labels}; say which by its label")
+    if fitting:
+        return fitting[0]
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
     near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])

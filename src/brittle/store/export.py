@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
@@ -107,11 +108,10 @@ def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
 def _guarded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    try:
-        is_number = math.isfinite(float(value)) and value == value.strip() and "_" not in value
-    except ValueError:
-        is_number = False
-    return value if is_number else cell(value)
+    with suppress(ValueError):
+        if math.isfinite(float(value)) and value == value.strip() and "_" not in value:
+            return value
+    return cell(value)
 
 
 def _lines(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
@@ -139,19 +139,10 @@ def cells_of(frame: pd.DataFrame) -> pa.Table:
 
 
 def _tables(opened: Callable[[BinaryIO, pa.Schema], Any], parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
-    waiting: list[pa.Table] = []
     with opened(file, schema) as writer:
         for part in parts:
-            waiting.append(part)
-            if sum(map(len, waiting)) >= GROUP:
-                writer.write_table(pa.concat_tables(waiting))
-                waiting = []
-        if waiting:
-            writer.write_table(pa.concat_tables(waiting))
+            writer.write_table(part)
 
-
-GROUP = 1 << 16
-"""Rows at least that stand together in a file of Parquet or Arrow, whose end has a record of every group."""
 
 FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
     ".csv": _csv, ".parquet": partial(_tables, pq.ParquetWriter), ".arrow": partial(_tables, pa.ipc.new_file),

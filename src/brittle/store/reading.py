@@ -80,8 +80,9 @@ def read_table(
             if share < 1.0:
                 chosen_ids = _drawn(rows, share, point) if chosen_ids is None else chosen_ids
                 rows = rows.filter(pc.field("point").isin(chosen_ids))
-            if not images:
-                rows = _without_images(rows)
+            for name in () if images else {"image", "difference"} & {*rows.column_names}:
+                place = rows.schema.get_field_index(name)
+                rows = rows.set_column(place, rows.schema.field(place), pa.nulls(len(rows), pa.binary()))
             tables[kind].append(rows.combine_chunks())  # which of a long run take more room than their few rows
     if share < 1.0 and record.data.chosen_from is None:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
@@ -94,12 +95,12 @@ def read_table(
 
 def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifest] | None = None) -> Iterator[Table]:
     """Yield the shards of a run folder, perhaps as it was `opened`, as tables; an empty one where there are none."""
-    folder = Path(folder)
-    record, manifest = opened or open_run(folder)
+    record, manifest = opened or open_run(Path(folder))
     empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
-        tables = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
+        paths = {kind: Path(folder) / file_name(kind, entry.number) for kind, _ in files}
+        tables = {kind: read_shard(paths[kind], kind, file, record) for kind, file in files}
         yield Table(record=record, **{**empty, **tables})
     if not manifest.shards:
         yield Table(record=record, **empty)
@@ -120,13 +121,6 @@ def export_run(
         Path(path),
         whole=whole,
     )
-
-
-def _without_images(rows: pa.Table) -> pa.Table:
-    for name in {"image", "difference"} & {*rows.column_names}:
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(place), pa.nulls(len(rows), pa.binary()))
-    return rows
 
 
 def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
@@ -154,10 +148,8 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
     for kind, name, file in manifest.files:
         try:
             read_shard(folder / name, kind, file, record)
-        except ShardError as error:
-            faults.append(Fault(name, error.problem))
         except (StorageError, ArtefactError) as error:
-            faults.append(Fault(name, str(error)))
+            faults.append(Fault(name, error.problem if isinstance(error, ShardError) else str(error)))
     problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
     return faults + [Fault(path.name, problem, stray=True) for path in strays(folder, manifest)]
 

@@ -56,7 +56,11 @@ class Account:
             correct=correct.count(True),
             passes=passes,
             check_passes=check_passes,
-            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:FAILURES_KEPT]),
+            failures=tuple(
+                f"point {row['point']}, {row['score']}: {row['status']}: "
+                f"{row['detail'] or Status[row['status'].upper()].sentence}"
+                for row in list(reversed(without.values()))[:FAILURES_KEPT]
+            ),
         )
 
     def __add__(self, rows_behind: Account) -> Account:
@@ -64,11 +68,6 @@ class Account:
         numbers = (field.name for field in fields(self) if field.name != "failures")
         sums = {name: getattr(self, name) + getattr(rows_behind, name) for name in numbers}
         return Account(**sums, failures=(self.failures + rows_behind.failures)[:FAILURES_KEPT])
-
-
-def _in_words(row: Mapping[str, Any]) -> str:
-    reason = row["detail"] or Status[row["status"].upper()].sentence
-    return f"point {row['point']}, {row['score']}: {row['status']}: {reason}"
 
 
 @dataclass(frozen=True, kw_only=True)

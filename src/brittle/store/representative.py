@@ -49,7 +49,8 @@ def preferred(columns: Iterable[Column], setting: Setting, exclude: str | None =
         for column in largest_budgets(columns)
         if column.setting in (setting, NO_NOISE) and _has_probability(column) and column.score != exclude
     )
-    return min(candidates, key=_preference, default=None)
+    rank = {column: math.inf if column.preference is None else column.preference for column in candidates}
+    return min(rank, key=rank.__getitem__, default=None)
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
@@ -75,7 +76,3 @@ def representative_column(
 def _has_probability(column: Column) -> bool:
     """Tell whether a column holds a flip probability of any point."""
     return column.is_probability and bool(column.value.notna().any())
-
-
-def _preference(column: Column) -> float:
-    return math.inf if column.preference is None else column.preference

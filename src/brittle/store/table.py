@@ -19,7 +19,7 @@ from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, dis
 from brittle.store.export import CARD, cells_of, export, filled_columns
 from brittle.store.folder import RunFolder, Shard
 from brittle.store.record import Account, RunRecord
-from brittle.store.representative import representative_column
+from brittle.store.representative import most_draws_by, representative_column
 from brittle.store.schemas import COUNTEREXAMPLES, make_index, unpack_votes
 from brittle.store.writing import check_target, write
 
@@ -103,10 +103,8 @@ class Table:
 
     def _text_frame(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
         """Return `frame` with the ids of the points as text."""
-        if whole:
-            return self.all_columns(limit, whole=True)
-        frame = self.all_columns(limit, whole=False, label=self.representative(limit))
-        return frame.filter(filled_columns([frame]))
+        frame = self.all_columns(limit, whole=whole, label=None if whole else self.representative(limit))
+        return frame if whole else frame.filter(filled_columns([frame]))
 
     def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
         """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
@@ -254,11 +252,9 @@ class Table:
 
     def _short_names(self) -> dict[str, Column]:
         """Return the scores of `frame` by the shortest distinct name; empty for the only one, or one that judges."""
-        top: dict[object, int] = {}
-        for column in self.columns:
-            key = column.setting, column.variant
-            top[key] = max(top.get(key, 0), column.most_draws or 0)
-        columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
+        top = most_draws_by(self.columns, lambda column: (column.setting, column.variant))
+        draws = {key: column.most_draws for key, column in top.items()}
+        columns = [column for column in self.columns if column.most_draws == draws[column.setting, column.variant]]
         alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
         pairs = zip(distinct_names(columns), columns, strict=True)
         return {"" if [column] == alone else name: column for name, column in pairs}
