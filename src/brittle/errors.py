@@ -23,12 +23,7 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[object], shown: int = 5) -> str:
-    """Return the first `shown` names in words, and how many more there are.
-
-    Example:
-        >>> listed(["a", "b", "c"], 2)
-        'a, b and 1 more'
-    """
+    """Return the first `shown` names in words, and how many more there are."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(map(str, names[:shown])) + more
 

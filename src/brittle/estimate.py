@@ -192,12 +192,7 @@ def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
 
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:
-    """Labels as people read them: without digests of code and of data, and without units, unless two were then alike.
-
-    Example:
-        >>> list(short_labels(["taylor(noise=swap, digest=21d5ac4bbda45697, sigma=0.1)"]).values())
-        ['taylor(noise=swap, sigma=0.1)']
-    """
+    """Return labels as people read them: without digests and units, unless two were then alike."""
     short = {label: _BULKY.sub("", label).replace("(, ", "(").replace("()", "") for label in labels}
     times = Counter(short.values())
     return {label: text if times[text] == 1 else label for label, text in short.items()}

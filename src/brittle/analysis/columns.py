@@ -95,16 +95,7 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
 
 
 def parameters_text(column: Column) -> str:
-    """Return the parameters but noise and draws that tell a column from others of its score; empty where none does.
-
-    Example:
-        >>> import brittle, torch
-        >>> model, margins = brittle.Classifier(torch.nn.Linear(2, 2)), ("linf", "l2")
-        >>> scores = [brittle.scores.InputMargin(norm=norm, effort="fast") for norm in margins]
-        >>> table = brittle.score(model, torch.rand(2, 2), scores)
-        >>> [parameters_text(column) for column in table.columns]
-        ['effort fast, norm linf', 'effort fast, norm l2']
-    """
+    """Return the parameters but noise and draws that tell a column from others of its score; empty where none does."""
     return column.variant.removeprefix(column.score).strip("()").replace("=", " ")
 
 

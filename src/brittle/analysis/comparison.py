@@ -241,9 +241,9 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
-    compared = [column for column in columns if column.label in set(frame["score"])]
-    labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
-    return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
+    compared = _most_drawn(column for column in columns if column.label in set(frame["score"]))
+    labels = [ACCURACY, *(column.label for column in compared)]
+    return pd.DataFrame(frame[frame["score"].isin(labels)].reset_index(drop=True))
 
 
 def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:

@@ -33,11 +33,6 @@ def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
     """Return the points at which every sequence has a number, float64 in the order given, and how many were left out.
 
     None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
-
-    Example:
-        >>> (margin, score), dropped = paired(margin=[0.1, None, 0.3], score=[1.0, 2.0, 3.0])
-        >>> margin.tolist(), score.tolist(), dropped
-        ([0.1, 0.3], [1.0, 3.0], 1)
     """
     arrays = one_length(**sequences)
     is_complete = ~np.any(np.isnan(arrays), axis=0)
@@ -82,10 +77,6 @@ def spearman(a: ArrayLike, b: ArrayLike, confidence: float) -> Correlation:
     References:
         The proof and measurement of association between two things, Charles Spearman, 1904.
         Inversions and rank correlation coefficients, James Durbin and Alan Stuart, 1951.
-
-    Example:
-        >>> round(spearman([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0], 0.99).value, 12)
-        0.8
     """
     check_confidence(confidence)
     (x, y), _ = paired(first=a, second=b)

@@ -111,11 +111,6 @@ def skewed_mean(values: ArrayLike, confidence: float) -> MeanInterval:
 
     References:
         On the removal of skewness by transformation, Peter Hall, 1992.
-
-    Example:
-        >>> interval = skewed_mean([0.1, 0.2, 0.3, 0.4, 4.0], 0.9)
-        >>> interval.mean - interval.low < interval.high - interval.mean
-        True
     """
     check_confidence(confidence)
     points = _known(values)
@@ -141,10 +136,6 @@ def median_interval(values: ArrayLike, confidence: float) -> tuple[float, float,
 
     References:
         Order statistics, Herbert A. David and Haikady N. Nagaraja, 2003, section 7.1.
-
-    Example:
-        >>> median_interval([1.0, 2.0, 3.0, float("inf"), 5.0, 6.0, 7.0], 0.9)
-        (5.0, 1.0, inf)
     """
     check_confidence(confidence)
     points = np.sort(_known(values))

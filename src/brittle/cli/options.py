@@ -89,9 +89,8 @@ class ModelOptions:
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """Return the network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
-        declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
-        declared["random"] = self.random_model
-        declared["rules"] = self.rules_by_column
+        declared = {name: getattr(self, name) for name in ("outputs", "head", "decision", "device")}
+        declared |= {"random": self.random_model, "rules": self.rules_by_column}
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @property

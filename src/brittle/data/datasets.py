@@ -129,7 +129,12 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                     x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
                 raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
-        inputs, labels = _input_tensor(x, source), None if y is None else _label_array(y, source)
+        if not isinstance(x, Tensor | np.ndarray):
+            kind = type(x).__name__
+            raise DataError(
+                "dataset", f"{source} holds a {kind} as its input; make an array, as torchvision's ToTensor"
+            )
+        inputs, labels = as_tensor(x, source).clone(), None if y is None else _label_array(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
@@ -187,16 +192,6 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
             return _of_maite(item, source, targets)
         return item[0], item[1] if len(item) > 1 else None
     return item, None
-
-
-def _input_tensor(x: Any, source: str) -> Tensor:
-    """Return an input of a data set as a tensor of its own memory; raise where it is no array."""
-    if not isinstance(x, Tensor | np.ndarray):
-        raise DataError(
-            "dataset",
-            f"{source} holds a {type(x).__name__} as its input; expected an array, as torchvision's ToTensor makes",
-        )
-    return as_tensor(x, source).clone()
 
 
 def _label_array(y: Any, source: str) -> np.ndarray:

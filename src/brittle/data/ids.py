@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -122,17 +123,12 @@ def read_ids(path: Path) -> tuple[str, ...]:
             odd = next((row for row in rows if len(row) != len(header)), None)
             if odd is not None:
                 raise ValueError(f"it begins as a table of {len(header)} columns and has {len(odd)} in {odd!r:.60}")
-            lines = [_cell_text(row[0]) if len(header) > 1 else row[0] for row in rows]
+            lines = [row[0] for row in rows]
+            with suppress(UnicodeDecodeError):  # a table that brittle did not write
+                lines = [text_of(line) for line in lines] if len(header) > 1 else lines
         ids = tuple(line for line in lines if line.strip(" \t"))
         if not ids or "\0" in text:
             raise ValueError("it holds zero bytes, or no id")
     except (OSError, ValueError, csv.Error) as error:
         raise DataError("ids", f"{file} cannot be read as a text file of ids in UTF-8, one a line: {error}") from error
     return ids
-
-
-def _cell_text(cell: str) -> str:
-    try:
-        return text_of(cell)
-    except UnicodeDecodeError:
-        return cell  # not written by brittle

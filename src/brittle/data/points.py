@@ -155,7 +155,7 @@ class ListedPoints:
     def provenance(self) -> dict[str, Any]:
         """Origin of the points, and their number."""
         targets = {} if self.targets is None else {"targets": self.targets.shape[1]}
-        return {**self.source, "points": len(self), **targets}
+        return self.source | {"points": len(self)} | targets
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -291,7 +291,11 @@ def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) ->
 
 def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) -> np.ndarray:
     """Return a column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
-    column = _plain_cells(cells[name])
+    column: Any = cells[name]
+    if is_text(column.type):  # without the space around it, null where it stands for no value
+        column = pc.call_function("utf8_trim_whitespace", [column])
+        missing = pc.call_function("is_in", [column], pc.SetLookupOptions(pa.array(sorted(MISSING), column.type)))
+        column = pc.call_function("if_else", [missing, pa.scalar(None, column.type), column])
     numbers = _cast(column)
     if is_text(column.type) and BOOLEANS.issuperset(texts := {*column.drop_null().unique().to_pylist()}) and texts:
         numbers = np.array([BOOLEAN_TEXTS.get(cell, np.nan) for cell in column.to_pylist()])
@@ -307,15 +311,6 @@ def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) ->
         f"{place} holds {cell!r:.60}, which is no number; if the column holds the labels, name it with --label-column "
         "(label_column=); else write text as numbers first, or leave the column out",
     )
-
-
-def _plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Cells without the space around text, null where text stands for no value."""
-    if not is_text(column.type):
-        return column
-    texts = pc.call_function("utf8_trim_whitespace", [column])
-    missing = pc.call_function("is_in", [texts], pc.SetLookupOptions(pa.array(sorted(MISSING), texts.type)))
-    return pc.call_function("if_else", [missing, pa.scalar(None, texts.type), texts])
 
 
 def _cast(column: pa.ChunkedArray) -> np.ndarray | None:

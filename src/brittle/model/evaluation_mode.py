@@ -42,9 +42,7 @@ def evaluating(model: object, device: torch.device) -> Iterator[None]:
 @contextmanager
 def standard_modes(device: torch.device) -> Iterator[None]:
     """Allow gradients inside the block, whatever `no_grad`, `inference_mode` or `autocast` the caller is in."""
-    with ExitStack() as modes:
-        modes.enter_context(torch.inference_mode(False))
-        modes.enter_context(torch.enable_grad())
+    with torch.inference_mode(False), torch.enable_grad(), ExitStack() as modes:
         for kind in dict.fromkeys(("cpu", device.type)):
             if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
                 modes.enter_context(torch.autocast(kind, enabled=False))
@@ -141,6 +139,5 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     """Return the names of those that are in training mode; empty where none is."""
     ids = {id(module) for module in watched if module.training}
-    if not ids:
-        return ""
-    return listed([name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids])
+    names = ids and [name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids]
+    return listed([*names])

@@ -92,10 +92,10 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
     """Return one number, or one for each channel, as a tuple; None for None."""
     if numbers is None:
         return None
-    values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
+    values = tuple(map(float, (numbers,) if isinstance(numbers, int | float) else numbers))
     if not values or not torch.tensor(values).isfinite().all():
         raise ParameterError(f"{name} must be finite numbers; found {list(values)}")
-    return tuple(float(value) for value in values)
+    return values
 
 
 def as_seen(

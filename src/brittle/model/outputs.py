@@ -121,15 +121,13 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
     else:
         scores, form = getattr(output, "logits", None), "output.logits"
     if not isinstance(scores, Tensor):
-        kind = (
-            f"a mapping with the keys {list(output)}" if isinstance(output, Mapping) else f"a {type(output).__name__}"
-        )
+        kind = f"mapping with the keys {list(output)}" if isinstance(output, Mapping) else type(output).__name__
         advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
         if isinstance(output, np.ndarray):
             advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
         elif isinstance(output, list):
             advice = "for boxes around objects say --decision boxes:0.5 (decision='boxes:0.5')"
-        raise ModelError("output_shape", f"the model returned {kind}; {advice}")
+        raise ModelError("output_shape", f"the model returned a {kind}; {advice}")
     if scores.is_complex():
         raise ModelError("output_shape", "the model returned complex numbers; return real ones, such as output.abs()")
     scores = scores.dequantize() if scores.is_quantized else scores

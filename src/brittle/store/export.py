@@ -37,21 +37,12 @@ def cell(text: str) -> str:
     escape of Python, a backslash as two, and a text that a spreadsheet would take for a formula, or that begins with an
     apostrophe, gets an apostrophe in front. So does what follows a semicolon, at which spreadsheets split a line where
     the comma is in numbers, as in German or French. So no two texts give one cell.
-
-    Example:
-        >>> print(cell("=1"), cell("a\x1b[31m"), cell("b\\c"), cell("x;=1"))
-        '=1 a\x1b[31m b\\c x;'=1
     """
     return _PLACES.sub(rf"\g<0>{MARK}", printable(text.replace("\\", "\\\\")))
 
 
 def text_of(cell: str) -> str:
-    r"""Return the text that `cell` was made of.
-
-    Example:
-        >>> text_of("'=1"), text_of(r"a\x1b[31m")
-        ('=1', 'a\x1b[31m')
-    """
+    r"""Return the text that `cell` was made of."""
     return re.sub(f"(^|;){MARK}", r"\1", cell).encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 

@@ -76,12 +76,7 @@ def keeps(shape: Sequence[int]) -> bool:
 
 
 def pack(values: np.ndarray) -> list[bytes]:
-    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
-
-    Example:
-        >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
-        array([[0.5, 2. ]])
-    """
+    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`."""
     return [row.tobytes() for row in np.ascontiguousarray(values, _TYPES[values.dtype.itemsize])]
 
 
