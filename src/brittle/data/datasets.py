@@ -110,8 +110,8 @@ def _check_order(data: Any) -> None:
     if not in_turn or not getattr(data, "in_order", True):
         raise DataError(
             "shuffled",
-            f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__}, so that "
-            "ids, which are positions, would name other points the next time; make it with shuffle=False",
+            f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__} or in a "
+            "way of its own, so that ids, their positions, would not name them again; make it with shuffle=False",
         )
 
 
