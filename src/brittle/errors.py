@@ -4,8 +4,6 @@ Every message says what was found, where, and what to do. A single row that cann
 a value with a status (see `brittle.estimate.Status`); what is raised here stops the run before it gives a number.
 """
 
-from __future__ import annotations
-
 import copyreg
 import os
 import sys

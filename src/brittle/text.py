@@ -1,7 +1,5 @@
 """Plain text: numbers, counts and shares in words, cells in columns, and a size as people write it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 A name outside brittle's lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. Only naming a file runs it.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Test whether the model is more robust for some classes than for others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast

@@ -1,7 +1,5 @@
 """Classes of the noisy copies of a point, and how often they are the class of its label."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

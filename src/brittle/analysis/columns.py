@@ -1,7 +1,5 @@
 """Representative scores of a run, and their noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Two runs over the same points: which is more robust, which has the larger scores, and by how much?"""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Rank correlation of two numbers per point, and its interval: Kendall's tau-b and Spearman's correlation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Decisions about predictions: they hold, break, or are undecided."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

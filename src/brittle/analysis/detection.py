@@ -1,7 +1,5 @@
 """Detection by a score of the points that a small perturbation can flip."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Inputs that a run keeps, by their features: small inputs other than images."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

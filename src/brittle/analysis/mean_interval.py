@@ -1,7 +1,5 @@
 """Means and medians over points with their intervals: of numbers between 0 and 1, and of numbers without bounds."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Evaluations without a number, or with a remark, and their reasons; refuted certificates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Overview of a run in one screen: points that hold, their kinds and classes, and the evidence."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

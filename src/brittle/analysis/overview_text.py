@@ -1,7 +1,5 @@
 """The overview of a run in sentences: how brittle, where, how sure, and what to do next."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import shlex

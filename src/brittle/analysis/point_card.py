@@ -1,7 +1,5 @@
 """Everything that a run says of one point."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pyarrow.compute as pc
 

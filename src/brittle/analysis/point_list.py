@@ -1,7 +1,5 @@
 """Lists of points, ordered by any score, of a class, of a kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 

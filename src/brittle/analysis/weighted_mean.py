@@ -1,7 +1,5 @@
 """Quantiles of a mean of numbers whose weights are drawn at random, all weights that sum to 1 being equally likely."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Points held in arrays: tensors and NumPy arrays in memory, and other tensors that a model takes with them."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence

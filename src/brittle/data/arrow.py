@@ -1,7 +1,5 @@
 """Columns of files as Arrow: text files and Parquet."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Points out of a `torch.utils.data.Dataset` or `DataLoader`: read once, in order, and held in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 

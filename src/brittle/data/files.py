@@ -1,7 +1,5 @@
 """Paths as text, digests of files, and the files of a split."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Encoded images of one size, each decoded when it is read, and the folders that hold them."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Formats of data on disk, and the one door to points of every kind."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Some of the points of any data, chosen by their ids or by chance, and files of ids."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -4,8 +4,6 @@ A file is looked at before it is decoded: its format must be on a short list, it
 It is taken as its pixels lie, as in torchvision, whatever its EXIF data say of its orientation.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

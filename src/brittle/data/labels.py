@@ -1,7 +1,5 @@
 """Labels and targets of the points: class indices, several labels or numbers, and the names of the classes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

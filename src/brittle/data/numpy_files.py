@@ -1,7 +1,5 @@
 """Points in `.npy` and `.npz` files, which are never unpickled, and in the IDX files of MNIST."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct

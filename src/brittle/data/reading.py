@@ -1,7 +1,5 @@
 """Options of reading data, and the formats of data."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Digests of functions and classes of the user's, and of fitted estimators, by which they are recognised."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io

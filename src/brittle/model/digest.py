@@ -1,7 +1,5 @@
 """Digest of the weights of a model, by which it is recognised."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import zipfile

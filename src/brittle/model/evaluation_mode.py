@@ -4,8 +4,6 @@ All of it but the modes of the caller belongs to the process, so one thread meas
 To train a network in one thread while another measures it is not supported: measure a copy (`copy.deepcopy`).
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Logits out of what a model returns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Derivatives of a model, and what it raises in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -4,8 +4,6 @@ An extension type may bring metadata that other programs unpickle, so a file tha
 read, and so is a file whose pages unpack to far more than the file holds. PyArrow runs and unpickles nothing by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

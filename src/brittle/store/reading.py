@@ -1,7 +1,5 @@
 """A run folder is read without trust: nothing in it is run, and what is damaged is named."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Representative flip probability of a run, and its noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The noise that a robustness refers to, as tables and reports name it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

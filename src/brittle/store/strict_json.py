@@ -5,8 +5,6 @@ here: keys that are unknown, missing or stand twice, and texts that are long. Nu
 for bit, because JSON is written with the shortest decimal that gives the same double.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

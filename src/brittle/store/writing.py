@@ -4,8 +4,6 @@ Whoever can write a folder can put a link, a pipe or a device where a file of ou
 write through it, not to wait for it. The content gets a name of its own beside the file, is flushed, and is renamed.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import secrets

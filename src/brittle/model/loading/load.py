@@ -1,7 +1,5 @@
 """Models by their names: one table of sources by the form of the name, those of extensions from the registry."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
