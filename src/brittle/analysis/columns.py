@@ -15,8 +15,7 @@ from brittle.store.table import Table
 MONTE_CARLO, LAPLACIAN, CHANGE = "monte_carlo", "laplacian", "probability_change"
 """The scores that count flips, that predict the mean change of the predicted probability, and that sample it."""
 
-METHODS = ("exact", "auto", "probes", "gram")
-"""Preference among several Laplacians of a run, the first of these; otherwise the first recorded."""
+METHODS = ("exact", "auto", "probes", "gram")  # of the Laplacian, the preferred first
 
 
 def check_column(name: str, column: object) -> None:

@@ -19,15 +19,9 @@ from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 
 ACCURACY = "accuracy"  # the row that says how many predictions are right
-
-P_ROBUST = "p_robust"
-"""Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
-
+P_ROBUST = "p_robust"  # compared for a flip probability, so that larger is safer
 BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})  # quantities between 0 and 1
-
-MEAN, MEDIAN = "mean", "median"
-"""Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
-
+MEAN, MEDIAN = "mean", "median"  # the mean of numbers between 0 and 1, the median of others
 SMALLEST = 1e-12  # the smallest p-value that is told apart
 HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
 SHARED, OWN = "shared", "own"  # kinds of noise of two runs: the same at every point, or separate
@@ -36,12 +30,11 @@ ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
 
-FIELDS = (
+FIELDS = (  # columns of a comparison
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
     "difference", "difference_low", "difference_high", "p", "first_larger", "speaks", "confidence", "reason",
 )  # fmt: skip
-"""The columns of a comparison."""
 
 Values = NDArray[np.float64]
 Interval = Callable[[Values, float], tuple[float, float, float]]  # a number that stands for many, with its ends

@@ -14,10 +14,7 @@ from brittle.intervals import check_confidence, clopper_pearson, student
 from brittle.text import check_epsilon
 
 TPR = 0.95  # true positive rate at which the false positive rate is read
-
-GOOD_AUROC = 0.9
-"""A score detects well where the lower end of its AUROC is at least this: the robust networks of the paper whose logit
-margin is consistent lie above, the two that are not lie below."""
+GOOD_AUROC = 0.9  # consistent networks of the paper have a lower end above, the two others below
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,11 @@ FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)  # the states of points, the safest first
 FAILED = "failed"  # state of a point without a number
 RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"  # kinds of predictions by their labels
 SHARES = {"half": 0.5, "one in ten": 0.1}  # shares of the points whose distances the overview gives, in words
-
-DISTANCE_WORDS = {
+DISTANCE_WORDS = {  # norms of a change in words
     "l1": "sum of the changes of all values",
     "l2": "Euclidean distance",
     "linf": "largest change of a value",
 }
-"""The norms of a change in words."""
 
 POINTS_TO_NAME = 30  # points that a class has at least before it is named as the least robust one
 

@@ -18,28 +18,20 @@ from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
 CLASSES_SHOWN = 10  # classes in the table of a terminal
-
-FEWEST_FOR_DETECTOR = 38
-"""Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
-
-FEW_IN_CLASS = 100
-"""Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
-
+FEWEST_FOR_DETECTOR = 38  # points that hold, and that break: fewer cannot calibrate a rate of 0.95
+FEW_IN_CLASS = 100  # below it a difference of means of 0.15 may be missed (`docs/explanation/groups.md`)
 MOST_DRAWS = 10_000_000  # noisy copies of a point at most that a score takes
 READ_BY_DETECTORS = "logit_margin"  # the score that a detector reads by default
-
-RESTS = {
+RESTS = {  # evidence of intervals that do not count noisy copies
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
     Evidence.EXTRAPOLATED: "a model alone, of noise that no noisy copy drew",
     Evidence.SAMPLED: "rare flips that a search came near; others are not covered",
 }
-"""Evidence of intervals that do not count noisy copies."""
 
-COUNTED = (
+COUNTED = (  # said where all others do, of one interval and of several
     "The interval counts noisy copies and holds for every network.",
     "All intervals count noisy copies and hold for every network.",
 )
-"""Said where all others do, of one interval and of several."""
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
 LOOK_AT_LABELS = "wrong: are their labels right?"

@@ -25,8 +25,7 @@ from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
 
-INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
-"""Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; told to end."""
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143  # exit codes: by the keyboard, by `| head`, told to end
 
 app = App(
     name="brittle",

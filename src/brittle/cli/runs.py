@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
     from brittle.store.table import Table
 
-FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")
-"""Class attributes of a score that `brittle list` tells of."""
-
+FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")  # of a score, in `brittle list`
 TOP = 20  # points in a list, unless another number is given
 
 

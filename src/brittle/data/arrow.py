@@ -21,8 +21,7 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile
 
-LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
-"""A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
+LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")  # names of a column of labels, whatever the case
 
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
 _ERRORS = (*ERRORS, ValueError, LookupError)  # exceptions of broken files

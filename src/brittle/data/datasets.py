@@ -18,8 +18,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.model.arrays import Maite, names_itself
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
-LABEL_KEYS = ("y", "label", "labels", "target", "targets")
-"""Keys of the inputs and the labels of items that are dictionaries; each item has one of each."""
+LABEL_KEYS = ("y", "label", "labels", "target", "targets")  # keys of items that are dictionaries, one of each
 
 _OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 

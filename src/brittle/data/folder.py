@@ -20,10 +20,9 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError
 from brittle.store.places import place_of
 
-IMAGE_SUFFIX = re.compile(
+IMAGE_SUFFIX = re.compile(  # files that are points, if only with a status; others are counted
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
-"""Files that are points; those in a format that is not read get a status. Other files are counted in the record."""
 
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
 """Folder names that are taken for splits, not for classes."""

@@ -58,10 +58,9 @@ FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry 
 """All formats by name; of those that recognise a path the one of the lowest rank reads it."""
 
 
-InMemory: TypeAlias = (
+InMemory: TypeAlias = (  # data in memory
     "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any] | Maite"
 )
-"""Data in memory."""
 
 Data: TypeAlias = "InMemory | str | os.PathLike[str]"  # forms of data: in memory, or a path
 

@@ -34,18 +34,14 @@ CHANNELS = {"L": 1, "RGB": 3}  # the modes a data set can have, with their numbe
 DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
 
-DECODER_ERRORS = (
+DECODER_ERRORS = (  # exceptions of Pillow on broken files
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
     *(struct.error, zlib.error),
 )
-"""Exceptions of Pillow on broken files."""
 
 
-INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""Ways to compute pixels from those of another size, by the names of Pillow."""
-
-ROUNDINGS = ("even", "down")
-"""Start of the middle where it cannot lie in the middle: the even one of two pixels, or the upper left one."""
+INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # as Pillow calls them
+ROUNDINGS = ("even", "down")  # start of the middle where it is between two pixels: the even one, or the upper left one
 
 
 @dataclass(frozen=True)

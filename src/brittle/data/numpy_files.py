@@ -20,27 +20,22 @@ from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, first_line
 
-KEYS = {
+KEYS = {  # keys of the arrays of a `.npz` file; of a split as in `test_images` or `x_test`
     "inputs": ("x", "images"),
     "labels": ("y", "labels"),
     "ids": ("ids", "id"),
     "class_names": ("class_names",),
     "feature_names": ("feature_names",),
 }
-"""Keys of the arrays of a `.npz` file; of a split as in `test_images` or `x_test`."""
 
-IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
-"""Endings behind the prefix in the names of IDX files; `.gz` may follow."""
-
+IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"  # ends of names; `.gz` may follow
 TEST = "t10k"  # MNIST calls its test split so; it is read where no split is named
 _MOST_DEFLATE = 1032  # deflate shrinks by no more than this factor
 _CHUNK = 1 << 20  # bytes that are unpacked at a time
-
-_ERRORS = (
+_ERRORS = (  # exceptions of zip files and NumPy on broken files
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),
     *(SyntaxError, LookupError, OverflowError, NotImplementedError, RecursionError, MemoryError),
 )
-"""Exceptions of zip files and NumPy on broken files."""
 
 
 def is_idx_folder(path: Path) -> bool:

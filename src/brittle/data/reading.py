@@ -19,19 +19,17 @@ MOST_PIXELS = 1 << 13  # longest side to which an image is brought
 WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
 """Words of options, beside their default."""
 
-IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
-"""Options of encoded images that bring them to one form; a model's folder may declare some of them."""
+IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})  # of encoded images
 
 ARRAY_OPTIONS = frozenset({"layout", "scale_uint8"})
 
-MEANT_FOR = {
+MEANT_FOR = {  # the data that options are for which some formats alone take
     **dict.fromkeys(sorted(IMAGE_OPTIONS), "encoded images"),
     **dict.fromkeys(sorted(ARRAY_OPTIONS), "arrays in .npz and .npy files"),
     "label_column": "tables",
     "text_column": "tables of a model that reads texts",
     "labels": ".npy files and folders of images without classes",
 }
-"""Options that only formats take which say so, and the data that each is for."""
 
 
 @dataclass(frozen=True, kw_only=True)

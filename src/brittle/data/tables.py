@@ -29,19 +29,16 @@ from brittle.store.schemas import describe_index
 if TYPE_CHECKING:
     import pandas as pd
 
-INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
-"""Names that pandas gives to the column of its index."""
+INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)  # of the index of pandas
 
 BOOLEAN_TEXTS = {word: float(word.lower() == "true") for word in ("True", "TRUE", "true", "False", "FALSE", "false")}
 BOOLEANS = frozenset(BOOLEAN_TEXTS)  # texts that pandas reads as booleans in a column of a text file, and their numbers
-
-MISSING = frozenset(
+MISSING = frozenset(  # texts that pandas reads as missing in a text file
     (
         *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
         *("", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     )
 )
-"""Texts that pandas reads as missing in a text file."""
 
 MOST_LEVELS = 10_000  # different texts that a column of categories may hold
 

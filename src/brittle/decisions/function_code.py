@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-CHANGES_NOTHING = frozenset(
+CHANGES_NOTHING = frozenset(  # attributes that change no prediction
     ("n_jobs", "verbose", "_sklearn_version", "_stop_words_id", "_has_sorted_indices", "_has_canonical_format")
 )
-"""Attributes of an estimator or a sparse matrix that change no prediction, such as the number of threads."""
 
 
 def code_digest(thing: Any) -> str:

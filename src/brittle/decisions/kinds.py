@@ -403,10 +403,9 @@ class MultiLabel(Decision):
             raise ModelError("output_shape", f"label {place} was asked for; the model returns {labels}, counted from 0")
 
 
-DECISIONS: Mapping[str, type[Decision]] = Registry(
+DECISIONS: Mapping[str, type[Decision]] = Registry(  # by their names on the command line
     "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
-"""The decisions by their names on the command line."""
 
 
 def as_decision(decision: Decision | str | None) -> Decision:

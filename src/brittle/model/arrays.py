@@ -58,8 +58,7 @@ class Levels(NamedTuple):
         return pd.Series(np.append(values.to_numpy(), [missing])[places], dtype=object)
 
 
-Rows: TypeAlias = "np.ndarray | pd.DataFrame"
-"""Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
+Rows: TypeAlias = "np.ndarray | pd.DataFrame"  # with the names of columns where it was fitted with names
 
 
 class ArrayModel:

@@ -25,9 +25,7 @@ from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
 from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_sentence
 
-Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
-"""Called with the classifier, a pass's inputs, the result of `Classifier.read`, and the extra inputs of the rows."""
-
+Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]  # of what a pass reads
 CLEAN_PASSES = 101  # number of clean passes of a random model; the class that wins most of them is the prediction
 
 

@@ -19,8 +19,7 @@ from brittle.errors import ModelError, listed
 
 _lock, _one_thread = threading.RLock(), threading.RLock()
 
-_measured: list[tuple[nn.Module, list[nn.Module]]] = []
-"""Networks that are measured by the thread that holds the lock, with their modules that can be switched."""
+_measured: list[tuple[nn.Module, list[nn.Module]]] = []  # by the holder of the lock, with their modules
 
 
 @contextmanager

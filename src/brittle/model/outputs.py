@@ -10,18 +10,14 @@ from torch import Tensor
 from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within
 from brittle.errors import ModelError, ParameterError
 
-OUTPUTS = ("logits", "probs", "binary-logit")
-"""Kinds of outputs: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
-
-ONE_NUMBER = (
+OUTPUTS = ("logits", "probs", "binary-logit")  # class scores, class probabilities, or one logit for class 1
+ONE_NUMBER = (  # advice where a model returns one number for each input
     "for the logit of a two-class model use --outputs binary-logit (outputs='binary-logit'); for its probability p "
     "return [1 - p, p], for a class return a row with a 1 in its place, such as numpy.eye(classes)[label], and use "
     "--outputs probs (outputs='probs'); for a number that it predicts, --decision within:T (decision='within:T')"
 )
-"""Advice where a model returns one number for each input."""
 
-LARGEST_PROBABILITY = 1 + 1e-2
-"""The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
+LARGEST_PROBABILITY = 1 + 1e-2  # as those of a softmax in half precision are rounded
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:

@@ -21,23 +21,21 @@ NO_SECOND = (
     "an operation of the model has a gradient, but no second derivatives ({reason}); use scores without them "
     "(probability_change, or laplacian by the method gram)"
 )
-NO_MEMORY = (
+NO_MEMORY = (  # words of general errors of PyTorch where memory runs out
     "DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "backend out of memory",
     "CUDA error: out of memory", "_STATUS_ALLOC_FAILED",
 )  # fmt: skip
-"""Words of PyTorch's general errors where the memory of a CPU or a card runs out."""
 
 NO_CATEGORY = (
     "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise "
     "per-feature, with --categories NAMES to name them) or swaps them (--noise swap:0.1)"
 )
-ADVICE = {
+ADVICE = {  # by words in the sentence of PyTorch
     "index out of range in self": NO_CATEGORY,
     "Class values must be": NO_CATEGORY,
     "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
     "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
 }
-"""Advice by words in the sentence of PyTorch."""
 
 SHAPE = "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them"
 """Advice where nothing else is known."""

@@ -21,13 +21,9 @@ from brittle.store.settings import Setting, setting_of
 if TYPE_CHECKING:
     import pandas as pd
 
-WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
-"""Statuses, as tables write them, that no number comes with."""
-
+WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)  # statuses without a number
 BULKY = ("image", "input")  # columns of points that no frame for people holds
-
-HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
-"""States of a prediction by its interval: it survives the noise with at least some probability, or not."""
+HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"  # states of a prediction by its interval
 
 _NUMBERS = ["value", "low", "high"]
 _COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
@@ -147,8 +143,7 @@ class Column(ScoreRecord):
         return float(self.rows.loc[self.value.notna(), "passes"].mean())
 
 
-Row = dict[Any, Any]
-"""A row of a frame by the names of its columns, as pandas gives it; every frame says what these hold."""
+Row = dict[Any, Any]  # of a frame, by the names of its columns
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
@@ -229,8 +224,7 @@ class Labelled(Protocol):
     def label(self) -> str: ...
 
 
-Key = Labelled | str | tuple[str, Parameter]
-"""Key of a column: a score; a label or a name; a name and its sigma, or without one the value of another parameter."""
+Key = Labelled | str | tuple[str, Parameter]  # name and sigma, or else a parameter
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MARK = "'"  # mark in front of a text that a spreadsheet would run
-
-GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
-"""Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
-
-_PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')
-"""Positions of the mark. A quotation mark behind a semicolon begins a cell, and is not part of it."""
+GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"  # starts of such a text, in both widths, and of one that looks marked
+_PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')  # of the mark; a quotation mark there begins a cell
 
 
 def cell(text: str) -> str:
@@ -47,9 +43,7 @@ def text_of(cell: str) -> str:
 
 
 Parts = Iterable[pa.Table]  # parts of a table, one after another
-
-Frames = Callable[[], Iterator["pd.DataFrame"]]
-"""Reads parts of a table with the same columns; called for each look at them, so that one part is held at a time."""
+Frames = Callable[[], Iterator["pd.DataFrame"]]  # parts of a table, read anew by each call
 
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:

@@ -29,8 +29,7 @@ from brittle.store.schemas import SHARD_KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
 
-RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
-"""Names of the record of a run, of the list of its shards and of the lock of its writer."""
+RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"  # of a run, its shards and its writer
 
 _SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
@@ -270,8 +269,7 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
-"""Error numbers of a mount without locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})  # of a mount without locks
 
 
 def _has_locks(folder: Path) -> bool:

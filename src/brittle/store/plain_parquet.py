@@ -14,9 +14,7 @@ import pyarrow.parquet as pq
 
 from brittle.errors import ArtefactError
 
-ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
-"""Exceptions of PyArrow on broken files; `ArrowException` includes running out of memory."""
-
+ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)  # on broken files, or without memory
 MOST_TIMES = 2000  # columns may unpack to this many times the size of the file
 ALWAYS_READ = 1 << 27  # columns that unpack to fewer bytes are read from a file of any size
 ROWS_UNPACKED = 1 << 8  # rows that are unpacked at a time

@@ -18,8 +18,7 @@ from brittle.store.record import RunRecord, check_inside, read_object, storage_e
 from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
 
-MOST_READ = 1_000_000
-"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+MOST_READ = 1_000_000  # rows of scores that a screen or a page is made from; of more it speaks of a sample
 
 
 @dataclass(frozen=True)

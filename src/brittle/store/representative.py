@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 from brittle.store.columns import Column
 from brittle.store.settings import NO_NOISE, Setting
 
-TYPICAL_P_ROBUST = 0.7
-"""The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
+TYPICAL_P_ROBUST = 0.7  # a mean robustness near this tells points apart best: few are at 1, few at chance
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -26,8 +26,7 @@ from brittle.store.writing import check_target, write
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")
-"""Columns of `Table.frame` about a point itself."""
+TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")  # about a point itself
 
 
 @dataclass(frozen=True, repr=False)

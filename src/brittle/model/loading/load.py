@@ -32,13 +32,12 @@ from brittle.user_code import (
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
 _TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER (--tflite FILE)"
-_ADVICE = {
+_ADVICE = {  # advice by the ending of a file that is no model
     **dict.fromkeys((".h5", ".keras"), _KERAS),
     **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
     ".cbm": "is binary; save the model as .json: save_model('model.json', format='json')",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
-"""Advice by the ending of a file that is no model."""
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -289,7 +288,7 @@ def argument_of(value: Any) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-SOURCES: Mapping[str, Source] = Registry(
+SOURCES: Mapping[str, Source] = Registry(  # by the form of the names: all that can stand for MODEL
     "source",
     {
         "FILE.py:FACTORY": Source(_load_code, lambda spec: check_file(spec.rpartition(":")[0]), takes_weights=True),
@@ -298,14 +297,12 @@ SOURCES: Mapping[str, Source] = Registry(
     },
     Source,
 )
-"""Every source of models by the form of the names that it loads: the only list of what can stand for MODEL."""
 
 
-EXPORT = (
+EXPORT = (  # advice for batches of any size, to be formatted with a path
     "torch.export.save(torch.export.export(model, (inputs,), "
     "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
 )
-"""Advice to export a network for batches of any size, to be formatted with the path of the archive."""
 
 
 def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:

@@ -31,13 +31,8 @@ from brittle.model.inputs import refuse_lazy
 from brittle.store.writing import nearby
 
 NAMED = 5  # number of weights that a message names, and of places in a file
-
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-"""Endings of pickles; tensors and plain values alone are read from them."""
-
-NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
-"""Names of the mean and the deviation of a layer that normalises inputs."""
-
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")  # tensors and plain values alone are read
+NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}  # of a layer that normalises inputs
 COUNTER = "num_batches_tracked"  # name of counters that no prediction needs and old checkpoints lack
 
 Numbers: TypeAlias = tuple[float, ...]
