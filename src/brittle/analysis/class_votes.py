@@ -23,7 +23,7 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     $$\mathrm{share} = \frac{1}{n} \#\{j : \arg\max_c z_c(x + e_j) = c\}$$
 
     With `of="label"` it is the probability that a noisy copy gets the *label*: the robustness of what is right, where
-    `p_robust` is that of what is predicted. They differ where the prediction is wrong. No further pass is made.
+    `p_robust` is that of what is predicted. No further pass is made.
 
     Validity: counts, so unbiased and exact for every network, where all points have as many copies; where they stop
     once they are decided, the interval holds and the share has a bias. An interval holds for one class of one point. A
@@ -31,13 +31,12 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
 
     Args:
         table: a run of classes.
-        of: one class, by its index or its name, or `"label"` for the label of each point; by default every class that
-            a point has votes for, the most frequent first, and its label.
+        of: one class, by its index or its name, or `"label"`; by default every class with votes and the label.
         column: a flip probability by noisy copies; by default the one that speaks for the run.
 
     Returns:
         `point`, `class` (index), `copies` (of `draws` in all), `share`, `low`, `high`: a row for each point and class,
-        in the order of the data. A point without copies, or without a label where `of` is the label, has none.
+        the most frequent first, in the order of the data. A point without copies or the label that is asked has none.
 
     Raises:
         DataError: no column has votes for classes: the decision is none, or no noisy copies were counted.
@@ -68,21 +67,12 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
 def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     r"""Return, for each class, the share of the noisy copies of its points that every other class gets.
 
-    The mean over the points that are predicted as a class of their shares (`class_votes`); whether the prediction is
-    right does not matter.
-
-    Validity: as of `class_votes`; the shares of these points, without an interval.
-
-    Args:
-        table: a run of classes.
-        column: as of `class_votes`.
+    The mean over the points that are predicted as a class, right or wrong, of their shares (`class_votes`), without an
+    interval; the arguments and errors are those of `class_votes`.
 
     Returns:
         `class` and `becomes` (indices), `points` predicted so, `share`: a row for each pair of which a copy was seen,
         the largest share first.
-
-    Raises:
-        DataError: as of `class_votes`.
 
     Example:
         >>> import brittle, torch

@@ -53,23 +53,17 @@ class Pairing(NamedTuple):
 def compare(first: Table, second: Table) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
-    Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
-    ids; where the runs share no id but have equally many points, by their row. Of flip probabilities `p_robust` is
-    compared, of Laplacians `|value|`, of other scores the value, over the points that have a value in both runs: of
-    numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all others the medians, and
-    the median of the differences, as no interval of a mean holds where few points may have any value. Infinite
-    distances, where nothing was found, take part; two of them count as equal.
+    Points are paired by their ids; where the runs share no id but have equally many points, by their row. Of flip
+    probabilities `p_robust` is compared, of Laplacians `|value|`, of other scores the value, over the points with a
+    value in both runs: of numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all
+    others the medians, as no interval of a mean holds where few points may have any value. Infinite distances, where
+    nothing was found, take part; two of them count as equal. Two runs with one seed over the same ids send the same
+    noisy copies through both models (`noise` says whether), so that fewer draws tell the models apart.
 
-    The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
-    noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
-    differences, and fewer draws tell the models apart.
-
-    Intervals, at the larger confidence of the two runs, hold for any law of the points: of a mean of numbers between 0
-    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics. The
-    p-value of no difference is the interval turned round, the smallest `1 - confidence` at which the interval of the
-    difference leaves 0 out: it is below `1 - confidence` where that interval does, and nowhere else. Each stands alone:
-    none is corrected for the number of scores. Both cover the sampling of points, drawn independently; they say nothing
-    of other trainings of the models.
+    Intervals, at the larger confidence of the two runs, hold for any law of the points: `mean_interval` of numbers and
+    of their differences between -1 and 1, order statistics of medians. The p-value of no difference is the smallest
+    `1 - confidence` at which the interval of the difference leaves 0 out. None is corrected for the number of scores.
+    They cover the sampling of points, drawn independently, and say nothing of other trainings of the models.
 
     Validity: points are paired by name only; where both are labelled, their labels must agree.
 
@@ -83,12 +77,11 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
-        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `first_columns`, or None without draws);
-        `statistic` (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
-        `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
-        interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
-        `first_larger` (share of points, ties half); `speaks`, true of the one row that says which run is more robust,
-        by a flip probability under noise or, without any, by a distance; `confidence`; `reason` where there is nothing
+        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
+        (`mean` or `median`); `points` compared, `dropped` (without a value in a run), `only_first` and `only_second`
+        (without a partner); `first` and `second`, each with its interval and its number of infinite values;
+        `difference` with its interval and `p` (at least `SMALLEST`); `first_larger` (share of points, ties half);
+        `speaks`, true of the one row that says which run is more robust; `confidence`; `reason` where there is nothing
         to tell apart.
 
     Raises:

@@ -37,23 +37,19 @@ class Overview:
     """Overview of the points of a run, for one limit.
 
     Attributes:
-        column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
-            as `softmax`, holds and breaks no point (`is_decisive`).
+        column: the flip probability that was read; None where the run has none.
         numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
-        points: points of the run.
-        labelled: those of them with a label and a prediction.
-        correct: those of the labelled ones that are predicted right.
+        points, labelled, correct: points of the run, those with a label and a prediction, those predicted right.
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
-        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals
-            (`Column.interval_evidence`).
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
-        record: what the run recorded: the command that made it, the decision, the confidence of the intervals.
+        record: the record of the run.
         margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
     """
 
@@ -101,18 +97,14 @@ def overview(
 ) -> Overview:
     """Return the overview of a run; `brittle.analysis.overview_text` words it in sentences.
 
-    `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
-    where it reaches over `limit` (see `decide`). A class is named as the least robust one only where it has
-    `POINTS_TO_NAME` points and a test over all classes tells it from every other one (`class_bias`).
+    States are as of `decide`. A class is named as the least robust one only where it has `POINTS_TO_NAME` points and a
+    test over all classes tells it from every other one (`class_bias`).
 
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
         column: the flip probability to read; by default the one drawn for the limit, else the run's representative.
         sigma: where no column is given, one at this noise level.
-
-    Raises:
-        ParameterError: the limit is not between 0 and 1.
     """
     check_column("column", column)
     check_share("limit", limit)

@@ -39,18 +39,15 @@ def point_list(
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
-    preference, then by their place in the data.
-
-    Wrong points, without `by`, are ordered by the probability that the model gives their label, the smallest first:
-    the first labels are the most suspicious (`docs/how-to/labels.md`).
+    preference, then by their place in the data. Wrong points, without `by`, are ordered by the probability that the
+    model gives their label: the first labels are the most suspicious (`docs/how-to/labels.md`).
 
     Args:
         table: a run.
-        by: the column that orders them; by default the flip probability that speaks for the run, or where points were
-            drawn for the limit what stands beside their states (`numbers_beside`). Points without a number come last.
+        by: the column that orders them; by default the flip probability that speaks for the run (`numbers_beside`).
+            Points without a number come last.
         of_class: only those of a class, by its name or its number: of the label, or without labels of the prediction.
-        state: only those that are `holds`, `breaks` or `undecided` by `judge`, where that is a flip probability; or
-            `failed`, without a number. A score that no noise was drawn for, such as `softmax`, holds and breaks none.
+        state: only those that are `holds`, `breaks` or `undecided` by `judge`; or `failed`, without a number.
         correct: only those that are `right` or `wrong`.
         limit: what the states compare `p_robust` with; by default the one of the column, else `LIMIT`.
         judge: the column that the states are of; by default `by`, or without one the column drawn for the limit.

@@ -34,16 +34,12 @@ class Verdict:
     """Result of a rule.
 
     Attributes:
-        rule: its name, such as `holds`.
-        words: what it asks for.
+        rule, words: its name, such as `holds`, and what it asks for.
         state: `passes`, where the whole interval keeps it, `fails`, where the whole interval breaks it, or `undecided`.
         minimum: smallest value that keeps it.
-        value: the value over these points.
-        low: lower end of its interval for all such points.
-        high: upper end.
+        value, low, high: the value over these points, and its interval for all such points.
         points: how many were looked at.
-        remedy: what would decide it; empty where it is decided.
-        command: the command of the remedy, where there is one.
+        remedy, command: what would decide it; empty where it is decided.
         parts: what became of it for each class, where it asks the same of all.
     """
 

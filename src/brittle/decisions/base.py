@@ -24,40 +24,21 @@ from brittle.estimate import Parameters
 
 @dataclass(frozen=True)
 class Decision(ABC):
-    """A decision of a model.
+    """A decision of a model. A custom decision is `brittle.decisions.Custom`, with a function."""
 
-    A custom decision is `brittle.decisions.Custom`, with a function.
-
-    Class attributes:
-        name: the name on the command line and in the record of a run.
-        explanation: the decision in a few words, for a report: "the prediction is ...".
-        of_classes: whether it is the predicted class, so that the model's class scores are read unchanged.
-        has_classes: whether labels that are classes tell if it is right.
-        one_number: whether a model may return one number a row, `[B]`.
-        level: whether the nearest margin is the same at every point, so that it tells nothing about a point.
-        targets: whether the truth of a point is several labels or numbers instead of a class.
-        linear: whether margins are linear functions of the outputs, up to a constant, so that bounds on outputs bound
-            them (`linear_margins`).
-        has_margins: whether scores may read margins; otherwise only their sign, which counting needs.
-        declared: the words of `outputs` that it supports.
-        of_odds: whether declared probabilities are independent, so that a logit is `log p - log(1 - p)`.
-        may_be_empty: whether outputs that are 0 everywhere may be right.
-        form: the axes of the output of one input.
-    """
-
-    name: ClassVar[str]
-    explanation: ClassVar[str]
-    of_classes: ClassVar[bool] = False
-    has_classes: ClassVar[bool] = False
-    one_number: ClassVar[bool] = False
-    linear: ClassVar[bool] = True
-    level: ClassVar[bool] = False
-    targets: ClassVar[bool] = False
-    has_margins: ClassVar[bool] = True
-    form: ClassVar[tuple[str, ...]] = ("numbers",)
-    declared: ClassVar[tuple[str, ...]] = ("logits",)
-    of_odds: ClassVar[bool] = False
-    may_be_empty: ClassVar[bool] = False
+    name: ClassVar[str]  # on the command line and in the record of a run
+    explanation: ClassVar[str]  # in a few words, for a report: "the prediction is ..."
+    of_classes: ClassVar[bool] = False  # the predicted class, so that the model's class scores are read unchanged
+    has_classes: ClassVar[bool] = False  # labels that are classes tell if it is right
+    one_number: ClassVar[bool] = False  # a model may return one number a row, `[B]`
+    linear: ClassVar[bool] = True  # margins are linear in the outputs, up to a constant (`linear_margins`)
+    level: ClassVar[bool] = False  # the nearest margin is the same at every point
+    targets: ClassVar[bool] = False  # the truth of a point is several labels or numbers
+    has_margins: ClassVar[bool] = True  # otherwise only their sign, which counting needs
+    form: ClassVar[tuple[str, ...]] = ("numbers",)  # axes of the output of one input
+    declared: ClassVar[tuple[str, ...]] = ("logits",)  # words of `outputs`
+    of_odds: ClassVar[bool] = False  # declared probabilities are independent: a logit is `log p - log(1 - p)`
+    may_be_empty: ClassVar[bool] = False  # outputs that are 0 everywhere may be right
 
     @classmethod
     def parse(cls, text: str) -> Decision:

@@ -79,16 +79,15 @@ class Table:
         """Return one row per point, in the order of the data, with the columns that people read.
 
         `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
-        shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
-        `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`), and `S.turns_into`, the class that
-        most of the noisy copies with another prediction get; of another score `S`, and `S.low`, `S.high` unless it is
-        exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
-        others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
-        are `p_robust`, `low` and so on. Where several judge, the one that the first screen reads has these columns,
-        too, and `by` is its `S`. A score is shown at its largest number of draws. Empty columns are left out.
+        shortest name `S` that tells it from the others, such as `shrinkage[sigma=0.1]`: of a flip probability
+        `S.p_robust`, its interval `S.low`, `S.high`, where it judges `S.state` (`holds`, `breaks`, `undecided`), and
+        `S.turns_into`, the class of most noisy copies with another prediction; of another score `S`, and its interval
+        unless it is exact; and `S.status`. Where a score is alone, or is the only one that judges, its columns are
+        `p_robust`, `low` and so on; where several judge, the representative one has these, too, and `by` is its `S`. A
+        score is shown at its largest number of draws. Empty columns are left out.
 
-        The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
-        so that `data.join(table.frame())` puts both side by side, and `point` has its type. Otherwise it is text.
+        The index is that of the frame of pandas that was scored, so that `data.join(table.frame())` puts both side by
+        side, and `point` has its type. Otherwise it is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -166,14 +165,7 @@ class Table:
         """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read.
 
         Args:
-            limit: as of `frame`.
-            whole: as of `frame`.
-
-        Returns:
-            one row per point, one column for each of `frame`; `point` is text, and a number that is missing is null.
-
-        Raises:
-            ParameterError: the limit is not between 0 and 1.
+            limit, whole: as of `frame`; `point` is text, and a number that is missing is null.
         """
         return cells_of(self._text_frame(limit, whole=whole))
 
@@ -201,8 +193,7 @@ class Table:
 
         Args:
             path: the file; one that is there is replaced.
-            limit: as of `frame`.
-            whole: as of `frame`; a model card is the same without.
+            limit, whole: as of `frame`.
 
         Raises:
             ParameterError: there is no such form, or the limit is not between 0 and 1.
