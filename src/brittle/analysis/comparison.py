@@ -185,22 +185,16 @@ def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairi
     difference = apart(differences, confidence)
     differs, size = differences != 0.0, x.size
     return {
-        "pairing": pairing.by,
-        "dropped": int((~is_paired).sum()),
-        "only_first": pairing.only_first,
-        "only_second": pairing.only_second,
-        "statistic": MEAN if bounded else MEDIAN,
-        "points": size,
-        **named_interval("first", *centre(x, confidence)),
-        "first_infinite": int(np.isinf(x).sum()),
-        **named_interval("second", *centre(y, confidence)),
-        "second_infinite": int(np.isinf(y).sum()),
+        "pairing": pairing.by, "only_first": pairing.only_first, "only_second": pairing.only_second,
+        "dropped": int((~is_paired).sum()), "statistic": MEAN if bounded else MEDIAN, "points": size,
+        **named_interval("first", *centre(x, confidence)), "first_infinite": int(np.isinf(x).sum()),
+        **named_interval("second", *centre(y, confidence)), "second_infinite": int(np.isinf(y).sum()),
         **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
         "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
         "confidence": confidence,
         "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
-    }
+    }  # fmt: skip
 
 
 def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:

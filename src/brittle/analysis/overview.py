@@ -116,21 +116,14 @@ def overview(
     counts = pd.crosstab(frame["kind"], frame["state"])
     groups = counts.reindex(index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0)
     return Overview(
-        column=column,
-        numbers=numbers,
-        limit=limit,
-        points=len(frame),
-        labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
-        correct=frame["kind"].tolist().count(RIGHT),
-        groups=groups,
+        column=column, numbers=numbers, limit=limit, points=len(frame), groups=groups, record=table.record,
+        labelled=sum(kind != UNLABELLED for kind in frame["kind"]), correct=frame["kind"].tolist().count(RIGHT),
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
-        classes=_classes(table, frame),
+        classes=_classes(table, frame), margins=margin_sentences(table),
         bias=class_bias(table, numbers) if column is not None and column.is_decisive else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
         order=next((column.label for column in table.columns if safety(column) is not None), ""),
-        record=table.record,
-        margins=margin_sentences(table),
-    )
+    )  # fmt: skip
 
 
 def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:

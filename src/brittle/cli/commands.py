@@ -19,7 +19,7 @@ from brittle.cli.common import (
     options_of_file,
     show,
     whole_numbers,
-)
+)  # fmt: skip
 from brittle.cli.runs import check, compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError

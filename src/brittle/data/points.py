@@ -167,23 +167,16 @@ class ListedPoints:
 
     def _batch(self, rows: range) -> Batch:
         part, read = slice(rows.start, rows.stop), self.read(rows.start, rows.stop)
-        names = None if self.names is None else self.names[part]
+        columns = {"names": self.names, "labels": self.labels, "targets": self.targets}
+        answers: Any = {name: None if values is None else values[part] for name, values in columns.items()}
         status, detail = [Status.OK] * len(rows), list[str | None]([None] * len(rows))
         for place, failure in read.failures.items():
-            called = "" if names is None else f" ({names[place]})"
+            called = "" if self.names is None else f" ({self.names[rows[place]]})"
             status[place], detail[place] = failure.status, f"row {rows[place]}{called}: {failure.reason}"
         return Batch(
-            rows=tuple(rows),
-            ids=tuple(self.ids[part]),
-            names=names,
-            labels=None if self.labels is None else self.labels[part],
-            inputs=read.inputs,
-            status=tuple(status),
-            detail=tuple(detail),
-            bounds=self.bounds,
-            targets=None if self.targets is None else self.targets[part],
-            extra_inputs=read.extra_inputs,
-        )
+            rows=tuple(rows), ids=tuple(self.ids[part]), inputs=read.inputs, status=tuple(status), detail=tuple(detail),
+            bounds=self.bounds, extra_inputs=read.extra_inputs, **answers,
+        )  # fmt: skip
 
 
 def parts_of(rows: Any, size: int) -> Iterator[Any]:

@@ -138,29 +138,15 @@ class Reading:
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
         return record | values | facts
 
-    def points(
-        self,
-        record: dict[str, Any],
-        ids: Sequence[str],
-        read: Read,
-        *,
-        labels: Sequence[int] | None = None,
-        targets: Tensor | None = None,
-        names: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
-    ) -> ListedPoints:
-        """Return the first `limit` points of those with these ids; other arguments as the fields of `ListedPoints`."""
+    def points(self, record: dict[str, Any], ids: Sequence[str], read: Read, **answers: Any) -> ListedPoints:
+        """Return the first `limit` points of those with these ids; `answers` are other fields of `ListedPoints`."""
         part = slice(self.limit)
-        return ListedPoints(
-            ids=RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part]),
-            read=read,
-            bounds=self.bounds,
-            source=record,
-            labels=None if labels is None else tuple(labels[part]),
-            targets=None if targets is None else targets[part],
-            names=None if names is None else tuple(names[part]),
-            class_names=None if class_names is None else tuple(class_names),
-        )
+        point_ids = RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part])
+        for name, values in answers.items():
+            if values is not None:
+                values = values if name == "class_names" else values[part]
+                answers[name] = values if isinstance(values, Tensor) else tuple(values)
+        return ListedPoints(point_ids, read, self.bounds, record, **answers)
 
 
 class Format(NamedTuple):

@@ -52,17 +52,17 @@ class Decision(ABC):
         """True where the softmax of `[0, -m]` is a network's own probability that the decision is right."""
         return self.of_classes
 
-    @abstractmethod
     def decide(self, outputs: Tensor) -> Tensor:
-        """Return the decided values, a row for each of `outputs` `[B, ...]`."""
+        """Return the decided values, a row for each of `outputs` `[B, ...]`; by default these themselves."""
+        return outputs
 
     @abstractmethod
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the margins `[N, K]` at `outputs` `[N, ...]` of the `decided` values, a row for each of them."""
 
-    @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
-        """Describe each row of `decided` in words."""
+        """Describe each row of `decided` in words; by default in none."""
+        return [""] * len(decided)
 
     def extract(self, output: Any, classes: int | None) -> tuple[Tensor, str] | None:
         """Extract the outputs from a model's result and that part's name; None to read them as class scores."""

@@ -69,10 +69,6 @@ class Custom(Decision):
     def parameters(self) -> Parameters:
         return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
 
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the output at the point, `[B, ...]`."""
-        return outputs
-
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the margins of the function, `[N, K]`; raise a `ModelError` unless they are a row for each output."""
         margins = self.compare(outputs.clone(), decided.clone())  # the function may work in place
@@ -96,9 +92,6 @@ class Custom(Decision):
             value = float(margins.detach().amin(dim=1)[broken][0])
             fault = f"gave {value:.4g} for an output compared with itself, where every margin must be positive"
             raise ModelError("decision", f"the function of the decision {self.label} {fault}")
-
-    def described(self, decided: Tensor) -> list[str]:
-        return [""] * len(decided)
 
     def check(self, outputs: Tensor) -> None:
         """Accept any tensor with a row for each input."""
@@ -231,10 +224,6 @@ class Within(Decision):
     def label(self) -> str:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
         return f"{self.name}:{','.join(f'{tolerance:g}' for tolerance in tolerances)}"
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the numbers at the point, `[B, R]`."""
-        return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the distances of each number from both ends of its tolerance, `[N, 2 R]`."""

@@ -27,7 +27,7 @@ from brittle.user_code import (
     import_package,
     line_of,
     run_file,
-)
+)  # fmt: skip
 
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
