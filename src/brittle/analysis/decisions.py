@@ -22,15 +22,13 @@ def decide(table: Table, limit: float | None = None, column: Column | None = Non
     """Return for each point whether its prediction is kept with probability `limit` or more under a column's noise.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
-    where it reaches over `limit`. A state is as sure as the interval: where it is counted
-    (`brittle.score(..., limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the mean, for every
-    network.
+    where it reaches over `limit`. A state is as sure as the interval: where it is counted, at most `1 - confidence` of
+    the points get a wrong one in the mean, for every network.
 
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that the points of the column were drawn for.
-        column: the flip probability to read, such as `table["monte_carlo", 0.1]`; by default the one that was drawn for
-            this limit, and where there is none the one that speaks for the run.
+        column: the flip probability to read, such as `table["monte_carlo", 0.1]`; by default that of `limit`.
 
     Returns:
         `point`, `state` (None where a point has no number) and `draws` (noisy copies that the column counted, without

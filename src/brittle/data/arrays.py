@@ -38,26 +38,22 @@ def array_points(
     """Points in memory: copies of the arrays, which may be written over afterwards.
 
     Args:
-        x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and their precision
-            where it is single or better.
+        x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and single precision or
+            better.
         y: class index of each point, `[N]` or `[N, 1]`, whole numbers, or None.
         ids: id of each point, `[N]`, text or numbers; the row number by default.
         class_names: names of the classes in the order of their index.
         bounds: smallest and largest value of an input.
         layout: `nchw` or `nhwc` for image arrays; `nhwc` is transposed.
         scale_uint8: map whole numbers 0..255 (uint8) to the bounds.
-        feature_names: name of each number of an input, in the order of its axes; a run that keeps its inputs
-            (`brittle.store.schemas`) keeps them.
-        targets: whether `y` holds several labels, `[N, L]`, 1 where one holds and 0 where it does not, or numbers,
-            `[N]` or `[N, R]`; `class_names` are then the names of the labels.
+        feature_names: name of each number of an input, in the order of its axes.
+        targets: whether `y` holds several labels, `[N, L]`, 1 or 0, or numbers, `[N]` or `[N, R]`; `class_names` are
+            then the names of the labels.
         extra_inputs: other tensors of the points, `[N, ...]` each, by the names of the model's arguments that take
             them, such as `attention_mask`. They do not vary.
-        mask: which coordinates of the inputs vary, where some are padding or must stay as they are: 1 or True where one
-            does, for the first axes of an input, such as `[N, T]` for inputs `[N, T, E]`; or the name of one of
-            `extra_inputs`. Noise, distances and gradients count these alone.
-
-    Returns:
-        the points.
+        mask: which coordinates of the inputs vary: 1 or True where one does, for the first axes of an input, such as
+            `[N, T]` for inputs `[N, T, E]`; or the name of one of `extra_inputs`. Noise, distances and gradients count
+            these alone.
 
     Raises:
         DataError: the arrays are not of this form; the code says what is wrong.

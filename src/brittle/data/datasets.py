@@ -47,12 +47,10 @@ def dataset_points(
 ) -> ListedPoints:
     """Return the items of a data set, read once in their order and held in memory: the points of their arrays.
 
-    An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
-    `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
-    loader holds the same with an axis in front. In an item of MAITE, `(x, y, metadata)` with an `id` among the
-    metadata, `y` may have a number for each class, of which the largest says which it is. Ids are the positions, as
-    those of arrays are, so what cannot be read twice in the same order is refused. The digest is that of the content,
-    so a run over a data set is the run over its arrays.
+    An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and perhaps one of `LABEL_KEYS`;
+    `x` is an array `[*shape]` or an image of Pillow, `y` a class index. A batch of a loader holds the same with an axis
+    in front. In an item of MAITE, `(x, y, metadata)` with an `id`, `y` may have a number for each class, the largest
+    for the right one. Ids are the positions, so what cannot be read twice in the same order is refused.
 
     Args:
         data: a data set of numbered items, a loader that takes them in turn, or a list of items.
@@ -63,8 +61,7 @@ def dataset_points(
             `mode`, `resize`, `center_crop`.
 
     Raises:
-        DataError: the items come as a stream or in an order of a loader's own; one cannot be read or is of another
-            form, or two differ in shape, type or device; the code says which.
+        DataError: the items come in no order, or one cannot be read or is of another form; the code says which.
         ParameterError: an option is not of its form.
     """
     if odd := sorted(options.keys() - _OPTIONS):

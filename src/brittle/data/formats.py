@@ -66,10 +66,8 @@ Data: TypeAlias = "InMemory | str | os.PathLike[str]"  # forms of data: in memor
 
 
 def as_points(data: Data, bounds: BoundsLike, targets: bool = False, levels: bool = False, **words: Any) -> Points:
-    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
-    data set or loader of PyTorch, a data set of MAITE or a list of images of Pillow, which is read as `dataset_points`
-    does, or a path, which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a
-    table in a file.
+    """Points as `brittle.score` takes them: points, `(x, y)`, `x` alone, what `dataset_points` reads, a path as of
+    `open_points`, or a frame of pandas, alone or as `x`, which is read as a table in a file.
 
     `targets`, `levels` and `words` are fields of `Reading`; the words are for a path, and `label_column` for a frame.
 
@@ -101,9 +99,6 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
         path: a file or a folder, on this machine or in a store (`s3://bucket/folder`), read in parts and never copied.
         reading: how they are read; as `Reading()` by default.
         options: fields of `Reading` that take the place of those of `reading`, such as `split="test"`.
-
-    Returns:
-        the points, in the order of the data.
 
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.

@@ -27,11 +27,10 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
 
     Args:
         points: the points of any format.
-        ids: some of their ids, as the column `point` of a run holds them: of arrays the row number as text, of a
-            folder of images the path below the folder of the classes.
+        ids: some of their ids, as the column `point` of a run holds them.
 
     Raises:
-        ParameterError: no id is given, one is no text, or one is not among the points; these are counted and named.
+        ParameterError: no id is given, one is no text, or one is not among the points.
     """
     requested = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
     if isinstance(ids, str) or not requested or not all(isinstance(id_, str) for id_ in requested):
@@ -61,16 +60,12 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
 
     Every point is as likely as any other, and a class with a share `s` of the labels gets `s count` of them, rounded up
     or down (a systematic sample of the points in the order of their labels, shuffled in each class). So a share or a
-    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`; so do those
-    of points that were chosen before, by their ids or at random, which are then chosen by their ids.
+    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`.
 
     Args:
         points: the points of any format.
         count: how many, at least 1.
         seed: of the draw, at least 0.
-
-    Raises:
-        ParameterError: one of both is less.
 
     Source: W. Cochran, Sampling Techniques, third edition (1977), chapters 5 and 8.
 

@@ -28,13 +28,10 @@ class Batch:
         names: what the source calls each point (a path, say), `[B]`, or None.
         labels: class index of each point, `[B]`, or None where the data carry no labels.
         inputs: `[B, *shape]`, in the declared units; zeros where `status` carries no number.
-        status: how reading each point ended, `[B]`.
-        detail: why reading failed, where it did, `[B]`.
+        status, detail: how reading each point ended, and why where it failed, `[B]`.
         bounds: smallest and largest value of an input, for the thumbnails.
-        targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
-            does not) or a number is predicted; None elsewhere.
-        extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; None where
-            there are neither.
+        targets: what is right where there are several labels (1 or 0) or numbers, `[B, R]`, float64; else None.
+        extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; or None.
     """
 
     rows: tuple[int, ...]

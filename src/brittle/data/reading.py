@@ -49,25 +49,19 @@ class Reading:
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.
-        label_column: name of the column of a table that holds the labels; None takes the one that is called label,
-            target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
-            With `targets` several, with commas between them.
+        label_column: name of the column of labels of a table, with `targets` several, with commas between them; None
+            takes the one called label, target, class or y, or the only one that is declared as classes.
         text_column: name of the column of a table that holds texts; None takes the only one of text.
-        texts: how texts become points, for a model that reads texts: what the format `texts` takes; the data must then
-            be a table of texts.
+        texts: how texts become points, for a model that reads texts, as the format `texts` takes it.
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
-        class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
-            are mapped into them, as `brittle.data.labels.name_classes` does.
-        levels: whether columns of a table that hold text, or are categories of pandas, are read as whole numbers, the
-            places of their values among `categories` of the record, which noise never changes; for an estimator that
-            was fitted on a frame. Else they are refused.
+        class_names: names of the model's classes in the order of its outputs, into which labels are mapped by name.
+        levels: whether columns of text or categories are read as whole numbers, the places of their values among
+            `categories` of the record, which noise never changes; for an estimator that was fitted on a frame.
         mode: `RGB` or `L` (grey), to which encoded images are converted; None takes the mode of the first.
-        resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side, which keeps
-            their shape.
+        resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side.
         center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
-        interpolation: how they are resized, by the names of Pillow, as a model's folder declares it; None is bilinear.
-        crop_rounding: where the middle begins if it cannot lie in the middle, as a model's folder declares it: at the
-            `even` one of two pixels (None), as torchvision has it, or `down`, as image processors of transformers.
+        interpolation: how they are resized, by the names of Pillow; None is bilinear.
+        crop_rounding: where the middle begins if it cannot lie in the middle: at the `even` pixel (None), or `down`.
 
     Raises:
         ParameterError: a value is not of this form, or two of `limit`, `sample` and `ids` are given.

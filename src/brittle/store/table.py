@@ -179,9 +179,6 @@ class Table:
         Returns:
             `point`, `row`, and under the names of `frame` the class and the label of each point, and `p_robust` or the
             name of the score, `low`, `high`, `state` and `status`; columns that hold nothing are left out.
-
-        Raises:
-            DataError: no column fits, or the run has no flip probability.
         """
         return load("view", "points")(self, count, by)
 
@@ -226,13 +223,9 @@ class Table:
             against: other runs over the same points, by the names that the page gives them.
             height: of the frame in a notebook, in pixels.
 
-        Returns:
-            the page, a `brittle.extensions.report.notebook.ReportPage`.
-
         Raises:
             StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-            ParameterError: `epsilon` is neither a positive number nor a fraction of two, or `height` no positive whole
-                number, or another run is no table.
+            ParameterError: `epsilon` or `height` is not of its form, or another run is no table.
             DataError: the points of another run cannot be paired with these.
         """
         page = load("view", "page").of(self, height, epsilon, against)
