@@ -15,9 +15,7 @@ from brittle.store.columns import Column
 from brittle.store.representative import typical
 from brittle.store.table import Table
 
-TAILS = np.geomspace(0.5, 1e-15, 121)
-"""Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
-
+TAILS = np.geomspace(0.5, 1e-15, 121)  # of the intervals that are compared: a p-value is a third too large at most
 PERMUTATIONS = 1999  # times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000
 MOST_POINTS = 10_000  # points that the permutation test reads, about; of more, every so many of each class
 

@@ -24,8 +24,7 @@ IMAGE_SUFFIX = re.compile(  # files that are points, if only with a status; othe
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
 
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
-"""Folder names that are taken for splits, not for classes."""
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})  # not classes
 
 Open = Callable[[int], BinaryIO]  # called with a row, gives its encoded image
 

@@ -262,11 +262,6 @@ class Estimator(Fitted):
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
     the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
-
-    Attributes:
-        classes: its `classes_`.
-        class_names: `classes_` as text, in the order of the columns.
-        class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:

@@ -53,12 +53,11 @@ def widened(scores: Tensor) -> Tensor:
     return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
-PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
+PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {  # by `problem_type` of Hugging Face
     "single_label_classification": ((PredictedClass, SameTop, Custom), "class"),
     "multi_label_classification": ((MultiLabel, Custom), "multilabel"),
     "regression": ((Within, Custom), "within:T"),
 }
-"""Decisions by `problem_type` of a model of Hugging Face, and how to write one."""
 
 
 def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:

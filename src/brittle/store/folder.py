@@ -33,7 +33,6 @@ RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"  # of a run, its s
 
 _SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
-"""Names of shards, and of the files of a run while they are written."""
 
 
 @dataclass(frozen=True)
