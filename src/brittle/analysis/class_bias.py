@@ -163,7 +163,10 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         return Differences(float("nan"), places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
-    shown = _holm(above, 1.0 - confidence, pairs)
+    ordered = np.sort(above, axis=None)[:pairs]
+    is_retained = ordered * (pairs - np.arange(pairs)) > 1.0 - confidence
+    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs  # by Holm
+    shown = above <= (ordered[rejected - 1] if rejected else -1.0)
     return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in places if not shown[place].any()))
 
 
@@ -179,11 +182,3 @@ def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
             break
         p_values[clear] = 2.0 * tail
     return p_values
-
-
-def _holm(p_values: NDArray[np.float64], level: float, pairs: int) -> NDArray[np.bool_]:
-    """Return which p-values are rejected at `level`, of `pairs` tests."""
-    ordered = np.sort(p_values, axis=None)[:pairs]
-    is_retained = ordered * (pairs - np.arange(pairs)) > level
-    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs
-    return p_values <= (ordered[rejected - 1] if rejected else -1.0)

@@ -266,7 +266,13 @@ class Estimator(Fitted):
 
     def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
         super().__init__(estimator, outputs, rules)
-        classes, name = _classes(estimator), self.__name__
+        _check_fitted(estimator)
+        classes, name = estimator.classes_, self.__name__
+        if isinstance(classes, list) or np.ndim(classes) != 1:
+            raise _several_labels(name)
+        if len(classes) < 2:
+            raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
+        classes = np.asarray(classes)
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
         whole = classes.dtype.kind in "iufb" and (classes == np.floor(classes.astype(np.float64))).all()
@@ -474,14 +480,3 @@ def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
         return probabilities
     holds = np.full(len(probabilities), float(bool(classes[0])))
     return np.stack((1 - holds, holds), axis=1)
-
-
-def _classes(estimator: Any) -> np.ndarray:
-    """`classes_` of a fitted classifier of one label."""
-    _check_fitted(estimator)
-    name, classes = type(estimator).__name__, estimator.classes_
-    if isinstance(classes, list) or np.ndim(classes) != 1:
-        raise _several_labels(name)
-    if len(classes) < 2:
-        raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
-    return np.asarray(classes)
