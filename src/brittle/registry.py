@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from brittle.errors import BrittleError, ParameterError, listed
 
@@ -163,7 +163,7 @@ class Registry(Mapping[str, T]):
                     f"{part} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
                     f"{value!r:.60}; expected {'a subclass' if any(classes) else 'an instance'} of {expected}"
                 )
-        return value
+        return cast("T", value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)

@@ -99,11 +99,13 @@ class Points(Protocol):
     @property
     def provenance(self) -> dict[str, Any]:
         """Origin of the points: format, path, split, sha256, number of points; JSON values only."""
+        ...
 
     def __len__(self) -> int: ...
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """Return the points of the rows `start` up to `stop` (all others) in their order, `size` at a time."""
+        ...
 
 
 class InputRows(NamedTuple):

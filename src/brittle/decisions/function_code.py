@@ -118,7 +118,8 @@ def _reduced_code(part: Any, module: str) -> Any:
     if (isinstance(part, type) or inspect.isfunction(part)) and part.__module__ == module != "builtins":
         return str, (name,), list(_class_parts(part) if isinstance(part, type) else _function_parts(part))
     try:
-        isinstance(part, type) or part.__reduce_ex__(4)
+        if not isinstance(part, type):
+            part.__reduce_ex__(4)
     except Exception:  # noqa: BLE001 parts are pickled by code of their own
         return str, (name,)
     return None

@@ -95,7 +95,7 @@ class Fitted(ArrayModel):
 
     def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
         self.estimator, self._outputs, self._rules = estimator, outputs, dict(rules or {})
-        self.categories, self.dtypes = dict[str, Levels](), dict[str, str]()
+        self.categories, self.dtypes = dict[Any, Levels](), dict[str, str]()
         self._columns: Sequence[str] | None = None
         self._calls, self.__name__ = 0, type(estimator).__name__
 
