@@ -15,17 +15,13 @@ from brittle.errors import ParameterError
 if TYPE_CHECKING:
     from torch import Tensor
 
-BISECTIONS = 60
-"""Halvings in the search for the end of an interval, which then is right to double precision."""
+BISECTIONS = 60  # halvings in the search for the end of an interval, which then is right to double precision
 
 HALVINGS = 24
 """The same where the end that is kept holds at any number of them, and a ten millionth of the mean is enough."""
 
-SURE = 1.645
-"""Deviations beyond which a normal number lies with probability 0.05."""
-
-MOST_ENDS = 100_000
-"""Ends of intervals that are kept."""
+SURE = 1.645  # deviations beyond which a normal number lies with probability 0.05
+MOST_ENDS = 100_000  # ends of intervals that are kept
 
 BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
 """Bets on a mean: these, and ever smaller ones down to about `SMALLEST_BET / sqrt(n)`, `n` the number of values."""

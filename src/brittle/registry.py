@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 from brittle.errors import BrittleError, ParameterError, listed
 
-GROUP = "brittle.extensions"
-"""The package of our extensions, and the group of entry points of those of others."""
+GROUP = "brittle.extensions"  # the package of our extensions, and the group of entry points of those of others
 
 PARTS: dict[str, str] = {
     "score.taylor_mvs": "mmse.taylor_mvs:TaylorMVS",
@@ -184,13 +183,7 @@ class Registry(Mapping[str, T]):
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a part of an extension.
-
-    Raises:
-        KeyError: no extension has such a part.
-        BrittleError: the extension that has it is missing.
-        ParameterError: another package has it, and it cannot be imported; or two have it.
-    """
+    """Import a part of an extension."""
     part = f"{kind}.{name}"
     if sentence := missing(kind, name):
         raise BrittleError("not_installed", f"{name} {sentence}")
@@ -252,11 +245,7 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """Return the parts of extensions of other packages, each with all entry points that name it.
-
-    Raises:
-        ParameterError: there is no such kind of parts.
-    """
+    """Return the parts of extensions of other packages, each with all entry points that name it."""
     parts: dict[str, list[EntryPoint]] = {}
     kinds = dict.fromkeys(part.partition(".")[0] for part in PARTS)
     for entry in entry_points(group=GROUP):

@@ -10,8 +10,7 @@ from typing import Any
 
 from brittle.errors import ParameterError, printable
 
-FORMAT = 1
-"""Version of the JSON that commands print."""
+FORMAT = 1  # version of the JSON that commands print
 
 
 def number(value: float) -> str:

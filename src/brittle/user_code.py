@@ -23,11 +23,8 @@ from typing import Any, TypeVar
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
 from brittle.registry import missing
 
-DIGEST = "__sha256__"
-"""Attribute of a module made by `run_file` that holds the code that was run."""
-
-Failure = Callable[[str], BrittleError]
-"""Makes the error to raise of a sentence."""
+DIGEST = "__sha256__"  # attribute of a module made by `run_file` that holds the code that was run
+Failure = Callable[[str], BrittleError]  # makes the error to raise of a sentence
 
 _OWN = {"brittle", *sys.stdlib_module_names}
 

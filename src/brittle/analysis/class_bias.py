@@ -20,11 +20,8 @@ from brittle.store.table import Table
 TAILS = np.geomspace(0.5, 1e-15, 121)
 """Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
 
-PERMUTATIONS = 1999
-"""Times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000."""
-
-MOST_POINTS = 10_000
-"""Points that the permutation test reads, about; of more, every so many of each class."""
+PERMUTATIONS = 1999  # times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000
+MOST_POINTS = 10_000  # points that the permutation test reads, about; of more, every so many of each class
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from brittle.store.representative import typical
 from brittle.store.schemas import ClassVotes, unpack_votes
 from brittle.store.table import Table
 
-LONGEST = 40
-"""Characters of its name."""
+LONGEST = 40  # characters of its name
 
 
 def class_votes(table: Table, of: int | str | None = None, column: Column | None = None) -> pd.DataFrame:

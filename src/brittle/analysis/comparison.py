@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,26 +20,19 @@ from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 
-ACCURACY = "accuracy"
-"""The row that says how many predictions are right."""
+ACCURACY = "accuracy"  # the row that says how many predictions are right
 
 P_ROBUST = "p_robust"
 """Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
 
-BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
-"""Quantities between 0 and 1."""
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})  # quantities between 0 and 1
 
 MEAN, MEDIAN = "mean", "median"
 """Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
 
-SMALLEST = 1e-12
-"""The smallest p-value that is told apart."""
-
-HALVINGS = 14
-"""Steps of the search for a p-value, each halving the logarithms that it may have."""
-
-SHARED, OWN = "shared", "own"
-"""Kinds of noise of two runs: the same at every point, or separate."""
+SMALLEST = 1e-12  # the smallest p-value that is told apart
+HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
+SHARED, OWN = "shared", "own"  # kinds of noise of two runs: the same at every point, or separate
 
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
@@ -140,11 +134,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
     """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
-    the mean difference `first - second` of their `p_robust` with its interval.
-
-    Raises:
-        DataError: as of `compare`; or the runs share no flip probability.
-    """
+    the mean difference `first - second` of their `p_robust` with its interval."""
     _check_alike(first, second)
     pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
     first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
@@ -354,3 +344,58 @@ def remarks(rows: list[Row]) -> list[str]:
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
     return [text for text, holds in sentences.items() if holds]
+
+
+SEVERAL_FIELDS = ("run", "split", *FIELDS)  # the columns of several comparisons
+
+
+def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+    """Return the rows of `compare` with each of several rival runs; an error names the rival."""
+    rows: list[Row] = []
+    for name, rival in rivals:
+        try:
+            frame = compare(table, rival)
+        except DataError as error:
+            raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
+        if frame.empty:
+            raise DataError(
+                "runs_differ", f"{name} shares no score with the same parameters with the first run; score both by one"
+            )
+        rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
+    return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
+
+
+def format_comparisons(frame: pd.DataFrame) -> str:
+    """Format the frame of `compare_several` as text: the accuracy of each run, and the score that most runs share."""
+    rows = frame.to_dict("records")
+    has_representative = any(row["speaks"] for row in rows)
+    row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
+    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not has_representative).most_common(1)
+    compared_rows = [row for row in rows if row["score"] == score]
+    quantities = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
+    header = [cell for name in quantities.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
+    lines = [["run", "points", *header]]
+    for name, row in runs.items():
+        cells = [cell for label in quantities for cell in _cells(row_by_key.get((name, label)))]
+        run_title = f"{name} ({row['split']})" if row["split"] else name
+        lines.append([run_title, f"{row['points'] + row['dropped']:,}", *cells])
+    by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
+    levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
+    notes = [
+        f"{name}: {compared_rows[0]['statistic']} by {short_labels([label])[label]}"
+        for label, name in quantities.items()
+    ][1:]
+    title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
+    notes.append("first larger: share of points that have more of it in the first run, ties half")
+    if not has_representative:
+        notes.append("nothing that a run shares with the first says how robust it is; score all by shrinkage")
+    if any("-" in line for line in lines):
+        notes.append("-: no such number in both runs, with the same parameters")
+    return "\n".join([title, *aligned(lines), *notes, *remarks(compared_rows)])
+
+
+def _cells(row: Row | None) -> list[str]:
+    if row is None:
+        return ["-"] * 4
+    first_text, second_text, larger_text = (number(row[name]) for name in ("first", "second", "first_larger"))
+    return [first_text, second_text, with_interval(row, "difference"), larger_text]

@@ -13,11 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson, jackknife
 
-MIN_POINTS = 10
-"""Points below which no interval of a correlation is given: the jackknife's law holds for many."""
-
-GROUPS = 50
-"""Groups of points that the jackknife leaves out, one at a time; of fewer points each is its own group."""
+MIN_POINTS = 10  # points below which no interval of a correlation is given: the jackknife's law holds for many
+GROUPS = 50  # groups of points that the jackknife leaves out, one at a time; of fewer points each is its own group
 
 Values = NDArray[np.float64]
 

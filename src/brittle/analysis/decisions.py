@@ -15,14 +15,9 @@ from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.schemas import unpack_votes
 from brittle.store.table import Table
 
-STATES = (HOLDS, BREAKS, UNDECIDED)
-"""States of a point."""
-
-SHRINKAGE = "shrinkage"
-"""The score whose values mix a count and a model."""
-
-MORE_DRAWS = 10
-"""Factor on the draws of a run that are worth spending on its undecided points."""
+STATES = (HOLDS, BREAKS, UNDECIDED)  # states of a point
+SHRINKAGE = "shrinkage"  # the score whose values mix a count and a model
+MORE_DRAWS = 10  # factor on the draws of a run that are worth spending on its undecided points
 
 
 def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:

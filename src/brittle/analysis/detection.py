@@ -15,8 +15,7 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson, student
 from brittle.text import check_epsilon
 
-TPR = 0.95
-"""True positive rate at which the false positive rate is read."""
+TPR = 0.95  # true positive rate at which the false positive rate is read
 
 GOOD_AUROC = 0.9
 """A score detects well where the lower end of its AUROC is at least this: the robust networks of the paper whose logit

@@ -14,8 +14,7 @@ from brittle.analysis.weighted_mean import lower_quantiles
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 
-ROUNDING = 1e-9
-"""Distance by which rounding may put a number outside its range."""
+ROUNDING = 1e-9  # distance by which rounding may put a number outside its range
 
 SMALL_SKEWNESS = 1e-6
 """Skewness below which the correction is lost in rounding, and Student's interval is given as it is."""

@@ -21,17 +21,10 @@ from brittle.store.representative import representative_column
 from brittle.store.table import Table
 from brittle.text import by_number, number, share_of
 
-FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
-"""The states of points, the safest first: the order in which they are shown."""
-
-FAILED = "failed"
-"""State of a point without a number."""
-
-RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
-"""Kinds of predictions by their labels."""
-
-SHARES = {"half": 0.5, "one in ten": 0.1}
-"""Shares of the points whose distances the overview gives, in words."""
+FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)  # the states of points, the safest first: the order in which they are shown
+FAILED = "failed"  # state of a point without a number
+RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"  # kinds of predictions by their labels
+SHARES = {"half": 0.5, "one in ten": 0.1}  # shares of the points whose distances the overview gives, in words
 
 DISTANCE_WORDS = {
     "l1": "sum of the changes of all values",
@@ -40,8 +33,7 @@ DISTANCE_WORDS = {
 }
 """The norms of a change in words."""
 
-POINTS_TO_NAME = 30
-"""Points that a class has at least before it is named as the least robust one."""
+POINTS_TO_NAME = 30  # points that a class has at least before it is named as the least robust one
 
 
 @dataclass(frozen=True, eq=False)

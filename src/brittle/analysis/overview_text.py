@@ -19,8 +19,7 @@ from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
-CLASSES_SHOWN = 10
-"""Classes in the table of a terminal."""
+CLASSES_SHOWN = 10  # classes in the table of a terminal
 
 FEWEST_FOR_DETECTOR = 38
 """Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
@@ -28,11 +27,8 @@ FEWEST_FOR_DETECTOR = 38
 FEW_IN_CLASS = 100
 """Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
 
-MOST_DRAWS = 10_000_000
-"""Noisy copies of a point at most that a score takes."""
-
-READ_BY_DETECTORS = "logit_margin"
-"""The score that a detector reads by default."""
+MOST_DRAWS = 10_000_000  # noisy copies of a point at most that a score takes
+READ_BY_DETECTORS = "logit_margin"  # the score that a detector reads by default
 
 RESTS = {
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",

@@ -16,11 +16,8 @@ from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.table import Table
 from brittle.text import aligned, clipped, number, span
 
-FEATURES, CHANGES = 20, 10
-"""Numbers of features of a point, and of their changes, that a terminal shows."""
-
-MOST_NAME = 60
-"""Characters of the name of a feature that it shows."""
+FEATURES, CHANGES = 20, 10  # numbers of features of a point, and of their changes, that a terminal shows
+MOST_NAME = 60  # characters of the name of a feature that it shows
 
 VERDICTS = {
     HOLDS: "It holds: kept with probability {} or more",

@@ -22,8 +22,7 @@ from brittle.text import aligned, chosen_text, clipped, number, span
 
 Correct = Literal["right", "wrong"]
 
-_ORDER = ("danger", "second")
-"""Keys that order points before their rows."""
+_ORDER = ("danger", "second")  # keys that order points before their rows
 
 _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct", "label_probability")
 
@@ -97,9 +96,6 @@ def least_points(
 
     Returns:
         these points; how many the list has, and how many the run.
-
-    Raises:
-        DataError, ParameterError: as of `point_list`.
     """
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):

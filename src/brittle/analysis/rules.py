@@ -25,11 +25,8 @@ from brittle.store.columns import UNDECIDED as OPEN
 from brittle.store.table import Table
 from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
 
-PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
-"""Results of a rule, and of a check."""
-
-MOST_POINTS = 10_000_000
-"""No more points are asked for; a rule that needs more lies at the truth."""
+PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"  # results of a rule, and of a check
+MOST_POINTS = 10_000_000  # no more points are asked for; a rule that needs more lies at the truth
 
 
 @dataclass(frozen=True)

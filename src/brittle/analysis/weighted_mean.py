@@ -11,11 +11,8 @@ from scipy.special import betaincinv, ndtr, ndtri
 
 Values = NDArray[np.float64]
 
-MOST = 128
-"""Different numbers that are looked at one by one; of more, those of an interval are two with their moments."""
-
-LEAST = 1e-18
-"""Share of the largest number below which numbers are one interval."""
+MOST = 128  # different numbers that are looked at one by one; of more, those of an interval are two with their moments
+LEAST = 1e-18  # share of the largest number below which numbers are one interval
 
 PLACES = 0.125 * np.arange(66).reshape(3, 22)
 """Nodes of the integral, in order: inverse hyperbolic sines of the distances from the saddle point in its width."""
@@ -23,11 +20,8 @@ PLACES = 0.125 * np.arange(66).reshape(3, 22)
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""
 
-LOOKS = 40
-"""Tilts that are looked at in one step of the search for those that span some probabilities."""
-
-TILTS = (1e-8, 1e18)
-"""The smallest and the largest tilt."""
+LOOKS = 40  # tilts that are looked at in one step of the search for those that span some probabilities
+TILTS = (1e-8, 1e18)  # the smallest and the largest tilt
 
 
 class _Tilted(NamedTuple):

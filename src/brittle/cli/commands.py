@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from cyclopts import App, CommandCollisionError, CycloptsError
 
-from brittle.cli.check import check
 from brittle.cli.common import (
     AS_TYPED,
     HELP_ALL,
@@ -23,7 +22,7 @@ from brittle.cli.common import (
     show,
     whole_numbers,
 )
-from brittle.cli.runs import compare, export, list_scores, verify
+from brittle.cli.runs import check, compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
@@ -63,8 +62,7 @@ app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
-FAULTS: list[str] = []
-"""Sentences about commands of extensions that cannot be added, printed before any command."""
+FAULTS: list[str] = []  # sentences about commands of extensions that cannot be added, printed before any command
 
 for word in (words := Registry[Any]("command", {})):
     try:

@@ -24,14 +24,9 @@ if TYPE_CHECKING:
     from brittle.store.record import RunRecord
     from brittle.store.table import Table
 
-ROW_FAILURES = 4
-"""Exit code where some points got no number."""
-
-START = 4096
-"""Bytes at the start of a file that say whose it is."""
-
-NAME = "brittle"
-"""The program."""
+ROW_FAILURES = 4  # exit code where some points got no number
+START = 4096  # bytes at the start of a file that say whose it is
+NAME = "brittle"  # the program
 
 FIRST = frozenset(
     f"--{name}"
@@ -214,8 +209,7 @@ def as_called(text: str) -> str:
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 
 
-KINDS = {int: "a whole number", float: "a number"}
-"""Return the word of the help for a value of a type."""
+KINDS = {int: "a whole number", float: "a number"}  # the word of the help for a value of a type
 
 
 def _kinds(hint: Any) -> str:
@@ -228,8 +222,7 @@ def _kinds(hint: Any) -> str:
     return " or ".join(dict.fromkeys(map(_kinds, parts))) or "another word"
 
 
-_JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
-"""Several numbers with commas between them."""
+_JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")  # several numbers with commas between them
 
 
 def explained(error: CycloptsError, words: Sequence[str]) -> str:

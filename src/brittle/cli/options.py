@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
 
-UNIT = ("0", "1")
-"""The bounds where none are given."""
+UNIT = ("0", "1")  # the bounds where none are given
 
 Weights = Annotated[
     Path | None, Parameter(help="Weights for a factory's network: .safetensors, or a checkpoint.", group=MODEL)
@@ -33,7 +32,7 @@ Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.",
 
 def load_network(model: str, weights: Path | None, *, texts: bool = False) -> LoadedModel:
     """Load what MODEL names, with nothing declared of it yet, and say where its weights were found."""
-    from brittle.model.loading.declare import load_batched
+    from brittle.model.loading.load import load_batched
 
     loaded = load_batched(model, weights, texts=texts)
     if loaded.weights:
@@ -50,7 +49,7 @@ def declare(
     **declared: Any,
 ) -> Classifier:
     """Open the network that MODEL names, and print what is declared of it."""
-    from brittle.model.loading.declare import declare as declare_silently
+    from brittle.model.loading.load import declare as declare_silently
 
     if loaded.declared is not None:
         yours = "; --mean and --std are yours" if mean is not None or std is not None else ""
@@ -109,7 +108,7 @@ class ModelOptions:
 
     @property
     def decides(self) -> Decision:
-        from brittle.decisions import as_decision
+        from brittle.decisions.kinds import as_decision
 
         return as_decision(self.decision)
 
@@ -171,9 +170,10 @@ class DataOptions:
         `texts` says how texts become points, and `levels` whether columns of text are categories. Images are brought
         to the size that `model` declares, unless options say another.
         """
-        from brittle.data import Reading, open_points
+        from brittle.data import open_points
         from brittle.data.ids import read_ids
         from brittle.data.labels import read_class_names
+        from brittle.data.reading import Reading
 
         fields: dict[str, Any] = vars(self) | vars(self._steps(data, model))
         points = fields.pop("points")

@@ -117,8 +117,7 @@ class ScoreOptions:
 @dataclass(frozen=True)
 class Opening:
     """MODEL, DATA and options of a command line, which are opened one by one, each once. Data are opened without the
-    model, unless it reads texts: its files say how these become points.
-    """
+    model, unless it reads texts: its files say how these become points."""
 
     model: str
     data: Path

@@ -27,8 +27,7 @@ LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
 """A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
 
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
-_ERRORS = (*ERRORS, ValueError, LookupError)
-"""Exceptions of broken files."""
+_ERRORS = (*ERRORS, ValueError, LookupError)  # exceptions of broken files
 
 
 class ArrowFile(NamedTuple):

@@ -30,8 +30,7 @@ IMAGE_SUFFIX = re.compile(
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
 """Folder names that are taken for splits, not for classes."""
 
-Open = Callable[[int], BinaryIO]
-"""Called with a row, gives its encoded image."""
+Open = Callable[[int], BinaryIO]  # called with a row, gives its encoded image
 
 
 def encoded_points(

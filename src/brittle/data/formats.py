@@ -65,8 +65,7 @@ InMemory: TypeAlias = (
 )
 """Data in memory."""
 
-Data: TypeAlias = "InMemory | str | os.PathLike[str]"
-"""Forms of data: in memory, or a path."""
+Data: TypeAlias = "InMemory | str | os.PathLike[str]"  # forms of data: in memory, or a path
 
 
 def as_points(data: Data, bounds: BoundsLike, targets: bool = False, levels: bool = False, **words: Any) -> Points:

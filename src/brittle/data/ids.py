@@ -16,11 +16,8 @@ from brittle.data.points import ListedPoints, Points, SomePoints
 from brittle.errors import DataError, ParameterError, listed
 from brittle.store.export import text_of
 
-MOST_BYTES = 1 << 28
-"""Bytes of a file of ids at most: more than a hundred for each of two million points."""
-
-COLUMN = "point"
-"""Name of the first column of a table of points."""
+MOST_BYTES = 1 << 28  # bytes of a file of ids at most: more than a hundred for each of two million points
+COLUMN = "point"  # name of the first column of a table of points
 
 
 def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:

@@ -29,14 +29,9 @@ FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
 TIFF is none of them: a file may hold any compression, and Pillow reads all of its pages to count them.
 """
 
-MAX_PIXELS = 1 << 26
-"""An image with more pixels is not decoded."""
-
-THUMBNAIL_SIDE = 96
-"""Longest side of a thumbnail, in pixels."""
-
-CHANNELS = {"L": 1, "RGB": 3}
-"""The modes a data set can have, with their number of channels."""
+MAX_PIXELS = 1 << 26  # an image with more pixels is not decoded
+THUMBNAIL_SIDE = 96  # longest side of a thumbnail, in pixels
+CHANNELS = {"L": 1, "RGB": 3}  # the modes a data set can have, with their number of channels
 
 DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """The mode a data set gets from its first image; images in other modes are not read."""
@@ -57,7 +52,7 @@ ROUNDINGS = ("even", "down")
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """Steps of the preparation of an image, in this order, in the words of `brittle.data.Reading`.
+    """Steps of the preparation of an image, in this order, in the words of `Reading`.
 
     `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
     that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,

@@ -16,8 +16,7 @@ from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, first_line, listed
 
-LARGEST_LABEL = 2.0**31
-"""Largest number that may be a class index."""
+LARGEST_LABEL = 2.0**31  # largest number that may be a class index
 
 
 def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]:

@@ -34,14 +34,9 @@ KEYS = {
 IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
 """Endings behind the prefix in the names of IDX files; `.gz` may follow."""
 
-TEST = "t10k"
-"""MNIST calls its test split so; it is read where no split is named."""
-
-_MOST_DEFLATE = 1032
-"""Deflate shrinks by no more than this factor."""
-
-_CHUNK = 1 << 20
-"""Bytes that are unpacked at a time."""
+TEST = "t10k"  # MNIST calls its test split so; it is read where no split is named
+_MOST_DEFLATE = 1032  # deflate shrinks by no more than this factor
+_CHUNK = 1 << 20  # bytes that are unpacked at a time
 
 _ERRORS = (
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),

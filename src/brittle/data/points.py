@@ -121,8 +121,7 @@ class InputRows(NamedTuple):
     extra_inputs: ExtraInputs | None = None
 
 
-Read = Callable[[int, int], InputRows]
-"""Called with two rows, gives the inputs from the first up to the second."""
+Read = Callable[[int, int], InputRows]  # called with two rows, gives the inputs from the first up to the second
 
 
 @dataclass(frozen=True)

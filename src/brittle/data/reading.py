@@ -16,8 +16,7 @@ from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 
-MOST_PIXELS = 1 << 13
-"""Longest side to which an image is brought."""
+MOST_PIXELS = 1 << 13  # longest side to which an image is brought
 
 WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
 """Words of options, beside their default."""
@@ -50,7 +49,7 @@ class Reading:
         limit: how many points are kept, from the first; None keeps all.
         sample: how many points are kept, drawn as `brittle.data.sample_points` does; None keeps all.
         ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
-        format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
+        format: what the data are, the name of one of `FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.

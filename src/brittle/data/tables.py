@@ -24,7 +24,7 @@ from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
-from brittle.store.index import describe_index
+from brittle.store.schemas import describe_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +33,7 @@ INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
 """Names that pandas gives to the column of its index."""
 
 BOOLEAN_TEXTS = {word: float(word.lower() == "true") for word in ("True", "TRUE", "true", "False", "FALSE", "false")}
-BOOLEANS = frozenset(BOOLEAN_TEXTS)
-"""Texts that pandas reads as booleans in a column of a text file, and their numbers."""
+BOOLEANS = frozenset(BOOLEAN_TEXTS)  # texts that pandas reads as booleans in a column of a text file, and their numbers
 
 MISSING = frozenset(
     (
@@ -44,8 +43,7 @@ MISSING = frozenset(
 )
 """Texts that pandas reads as missing in a text file."""
 
-MOST_LEVELS = 10_000
-"""Different texts that a column of categories may hold."""
+MOST_LEVELS = 10_000  # different texts that a column of categories may hold
 
 
 class Roles(NamedTuple):

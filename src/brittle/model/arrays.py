@@ -12,19 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, MultiLabel, Within
-from brittle.decisions.function_code import code_digest
+from brittle.decisions.function_code import code_digest, estimator_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
-from brittle.model.fitted_state import estimator_digest
 from brittle.model.rules import Rules
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS_SHOWN = 3
-"""Columns that a message names."""
-
-ARRAYS = ("torch", "numpy")
-"""Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
+COLUMNS_SHOWN = 3  # columns that a message names
+ARRAYS = ("torch", "numpy")  # kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 """Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.
@@ -145,7 +141,7 @@ class Fitted(ArrayModel):
 
     @property
     def digest(self) -> str | None:
-        """Digest of the learned state: `brittle.model.fitted_state.estimator_digest`."""
+        """Digest of the learned state: `brittle.decisions.function_code.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
     def reading(

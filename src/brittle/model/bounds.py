@@ -13,14 +13,9 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 
-TOLERANCE = 1e-6
-"""Distance that an input may lie outside the bounds, as a share of their distance."""
-
-MOST_NUMBERS = 1 << 16
-"""Most numbers that the bounds per feature of a recorded run may have."""
-
-BoundsLike = Any
-"""Forms that `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds."""
+TOLERANCE = 1e-6  # distance that an input may lie outside the bounds, as a share of their distance
+MOST_NUMBERS = 1 << 16  # most numbers that the bounds per feature of a recorded run may have
+BoundsLike = Any  # forms that `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +234,7 @@ class Bounds:
         return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 
-NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))
-"""No bounds."""
+NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))  # no bounds
 
 
 def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:

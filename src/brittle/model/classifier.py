@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from brittle.decisions import Decision, as_decision
+from brittle.decisions import Decision
+from brittle.decisions.kinds import as_decision
 from brittle.errors import ModelError, ParameterError, first_line
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
@@ -27,8 +28,7 @@ from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_
 Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
 """Called with the classifier, a pass's inputs, the result of `Classifier.read`, and the extra inputs of the rows."""
 
-CLEAN_PASSES = 101
-"""Number of clean passes of a random model; the class that wins most of them is the prediction."""
+CLEAN_PASSES = 101  # number of clean passes of a random model; the class that wins most of them is the prediction
 
 
 @dataclass

@@ -13,8 +13,7 @@ from torch import Tensor, fx, nn
 
 from brittle.errors import ModelError
 
-OutputAndFeatures = tuple[Any, Tensor]
-"""Output of a network, and the features that its head read in the same pass."""
+OutputAndFeatures = tuple[Any, Tensor]  # output of a network, and the features that its head read in the same pass
 
 
 @dataclass(frozen=True)

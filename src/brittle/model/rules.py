@@ -32,11 +32,7 @@ class Rules(NamedTuple):
     @classmethod
     def of(cls, rules: Mapping[str, str], names: Sequence[str]) -> Rules:
         """Read the rules from words by columns, such as `{"age": "whole 17..90", "sex": "fixed", "low":
-        "at-most:high"}` and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`.
-
-        Raises:
-            ParameterError: a column or a word that there is not, or rules that cannot be kept together.
-        """
+        "at-most:high"}` and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`."""
         no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
         new = cls(no.copy(), no.copy(), low, -low)
         groups: dict[str, list[int]] = {}

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
 """Statuses, as tables write them, that no number comes with."""
 
-BULKY = ("image", "input")
-"""Columns of points that no frame for people holds."""
+BULKY = ("image", "input")  # columns of points that no frame for people holds
 
 HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
 """States of a prediction by its interval: it survives the noise with at least some probability, or not."""
@@ -128,11 +127,7 @@ class Column(ScoreRecord):
 
     @property
     def p_robust(self) -> pd.Series:
-        """Probability that the prediction keeps, `1 - value`.
-
-        Raises:
-            DataError: the value is no flip probability.
-        """
+        """Probability that the prediction keeps, `1 - value`."""
         if not self.is_probability:
             raise DataError(
                 "no_such_score",
@@ -161,9 +156,6 @@ class Column(ScoreRecord):
 
         `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
         a number, and everywhere where the column judges no point (`is_decisive`).
-
-        Raises:
-            DataError: the value is no flip probability.
         """
         import pandas as pd
 
@@ -185,11 +177,7 @@ Row = dict[Any, Any]
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
-    """Return the columns of the tables of a run, in the order of its record.
-
-    Raises:
-        StorageError: a point stands twice, or has two rows of one score, which no run writes.
-    """
+    """Return the columns of the tables of a run, in the order of its record."""
     import pandas as pd
 
     record_by_key = {(record.score, parameters_json(record.parameters)): _storable(record) for record in records}

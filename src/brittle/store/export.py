@@ -20,8 +20,7 @@ from brittle.store.writing import check_target, replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-MARK = "'"
-"""Mark in front of a text that a spreadsheet would run."""
+MARK = "'"  # mark in front of a text that a spreadsheet would run
 
 GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
 """Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
@@ -55,8 +54,7 @@ def text_of(cell: str) -> str:
     return re.sub(f"(^|;){MARK}", r"\1", cell).encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
-Parts = Iterable[pa.Table]
-"""Parts of a table, one after another."""
+Parts = Iterable[pa.Table]  # parts of a table, one after another
 
 Frames = Callable[[], Iterator["pd.DataFrame"]]
 """Reads parts of a table with the same columns; called for each look at them, so that one part is held at a time."""
@@ -163,5 +161,4 @@ FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
 }  # fmt: skip
 """Writers by the endings of files. JSON has no infinite numbers: they become null."""
 
-CARD = ".md"
-"""Ending of a model card."""
+CARD = ".md"  # ending of a model card

@@ -138,9 +138,6 @@ class RunFolder:
 
         What a killed process left behind is removed, and shards that are not what was written are dropped from the
         manifest, so they count as missing. The path may be a link to a folder; the files of a run may not be links.
-
-        Raises:
-            ResumeError: the run that is there is not `expected`; nothing was written.
         """
         with storage_errors(self.path):
             is_new = not self.path.exists()
@@ -300,11 +297,7 @@ def _has_locks(folder: Path) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the process that a lock names, in words; None where it names none.
-
-    Raises:
-        StorageError: it is somebody else's file.
-    """
+    """Return the process that a lock names, in words; None where it names none."""
     with storage_errors(path):
         try:
             status = path.stat()

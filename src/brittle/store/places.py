@@ -41,11 +41,7 @@ _DISK = Disk()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
-    """Return a path of this machine, or of a store where it begins with `scheme://`.
-
-    Raises:
-        BrittleError: the extension of stores or a package is missing, or the store cannot be reached.
-    """
+    """Return a path of this machine, or of a store where it begins with `scheme://`."""
     if is_stored(path):
         return cast("Path", path)
     url = _URL.fullmatch(str(path))

@@ -19,17 +19,10 @@ from brittle.errors import ArtefactError
 ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
 """Exceptions of PyArrow on broken files; `ArrowException` includes running out of memory."""
 
-MOST_TIMES = 2000
-"""Columns may unpack to this many times the size of the file."""
-
-ALWAYS_READ = 1 << 27
-"""Columns that unpack to fewer bytes are read from a file of any size."""
-
-ROWS_UNPACKED = 1 << 8
-"""Rows that are unpacked at a time."""
-
-FEW_ROWS = 1 << 20
-"""Number of rows that is read from a file of any size; more only where the file has a byte for each."""
+MOST_TIMES = 2000  # columns may unpack to this many times the size of the file
+ALWAYS_READ = 1 << 27  # columns that unpack to fewer bytes are read from a file of any size
+ROWS_UNPACKED = 1 << 8  # rows that are unpacked at a time
+FEW_ROWS = 1 << 20  # number of rows that is read from a file of any size; more only where the file has a byte for each
 
 
 class PlainFile(pq.ParquetFile):

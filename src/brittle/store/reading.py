@@ -99,12 +99,7 @@ def read_table(
 
 
 def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifest] | None = None) -> Iterator[Table]:
-    """Yield the shards of a run folder, perhaps as it was `opened`, as tables; an empty one where there are none.
-
-    Raises:
-        StorageError: as `read_table`.
-        ArtefactError: as `read_table`.
-    """
+    """Yield the shards of a run folder, perhaps as it was `opened`, as tables; an empty one where there are none."""
     folder = Path(folder)
     record, manifest = opened or open_run(folder)
     empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
@@ -123,11 +118,6 @@ def export_run(
 
     Args:
         folder: that of the run; the others as for `Table.export`.
-
-    Raises:
-        ParameterError: as `Table.export`.
-        StorageError: as `Table.export` and `read_table`.
-        ArtefactError: as `read_table`.
     """
     if Path(path).suffix.lower() == CARD:
         return read_table(folder).export(path, limit=limit)
@@ -174,9 +164,6 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
     Returns:
         a fault for each such file; none for a sound folder.
-
-    Raises:
-        StorageError: there is no run, or `run.json` or `manifest.json` is damaged, which have no digest.
     """
     folder = Path(folder)
     record, manifest = open_run(folder)
@@ -194,12 +181,7 @@ def verify(folder: str | os.PathLike[str]) -> list[Fault]:
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
     """Return the record of a run, which may come from anybody, and the shards that exist; a run that has lost some
-    since it was finished has not finished.
-
-    Raises:
-        StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
-        ArtefactError: one of them is a link out of the folder.
-    """
+    since it was finished has not finished."""
     record, manifest = read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
     if sum(entry.account.points for entry in manifest.shards) < record.account.points:
         record = replace(record, finished=None)
@@ -211,11 +193,6 @@ def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.
 
     Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
     it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
-
-    Raises:
-        ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
-        ShardError: it is missing, not what was written, or not what a run writes.
-        StorageError: it cannot be read.
     """
     with storage_errors(path):
         if not path.is_file():

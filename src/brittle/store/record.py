@@ -17,23 +17,15 @@ from brittle.estimate import Parameter, Status
 from brittle.store.strict_json import Count, FormatProblem, Share, convert, parse_json, plain, read_text
 from brittle.store.writing import nearby
 
-FORMAT: Final = 1
-"""Version of the run folder's layout."""
-
-MOST_BYTES = 1 << 25
-"""A record holds what people called their files, and the names of many classes."""
-
-Part = Annotated[int, Meta(ge=1, le=100_000)]
-"""The number of a part of a run, and of how many."""
+FORMAT: Final = 1  # version of the run folder's layout
+MOST_BYTES = 1 << 25  # a record holds what people called their files, and the names of many classes
+Part = Annotated[int, Meta(ge=1, le=100_000)]  # the number of a part of a run, and of how many
 
 T = TypeVar("T")
 
 
-FIRST_ROWS = 1000
-"""Rows at the start of the data whose failures are counted apart."""
-
-FAILURES_KEPT = 3
-"""Failures that are kept in words."""
+FIRST_ROWS = 1000  # rows at the start of the data whose failures are counted apart
+FAILURES_KEPT = 3  # failures that are kept in words
 
 
 @dataclass(frozen=True)

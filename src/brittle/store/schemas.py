@@ -11,10 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT, WHOLE, NUMBER, BYTES = pa.string(), pa.int64(), pa.float64(), pa.binary()
 
@@ -61,14 +65,9 @@ COUNTEREXAMPLES = _schema(
 words (as for points), and, where inputs are images, PNG thumbnails of it and of the difference, magnified to the full
 range around mid-grey; that input itself where inputs are no images and small."""
 
-SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
-"""The kinds of shard file."""
-
-MAX_KEPT = 256
-"""Inputs with at most so many numbers are kept."""
-
-_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
-"""Types of the numbers of a cell, by the bytes that each takes."""
+SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}  # the kinds of shard file
+MAX_KEPT = 256  # inputs with at most so many numbers are kept
+_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}  # types of the numbers of a cell, by the bytes that each takes
 
 
 def keeps(shape: Sequence[int]) -> bool:
@@ -194,3 +193,29 @@ def problem_of_votes(rows: pa.Table) -> str | None:
     except ValueError as error:
         return f"holds damaged votes: {error}"
     return None
+
+
+def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
+    """Return the type and name of an index, and the column of the points that has its labels as text.
+
+    An index that no column restores, such as one of several levels, becomes one of texts.
+    """
+    name = index.name if isinstance(index.name, str | int) else None
+    for column in points.column_names:
+        description = {"dtype": str(index.dtype), "name": name, "column": column}
+        restored = make_index(points, description)
+        if restored is not None and restored.equals(index):
+            return description
+    column = "point" if points["point"].equals(points["name"]) else "name"
+    return {"dtype": "object", "name": name, "column": column}
+
+
+def make_index(points: pa.Table, description: Mapping[str, Any]) -> pd.Index | None:
+    """Make the index that `describe_index` described; None where the points do not have it."""
+    import pandas as pd
+
+    try:
+        labels = pd.Index(points[description["column"]].to_pylist())
+        return labels.astype(description["dtype"]).rename(description["name"])
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError):
+        return None

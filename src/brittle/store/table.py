@@ -18,10 +18,9 @@ from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, distinct_names, storable
 from brittle.store.export import CARD, cells_of, export, filled_columns
 from brittle.store.folder import RunFolder, Shard
-from brittle.store.index import make_index
 from brittle.store.record import Account, RunRecord
 from brittle.store.representative import representative_column
-from brittle.store.schemas import COUNTEREXAMPLES, unpack_votes
+from brittle.store.schemas import COUNTEREXAMPLES, make_index, unpack_votes
 from brittle.store.writing import check_target, write
 
 if TYPE_CHECKING:

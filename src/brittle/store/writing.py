@@ -17,8 +17,7 @@ from typing import BinaryIO
 
 from brittle.errors import StorageError, listed
 
-TEMPORARY = ".tmp"
-"""Ending of the name of a file that is being written; the name begins with a dot."""
+TEMPORARY = ".tmp"  # ending of the name of a file that is being written; the name begins with a dot
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, signature
@@ -15,10 +15,12 @@ from torch import fx, nn
 
 from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, first_line, listed
 from brittle.model.arrays import ArrayModel, is_estimator
+from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.classifier import Classifier
 from brittle.model.digest import state_digest
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
-from brittle.model.texts import TextReader
-from brittle.registry import Registry, missing
+from brittle.model.texts import TextReader, is_text_function
+from brittle.registry import Registry, load, missing
 from brittle.user_code import (
     defined_in,
     digest_of_module,
@@ -144,10 +146,6 @@ def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] 
     A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
     a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
     is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
-
-    Raises:
-        UsageError: no source has the form of `spec`, or this one has its own weights.
-        BrittleError: the extension of the source is missing; or what it raises itself.
     """
     name, path = os.fspath(spec), None if weights is None else Path(weights)
     loaded = _source_of(name, path).load(name, path)
@@ -318,3 +316,56 @@ SOURCES: Mapping[str, Source] = Registry(
     Source,
 )
 """Every source of models by the form of the names that it loads: the only list of what can stand for MODEL."""
+
+
+EXPORT = (
+    "torch.export.save(torch.export.export(model, (inputs,), "
+    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
+)
+"""Advice to export a network for batches of any size, to be formatted with the path of the archive."""
+
+
+def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:
+    """Load what a name stands for, with nothing declared of it yet; one whose batch size is fixed is refused.
+
+    A plain function, or an estimator, is one of texts where these are read; other functions are refused.
+    """
+    loaded = load_model(model, weights=weights)
+    if (argument := argument_of(loaded.module)) is not None:
+        if not texts:
+            raise ModelError(
+                "user_code",
+                f"{model} gives a function of {argument!r}, and no network: what makes one needs no argument; "
+                "a function of texts goes with --text-column COLUMN --noise typos:0.05 (text_column=, noise=)",
+            )
+        loaded = replace(loaded, module=load("texts", "TextFunction")(loaded.module))
+    if texts and is_estimator(loaded.module):
+        loaded = replace(loaded, module=load("texts", "TextEstimator")(loaded.module))
+    fixed_batch = loaded.provenance.get("fixed_batch")
+    if fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
+            f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
+        )
+    return loaded
+
+
+def declare(
+    loaded: LoadedModel,
+    bounds: BoundsLike,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    **declared: Any,
+) -> Classifier:
+    """Make the classifier of a model; where neither mean nor std is given, they are those of its own files."""
+    facts, of_texts = loaded.declared, is_text_function(loaded.module)
+    bounds = None if of_texts else bounds
+    if facts is not None and facts.texts is not None and not of_texts:
+        bounds, declared["perturb"] = facts.texts.bounds, facts.texts.perturb
+    if facts is not None and facts.texts is None and mean is None and std is None:
+        mean, std = facts.within(*Bounds.of(bounds))
+    classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
+    if facts is not None and facts.class_names is not None:
+        classifier.class_names = facts.class_names
+    return classifier

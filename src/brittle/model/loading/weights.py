@@ -30,8 +30,7 @@ from brittle.model.digest import dense
 from brittle.model.inputs import refuse_lazy
 from brittle.store.writing import nearby
 
-NAMED = 5
-"""Number of weights that a message names, and of places in a file."""
+NAMED = 5  # number of weights that a message names, and of places in a file
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 """Endings of pickles; tensors and plain values alone are read from them."""
@@ -39,8 +38,7 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
 """Names of the mean and the deviation of a layer that normalises inputs."""
 
-COUNTER = "num_batches_tracked"
-"""Name of counters that no prediction needs and old checkpoints lack."""
+COUNTER = "num_batches_tracked"  # name of counters that no prediction needs and old checkpoints lack
 
 Numbers: TypeAlias = tuple[float, ...]
 
