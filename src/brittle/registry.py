@@ -8,8 +8,6 @@ Another package adds parts by entry points of the group `brittle.extensions`:
     "score.stability" = "my_package.stability:Stability"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache

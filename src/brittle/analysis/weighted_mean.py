@@ -1,7 +1,5 @@
 """Quantiles of a mean of numbers whose weights are drawn at random, all weights that sum to 1 being equally likely."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +11,7 @@ Values = NDArray[np.float64]
 
 MOST = 128  # different numbers that are looked at one by one; of more, those of an interval are two with their moments
 LEAST = 1e-18  # share of the largest number below which numbers are one interval
-
-PLACES = 0.125 * np.arange(66).reshape(3, 22)
-"""Nodes of the integral, in order: inverse hyperbolic sines of the distances from the saddle point in its width."""
+PLACES = 0.125 * np.arange(66).reshape(3, 22)  # inverse hyperbolic sines of distances from the saddle point
 
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""

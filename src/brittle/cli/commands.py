@@ -1,7 +1,5 @@
 """The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -21,14 +19,13 @@ from brittle.cli.common import (
     options_of_file,
     show,
     whole_numbers,
-)
+)  # fmt: skip
 from brittle.cli.runs import check, compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
 
-INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
-"""Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; told to end."""
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143  # exit codes: by the keyboard, by `| head`, told to end
 
 app = App(
     name="brittle",

@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 ROW_FAILURES = 4  # exit code where some points got no number
 START = 4096  # bytes at the start of a file that say whose it is
 NAME = "brittle"  # the program
-
-FIRST = frozenset(
+FIRST = frozenset(  # options that `--help` tells of; `--help-all` tells of all
     f"--{name}"
     for name in (
         *("out", "weights", "bounds", "decision", "label-column", "points"),
         *("scores", "sigma", "noise", "limit", "draws", "resume"),
     )
 )
-"""The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""
 
 HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
 
@@ -74,11 +72,10 @@ def _is_shown(entry: Any) -> bool:
     return HELP_ALL.get() or entry.positional_label is not None or bool(FIRST & {*entry.names})
 
 
-MODEL, DATA, NOISE, LENGTH, OUTPUT = (
+MODEL, DATA, NOISE, LENGTH, OUTPUT = (  # groups of the options of `score` and `doctor`
     Group(title, sort_key=place, help_formatter=_few)
     for place, title in enumerate(("Model", "Data", "Scores and noise", "How long", "Output"))
 )
-"""The groups of the options of `score` and `doctor`."""
 
 
 def default_text(value: object) -> str | None:
@@ -139,9 +136,7 @@ def check_own(path: Path, mark: str, kind: str) -> None:
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
     if not ours:
-        raise StorageError(
-            "exists", f"{path} is there already and is no {kind} of brittle; choose another file, or remove it"
-        )
+        raise StorageError("exists", f"{path} is there already and is no {kind} of brittle; choose another file")
 
 
 def open_run(folder: Path, *beside: Path, images: bool = False, point: str | None = None) -> Table:

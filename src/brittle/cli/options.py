@@ -89,9 +89,8 @@ class ModelOptions:
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """Return the network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
-        declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
-        declared["random"] = self.random_model
-        declared["rules"] = self.rules_by_column
+        declared = {name: getattr(self, name) for name in ("outputs", "head", "decision", "device")}
+        declared |= {"random": self.random_model, "rules": self.rules_by_column}
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @property
@@ -219,7 +218,7 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
             raise UsageError(
                 f"{words[0]} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers "
-                f"[2, *shape], the lower ones first: np.save({words[0]!r}, np.stack([lower, upper]))"
+                f"[2, *shape]: np.save({words[0]!r}, np.stack([lower, upper]))"
             )
         return Bounds.of((ends[0], ends[1]))
     try:

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
     from brittle.store.table import Table
 
-FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")
-"""Class attributes of a score that `brittle list` tells of."""
-
+FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")  # of a score, in `brittle list`
 TOP = 20  # points in a list, unless another number is given
 
 
@@ -317,19 +315,11 @@ def check(
             check_own(path, mark, f"{form} file")
     rivals = () if against is None else (against,)
     checked = check_rules(
-        open_run(run_folder, *rivals),
-        holds=holds,
-        every_class=every_class,
-        limit=limit,
-        accuracy=accuracy,
-        robust_accuracy=robust_accuracy,
-        epsilon=epsilon,
-        norm=norm,
-        against=None if against is None else open_run(against, run_folder),
-        no_worse_than=no_worse_than,
+        open_run(run_folder, *rivals), holds=holds, every_class=every_class, limit=limit, accuracy=accuracy,
+        robust_accuracy=robust_accuracy, epsilon=epsilon, norm=norm, no_worse_than=no_worse_than,
+        against=None if against is None else open_run(against, run_folder), detector_tpr=detector_tpr,
         detector=None if detector is None else load("file", "detector").load(detector),
-        detector_tpr=detector_tpr,
-    )
+    )  # fmt: skip
     print_lines(checked.json().rstrip() if json else as_called(str(checked)))
     if github:
         print_lines(checked.github())

@@ -145,16 +145,10 @@ def score(
         say(False, f"part {sharing.part} has nothing to do: the run has {job.shards} shards to share")
     with progress(not running.quiet) as advance:
         record = execute(
-            job,
-            folder,
-            expected_accuracy=running.expected_accuracy,
-            progress=advance,
-            command=("brittle", *(inside or sys.argv[1:])),
-            skip_doctor=running.skip_doctor,
-            workers=workers,
-            part=part,
+            job, folder, expected_accuracy=running.expected_accuracy, progress=advance, workers=workers, part=part,
+            command=("brittle", *(inside or sys.argv[1:])), skip_doctor=running.skip_doctor,
             note=lambda code, sentence: say(False, f"note: {code}: {sentence}"),
-        )
+        )  # fmt: skip
     if declared.decides.level and scoring.scores is BY_DEFAULT:
         say(running.quiet, f"logit_margin is left out: with {declared.decides.label} it is the same at every point")
     if job.classifier.passes == 0:

@@ -1,7 +1,5 @@
 """Digests of functions and classes of the user's, and of fitted estimators, by which they are recognised."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io
@@ -14,15 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
-CHANGES_NOTHING = frozenset(
+CHANGES_NOTHING = frozenset(  # attributes that change no prediction
     ("n_jobs", "verbose", "_sklearn_version", "_stop_words_id", "_has_sorted_indices", "_has_canonical_format")
 )
-"""Attributes of an estimator or a sparse matrix that change no prediction, such as the number of threads."""
 
 
 def code_digest(thing: Any) -> str:
-    """Return a digest of the code of a function, an object or a class, 16 hexadecimal digits: of its source, of what it
-    holds, and of what it names in its module. Of other modules names count: the run has the digests of their files."""
+    """Return a digest of the code of a function, an object or a class and of what it names in its module, 16 digits."""
     return _digest(thing, getattr(getattr(thing, "func", thing), "__module__", None) or "").hex()[:16]
 
 
@@ -69,8 +65,7 @@ class _Pickler(pickle.Pickler):
         return None
 
     def reducer_override(self, part: Any) -> Any:
-        """Return a stand-in for code, estimators, trees of neighbours, tensors, masked arrays, and arrays of a type of
-        the user's, whose attributes pickle forgets."""
+        """Return a stand-in for code, estimators, trees, tensors, masked arrays and arrays with attributes."""
         kind, ours = type(part), type(part).__module__.startswith("sklearn.")
         if self.module is not None and (code := _reduced_code(part, self.module)) is not None:
             return code

@@ -59,9 +59,7 @@ class Custom(Decision):
 
     def __post_init__(self) -> None:
         if not callable(self.compare):
-            raise ParameterError(
-                f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
-            )
+            raise ParameterError(f"Custom takes a function of two outputs; found {self.compare!r:.60}")
 
     @property
     def label(self) -> str:
@@ -70,10 +68,6 @@ class Custom(Decision):
     @property
     def parameters(self) -> Parameters:
         return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the output at the point, `[B, ...]`."""
-        return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the margins of the function, `[N, K]`; raise a `ModelError` unless they are a row for each output."""
@@ -95,14 +89,9 @@ class Custom(Decision):
     def check_at_points(self, margins: Tensor) -> None:
         broken = (margins < 0).any(dim=1)
         if bool(broken.any()):
-            raise ModelError(
-                "decision",
-                f"the function of the decision {self.label} gave {float(margins.detach().amin(dim=1)[broken][0]):.4g} "
-                f"for an output compared with itself; there the decision holds, so every margin must be positive",
-            )
-
-    def described(self, decided: Tensor) -> list[str]:
-        return [""] * len(decided)
+            value = float(margins.detach().amin(dim=1)[broken][0])
+            fault = f"gave {value:.4g} for an output compared with itself, where every margin must be positive"
+            raise ModelError("decision", f"the function of the decision {self.label} {fault}")
 
     def check(self, outputs: Tensor) -> None:
         """Accept any tensor with a row for each input."""
@@ -198,10 +187,8 @@ class SameTop(Decision):
     def check(self, outputs: Tensor) -> None:
         super().check(outputs)
         if outputs.shape[1] <= self.count:
-            raise ModelError(
-                "output_shape",
-                f"the decision {self.label} needs more than {self.count} classes; the model has {outputs.shape[1]}",
-            )
+            needed = f"more than {self.count} classes; the model has {outputs.shape[1]}"
+            raise ModelError("output_shape", f"the decision {self.label} needs {needed}")
 
 
 @dataclass(frozen=True)
@@ -226,9 +213,7 @@ class Within(Decision):
     def __post_init__(self) -> None:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
         if not tolerances or not all(isinstance(t, int | float) and math.isfinite(t) and t > 0 for t in tolerances):
-            raise ParameterError(
-                f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
-            )
+            raise ParameterError(f"a tolerance is a positive finite number, as in within:0.1; found {self.tolerance!r}")
         object.__setattr__(self, "tolerance", only_or_all(tolerances))
 
     @classmethod
@@ -239,10 +224,6 @@ class Within(Decision):
     def label(self) -> str:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
         return f"{self.name}:{','.join(f'{tolerance:g}' for tolerance in tolerances)}"
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the numbers at the point, `[B, R]`."""
-        return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the distances of each number from both ends of its tolerance, `[N, 2 R]`."""
@@ -262,10 +243,8 @@ class Within(Decision):
     def check(self, outputs: Tensor) -> None:
         super().check(outputs)
         if isinstance(self.tolerance, tuple) and len(self.tolerance) != outputs.shape[1]:
-            raise ModelError(
-                "output_shape",
-                f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers",
-            )
+            counts = f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers"
+            raise ModelError("output_shape", counts)
 
 
 MOST_NAMED = 10  # most labels whose sets count as classes in tables and reports
@@ -310,14 +289,12 @@ class MultiLabel(Decision):
             low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
             if not thresholds or not all(isinstance(t, int | float) and low < t < high for t in thresholds):
                 raise ParameterError(
-                    f"every threshold must be a number between {low:g} and {high:g}; found {self.threshold!r:.60}"
+                    f"thresholds are numbers between {low:g} and {high:g}; found {self.threshold!r:.60}"
                 )
             object.__setattr__(self, "threshold", only_or_all(thresholds))
         has_name = isinstance(self.only, str) and self.only != ""
         if self.only is not None and not has_name and (type(self.only) is not int or self.only < 0):
-            raise ParameterError(
-                f"a label is asked for by its position from 0, or by its name; found {self.only!r:.40}"
-            )
+            raise ParameterError(f"a label is asked for by its position from 0, or its name; found {self.only!r:.40}")
 
     @property
     def label(self) -> str:
@@ -333,8 +310,8 @@ class MultiLabel(Decision):
         if self.only not in (names or ()):
             choices = listed([f"{name!r:.40}" for name in names or ()])
             raise ParameterError(
-                f"there is no label {self.only!r:.60} among [{choices}]; "
-                f"name them (--class-names FILE, classifier.class_names = [...]), or give a position: {self.name}:0"
+                f"there is no label {self.only!r:.60} among [{choices}]; name them (--class-names, class_names=), "
+                f"or give a position: {self.name}:0"
             )
         return replace(self, only=tuple(names or ()).index(self.only))
 
@@ -409,17 +386,15 @@ class MultiLabel(Decision):
         super().check(outputs)
         labels = outputs.shape[1]
         if isinstance(self.threshold, tuple) and len(self.threshold) != labels:
-            raise ModelError(
-                "output_shape", f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
-            )
+            counts = f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
+            raise ModelError("output_shape", counts)
         if (place := self._place) is not None and place >= labels:
             raise ModelError("output_shape", f"label {place} was asked for; the model returns {labels}, counted from 0")
 
 
-DECISIONS: Mapping[str, type[Decision]] = Registry(
+DECISIONS: Mapping[str, type[Decision]] = Registry(  # by their names on the command line
     "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
-"""The decisions by their names on the command line."""
 
 
 def as_decision(decision: Decision | str | None) -> Decision:

@@ -3,8 +3,6 @@
 A path in a store has the methods of `pathlib.Path`. What differs between the two are methods of `Disk`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

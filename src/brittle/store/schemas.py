@@ -76,12 +76,7 @@ def keeps(shape: Sequence[int]) -> bool:
 
 
 def pack(values: np.ndarray) -> list[bytes]:
-    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
-
-    Example:
-        >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
-        array([[0.5, 2. ]])
-    """
+    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`."""
     return [row.tobytes() for row in np.ascontiguousarray(values, _TYPES[values.dtype.itemsize])]
 
 
@@ -118,9 +113,8 @@ _NUMBER, _HEAD, _ENTRY = np.dtype("<i4"), 2, 3
 class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
 
-    Of each point: independent `units` of noise, 0 where nothing was counted, and copies in each, `members`, 1 or 2,
-    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`, or
-    both.
+    Of each point: independent `units` of noise, and copies in each, `members`, 1 or 2. Of each row: the `place` of its
+    point, the class, and the units of which one copy voted for it, `once`, or both.
     """
 
     units: NDArray[np.int64]
@@ -150,12 +144,10 @@ class ClassVotes:
 
 
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
-    """Return votes as cells, `[N]`. Each row, `[N, C, members]`, holds for each class the units with a single copy that
-    voted for it and, in pairs, those with both.
+    """Return votes as cells, `[N]`, of units with one copy for a class and, in pairs, with both, `[N, C, members]`.
 
-    A cell holds little-endian whole numbers of four bytes: how many units of noise, how many copies each of them has
-    (two in antithetic pairs), and of every class that a copy became its index, the units of which one copy did, and
-    those of which both did; classes in their order. Copies that are missing there tied, or were not finite.
+    A cell holds little-endian whole numbers of four bytes: the units, the copies in each, and for every class with a
+    vote its index and both counts, in their order. Copies that are missing there tied, or were not finite.
     """
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
@@ -196,10 +188,7 @@ def problem_of_votes(rows: pa.Table) -> str | None:
 
 
 def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
-    """Return the type and name of an index, and the column of the points that has its labels as text.
-
-    An index that no column restores, such as one of several levels, becomes one of texts.
-    """
+    """Return type and name of an index, and the column of points with its labels, as texts or typed."""
     name = index.name if isinstance(index.name, str | int) else None
     for column in points.column_names:
         description = {"dtype": str(index.dtype), "name": name, "column": column}

@@ -1,7 +1,5 @@
 """The noise that a robustness refers to, as tables and reports name it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,9 +8,7 @@ from brittle.estimate import Parameter
 
 GAUSSIAN = "gaussian"  # the noise family of a column whose parameters name none
 DECIBELS = "dB"  # the unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them
-
-UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
-"""Marks behind a family of noise with a level in another unit than pixels, and behind a function of the user's."""
+UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"  # marks behind a family: a unit that is no pixels, a function
 
 
 class Setting(NamedTuple):

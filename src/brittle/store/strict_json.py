@@ -5,8 +5,6 @@ here: keys that are unknown, missing or stand twice, and texts that are long. Nu
 for bit, because JSON is written with the shortest decimal that gives the same double.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -19,9 +17,7 @@ from msgspec import Meta
 
 from brittle.errors import BrittleError
 
-MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000
-"""Bytes of a file that decides something by itself, and characters of a string in it."""
-
+MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000  # of a file that decides something, and of a string in it
 MOST_LEVELS = 100  # lists and objects in each other
 MOST_WHOLE = 2**63 - 1  # largest whole number that is read
 Count = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]  # a number of things, 0 or more
