@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.data import open_points
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.extensions.mmse.mmse import Form
+from brittle.extensions.mmse import Form
 from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.run import plan
