@@ -1,7 +1,5 @@
 """A model by its name, as `brittle.score` takes it, and how its files say that data are read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace
