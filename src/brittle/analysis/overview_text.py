@@ -280,9 +280,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 def draw_more(overview: Overview, run: str | None = None) -> str:
     """Return the command that draws until the undecided points are decided, into the folder of the run.
-
-    A run that did not draw for this limit is scored again; for one from Python it is a call of `brittle.score`.
-    """
+    A run that did not draw for this limit is scored again; for one from Python it is a call of `brittle.score`."""
     column, command, limit = overview.column, overview.record.command, _limit(overview)
     draws = None if column is None or column.limit != overview.limit else column.most_draws
     if command is None:

@@ -84,9 +84,7 @@ def least_points(
     shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
     """Return the first `count_shown` points of a `point_list`, and how many it and the run have, one shard at a time.
-
-    `by` and `judge` are columns of `table`, which is the run or a sample of it.
-    """
+    `by` and `judge` are columns of `table`, which is the run or a sample of it."""
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):
         raise ParameterError(f"state is holds, breaks, undecided or failed; found {criteria.state!r:.40}")

@@ -46,9 +46,7 @@ ROUNDINGS = ("even", "down")  # start of the middle where it is between two pixe
 @dataclass(frozen=True)
 class ImageSteps:
     """Steps of the preparation of an image, in this order, in the words of `Reading`, bilinear where none is named.
-
-    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`.
-    """
+    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`."""
 
     resize: tuple[int, ...] | None = None
     center_crop: tuple[int, ...] | None = None

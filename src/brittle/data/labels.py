@@ -150,10 +150,8 @@ def in_classes(
     points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None, *, sure: bool = False
 ) -> Points:
     """Return `points` with labels that are places among the classes of a model, by name or by whole numbers.
-
     Where no name is one of the model's, or all stand at the same places, labels stay, unless the names are `sure`,
-    given by the user or learned in the fit. Points whose classes the user has named stay.
-    """
+    given by the user or learned in the fit. Points whose classes the user has named stay."""
     if names is None or points.labels is None or getattr(points, "is_named", False):
         return points
     if points.class_names is not None:

@@ -22,9 +22,7 @@ LARGEST_PROBABILITY = 1 + 1e-2  # as those of a softmax in half precision are ro
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
     """Return what the decision reads, `[B, ...]`, in float32 or better, of memory of its own: logits for the class.
-
-    Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
-    """
+    Probabilities become what the decision compares: logits of each label, logarithms of those of classes."""
     if decision.of_classes:
         numbers = class_scores(scores, rows, outputs)
     else:

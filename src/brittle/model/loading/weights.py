@@ -64,10 +64,8 @@ class _Table(NamedTuple):
 
 def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     """Load a `.safetensors` file, or a checkpoint with the weights anywhere inside, into `module`.
-
     Of all mappings and prefixes of their names (`module.`, `_orig_mod.`, ..) the one with every weight in its shape is
-    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs.
-    """
+    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs."""
     content = read_content(path)
     unmade, held = read_weights(path, content)
     weights = _own(module)
