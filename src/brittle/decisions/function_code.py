@@ -5,6 +5,7 @@ import inspect
 import io
 import marshal
 import pickle
+import tokenize
 from collections.abc import Iterator
 from types import CellType
 from typing import Any
@@ -141,7 +142,7 @@ def _function_parts(function: Any) -> Iterator[Any]:
         codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
     try:
         yield inspect.getsource(function)
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         yield marshal.dumps(codes[0], 2)
     cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # a cell may be empty yet
     yield from (function.__defaults__, function.__kwdefaults__, cells)
