@@ -18,7 +18,9 @@ SEVERAL_FIELDS = ("run", "split", *FIELDS)
 """The columns of several comparisons."""
 
 
-def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+def compare_several(
+    table: Table, rivals: Iterable[tuple[str, Table]], epsilon: float | str | None = None
+) -> pd.DataFrame:
     """Return the rows of `compare` with each of several rival runs; an error names the rival.
 
     Raises:
@@ -27,7 +29,7 @@ def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.Dat
     rows: list[Row] = []
     for name, rival in rivals:
         try:
-            frame = compare(table, rival)
+            frame = compare(table, rival, epsilon=epsilon)
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
         if frame.empty:

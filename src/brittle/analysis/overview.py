@@ -13,13 +13,14 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, parameters_text, safety
 from brittle.analysis.decisions import numbers_beside
+from brittle.analysis.expected_robustness import USUAL, choose_epsilon, expected_robustness
 from brittle.estimate import COUNT, LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
 from brittle.store.representative import representative_column
 from brittle.store.table import Table
-from brittle.text import by_number, number, share_of
+from brittle.text import by_number, number, share_of, span
 
 FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
 """The states of points, the safest first: the order in which they are shown."""
@@ -178,7 +179,8 @@ def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 def margin_sentences(table: Table) -> tuple[str, ...]:
     """Return a sentence for each input margin: the distances within which half and one in ten of the points with a
-    number have another prediction; and, with certificates, the distance within which half of them have none.
+    number have another prediction; with certificates, the distance within which half of them have none; and the
+    expected robustness.
 
     The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
     The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
@@ -210,7 +212,26 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
         sentences.append(f"Certified: for half of the points none is nearer than {number(radius)}.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
         sentences.append("Fewer than half of the points have a certificate.")
+    if column.parameters.get("norm") in USUAL:
+        sentences.append(_expected_robustness(table, column))
     return " ".join(sentences)
+
+
+def _expected_robustness(table: Table, column: Column) -> str:
+    """Return the expected robustness in a sentence, up to the size that the page chooses, too."""
+    norm = str(column.parameters.get("norm"))
+    epsilon = choose_epsilon(column.value, norm, table.record.model.bounds)
+    expected = expected_robustness(table, column, epsilon.value, table.record.confidence)
+    mean, low, high = expected.interval
+    doubtful = expected.open_points
+    wide = f"; {doubtful:,} {by_number(doubtful, 'margin is', 'margins are')} open" if doubtful else ""
+    kept = f"{'right predictions' if expected.labelled else 'predictions'} with no other found"
+    median = "" if epsilon.text == USUAL[norm][1] else ", the median"
+    upper = "" if expected.proved == mean else "; an upper estimate"
+    return (
+        f"Expected robustness: {number(mean)} ({span(low, high)}{wide}), the share of {kept}, averaged over distances "
+        f"from 0 to {epsilon.text}{median}{upper}."
+    )
 
 
 def _distance_text(table: Table, column: Column) -> str:

@@ -18,6 +18,7 @@ def check(
     limit: float | None = None,
     accuracy: float | None = None,
     robust_accuracy: float | None = None,
+    expected_robustness: float | None = None,
     epsilon: str | None = None,
     norm: str | None = None,
     against: Path | None = None,
@@ -44,6 +45,7 @@ def check(
         limit: That probability; by default the one that points were drawn for, or 0.9.
         accuracy: At least this share of the labelled points is predicted right.
         robust_accuracy: At least this share is right, with no other prediction found within --epsilon.
+        expected_robustness: The same, averaged over the distances from 0 to --epsilon.
         epsilon: That distance, such as 8/255.
         norm: Of the margins, where RUN has them in several.
         against: Another run over the same points, which RUN may be less robust than by --no-worse-than at most.
@@ -75,6 +77,7 @@ def check(
         limit=limit,
         accuracy=accuracy,
         robust_accuracy=robust_accuracy,
+        expected_robustness=expected_robustness,
         epsilon=epsilon,
         norm=norm,
         against=None if against is None else open_run(against, run_folder),

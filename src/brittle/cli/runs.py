@@ -131,7 +131,15 @@ def _screen(table: Table, overview: Overview, run: str, json: bool) -> str:
     return f"{parts or ''}{format_overview(overview, run)}{notes}"
 
 
-def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:
+def compare(
+    first: Path,
+    second: Path,
+    /,
+    *others: Path,
+    epsilon: str | None = None,
+    out: Path | None = None,
+    json: Json = False,
+) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
     Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
@@ -143,6 +151,7 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
         first: A folder that `brittle score` wrote.
         second: Another one.
         others: More of them, such as one for each kind and severity of corruption.
+        epsilon: Largest distance of the expected robustness, for runs with input_margin, such as 8/255.
         out: A .csv file to write the comparison to, one row per run and score; no file but an earlier comparison is
             replaced.
     """
@@ -159,11 +168,11 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
     table = open_run(first, *runs)
     chosen = chosen_sentence(len(table.points), table.record.data).strip()
     if others:
-        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]))
+        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]), epsilon)
         texts = [chosen, format_comparisons(frame)]
     else:
         second_table = open_run(second, first)
-        frame = compare_runs(table, second_table)
+        frame = compare_runs(table, second_table, epsilon=epsilon)
         texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(table, second_table)])))]
     print_lines(as_json(scores=records(frame)) if json else "\n".join(filter(None, texts)))
     if out is not None:
