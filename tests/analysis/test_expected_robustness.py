@@ -66,6 +66,16 @@ def test_it_is_the_area_under_the_curve(law: str, labelled: bool) -> None:
         assert low <= mean <= high
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 7.0, 7.9, 100.0])
+def test_sizes_of_few_changed_values_are_whole_numbers(epsilon: float) -> None:
+    right = RNG.random(COUNT) < 0.8
+    table = make_table(points=COUNT, scores=("input_margin",), norms=("l0",))
+    table = with_value(table, "input_margin(norm=l0)", MARGINS["counts"].tolist())
+    table = replace(table, points=with_column(table, "correct", right.tolist()))
+    curve = [direct_robust_accuracy(MARGINS["counts"], right, size) for size in range(int(epsilon) + 1)]
+    assert mean_of(table, epsilon)[0] == pytest.approx(np.mean([point.robust_accuracy for point in curve]))
+
+
 def test_its_ends_are_the_accuracy_and_the_robust_accuracy() -> None:
     """At a size below all margins it is the share of right predictions; at size 0, that of right ones off the tie."""
     right = [place % 5 > 0 for place in range(COUNT)]

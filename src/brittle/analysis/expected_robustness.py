@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from brittle.analysis.mean_interval import MeanInterval, mean_interval
-from brittle.estimate import Status
+from brittle.estimate import COUNT, Status
 from brittle.store.columns import Column
 from brittle.store.table import Table
 
@@ -63,8 +64,8 @@ def surviving_sizes(table: Table, margin: Column, epsilon: float) -> Shares:
     $$\mathrm{value} = [\mathrm{right}] \, \min(d, \epsilon) / \epsilon, \qquad
     \frac1n \sum_i \mathrm{value}_i = \frac1\epsilon \int_0^\epsilon \mathrm{robust\ accuracy}(r) \, dr.$$
 
-    The second is the expected robustness: the robust accuracy at a size that is uniform on `[0, epsilon]`. Where of no
-    prediction it is known, every one counts as right.
+    The second is the expected robustness: the robust accuracy at a size that is uniform on `[0, epsilon]`, in L0 on the
+    whole numbers of it. Where of no prediction it is known, every one counts as right.
 
     Validity: margins `d` of attacks are upper bounds, and so are the shares; exact where the margins are.
 
@@ -85,6 +86,8 @@ def surviving_sizes(table: Table, margin: Column, epsilon: float) -> Shares:
     right = points["correct"].map({True: 1.0, False: 0.0}).astype(float)
     if right.isna().all():
         has_label, right = right.isna(), right.fillna(1.0)
+    if margin.parameters.get("norm") == COUNT:
+        epsilon = math.floor(epsilon) + 1.0  # a distance `d` survives the `min(d, epsilon)` whole numbers below it
     value, proved = (
         _share(distance, epsilon).where(right == 1.0).mask(right == 0.0, 0.0) for distance in (margin.value, margin.low)
     )
