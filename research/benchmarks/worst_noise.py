@@ -154,8 +154,8 @@ def count_least(
     return counts
 
 
-def examine(task: Task, points_attacked: int) -> list[list[object]]:
-    """Print the members of a network, and return a row for each of isotropic noise, the mild and all members."""
+def examine(task: Task, points_attacked: int) -> None:
+    """Print the tables of a network."""
     start, tangents = time.process_time(), tangent(task)
     predicted, count, size = tangents.predicted, len(task.points), task.points[0].numel()
     sigma, bases = choose_sigma(task, predicted), directions(tangents)
@@ -196,9 +196,12 @@ def examine(task: Task, points_attacked: int) -> list[list[object]]:
         tally = "/".join(str(int((states(counts) == state).sum())) for state in (1, 0, -1))
         changed = int((states(counts) != states(plain)).sum())
         mean, rhos = float(counts.mean() / COPIES), correlations(counts, margin, first_order, plain)
-        rows.append([task.name, name, mean, tally, changed, *rhos])
-    print(f"{time.process_time() - start:.0f} s of CPU time, {SEARCH * len(MEMBERS) + COPIES} passes a point\n")
-    return rows
+        rows.append([name, mean, tally, changed, *rhos])
+    print_table(["noise", "mean", "hold/open/break", "changed", "rho margin", "rho tangent", "rho isotropic"], rows)
+    print(
+        f"{time.process_time() - start:.0f} s of CPU time, {SEARCH * len(MEMBERS) + COPIES} passes a point\n",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -212,8 +215,8 @@ def main() -> None:
     tasks = [Task("demo", digits.train(x_train, y_train).eval(), x_test[: arguments.points])]
     threes = [text for pair in zip(arguments.pairs[::2], arguments.pairs[1::2], strict=True) for text in (*pair, "0")]
     tasks += [Task(task.name.split("/")[-2], task.network, task.points) for task in loaded(threes, arguments.points)]
-    head = ["network", "noise", "mean", "hold/open/break", "changed", "rho margin", "rho tangent", "rho isotropic"]
-    print_table(head, [row for task in tasks for row in examine(task, arguments.margins)])
+    for task in tasks:
+        examine(task, arguments.margins)
 
 
 if __name__ == "__main__":

@@ -17,44 +17,19 @@ from brittle.errors import ParameterError, UnknownNameError
 if TYPE_CHECKING:
     from torch import Tensor
 
-CONFIDENCE = 0.99
-"""Confidence of all intervals unless told."""
-
-LIMIT = 0.9
-"""A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
-
-FLIP_PROBABILITY = "flip_probability"
-"""The quantity of a score whose value is `1 - p_robust`."""
-
-LARGEST_DRAWS = 10_000_000
-"""More noisy copies of one point than anybody waits for; a larger number is a mistake."""
-
-INPUT_MARGIN = "input_margin"
-"""The score that holds the distance to the nearest input found with another prediction."""
-
-DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
-"""The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
-
-ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
-"""The order of each norm itself."""
-
-COUNT = "l0"
-"""The number of features that change: a distance that no norm gives, without a dual."""
-
-DISTANCES = (*DUAL_ORDER, COUNT)
-"""Norms of the distance between two inputs."""
-
-Scalar = str | int | float | bool | None
-"""Value of a parameter."""
-
-Parameter = Scalar | tuple[Scalar, ...]
-"""Types of the parameters of a score."""
-
-Parameters = dict[str, Parameter]
-"""Parameters by their names, as the table writes them."""
-
-Direction = Literal["higher", "lower"] | None
-"""Direction of safety: points are safer at the higher or the lower values of a score; None without a ranking."""
+CONFIDENCE = 0.99  # confidence of all intervals unless told
+LIMIT = 0.9  # a prediction holds where it is kept with this probability or more, unless told
+FLIP_PROBABILITY = "flip_probability"  # the quantity of a score whose value is `1 - p_robust`
+LARGEST_DRAWS = 10_000_000  # more noisy copies of one point than anybody waits for; a larger number is a mistake
+INPUT_MARGIN = "input_margin"  # the score that holds the distance to the nearest input found with another prediction
+DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}  # norms, and their dual orders, `1/p + 1/q = 1`
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}  # the order of each norm itself
+COUNT = "l0"  # the number of features that change: a distance that no norm gives, without a dual
+DISTANCES = (*DUAL_ORDER, COUNT)  # norms of the distance between two inputs
+Scalar = str | int | float | bool | None  # value of a parameter
+Parameter = Scalar | tuple[Scalar, ...]  # types of the parameters of a score
+Parameters = dict[str, Parameter]  # parameters by their names, as the table writes them
+Direction = Literal["higher", "lower"] | None  # safer values; None without a ranking
 
 
 class Status(IntEnum):
@@ -209,19 +184,13 @@ def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
 
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:
-    """Labels as people read them: without digests of code and of data, and without units, unless two were then alike.
-
-    Example:
-        >>> list(short_labels(["taylor(noise=swap, digest=21d5ac4bbda45697, sigma=0.1)"]).values())
-        ['taylor(noise=swap, sigma=0.1)']
-    """
+    """Return labels as people read them: without digests and units, unless two were then alike."""
     short = {label: _BULKY.sub("", label).replace("(, ", "(").replace("()", "") for label in labels}
     times = Counter(short.values())
     return {label: text if times[text] == 1 else label for label, text in short.items()}
 
 
-_BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
-"""Parameters of a label that tell people nothing."""
+_BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")  # tells people nothing
 
 
 def _written(value: Any) -> Any:

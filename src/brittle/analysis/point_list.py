@@ -1,7 +1,5 @@
 """Lists of points, ordered by any score, of a class, of a kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -22,8 +20,7 @@ from brittle.text import aligned, chosen_text, clipped, number, span
 
 Correct = Literal["right", "wrong"]
 
-_ORDER = ("danger", "second")
-"""Keys that order points before their rows."""
+_ORDER = ("danger", "second")  # keys that order points before their rows
 
 _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct", "label_probability")
 
@@ -42,18 +39,15 @@ def point_list(
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
-    preference, then by their place in the data.
-
-    Wrong points, without `by`, are ordered by the probability that the model gives their label, the smallest first:
-    the first labels are the most suspicious (`docs/how-to/labels.md`).
+    preference, then by their place in the data. Wrong points, without `by`, are ordered by the probability that the
+    model gives their label: the first labels are the most suspicious (`docs/how-to/labels.md`).
 
     Args:
         table: a run.
-        by: the column that orders them; by default the flip probability that speaks for the run, or where points were
-            drawn for the limit what stands beside their states (`numbers_beside`). Points without a number come last.
+        by: the column that orders them; by default the flip probability that speaks for the run (`numbers_beside`).
+            Points without a number come last.
         of_class: only those of a class, by its name or its number: of the label, or without labels of the prediction.
-        state: only those that are `holds`, `breaks` or `undecided` by `judge`, where that is a flip probability; or
-            `failed`, without a number. A score that no noise was drawn for, such as `softmax`, holds and breaks none.
+        state: only those that are `holds`, `breaks` or `undecided` by `judge`; or `failed`, without a number.
         correct: only those that are `right` or `wrong`.
         limit: what the states compare `p_robust` with; by default the one of the column, else `LIMIT`.
         judge: the column that the states are of; by default `by`, or without one the column drawn for the limit.
@@ -78,8 +72,7 @@ def point_list(
 
 
 class Wanted(NamedTuple):
-    """Criteria of a list: its points, and the limit of their states, as the arguments of `point_list`. With `by_label`
-    the points with the least probable label come first."""
+    """Criteria of a list, as the arguments of `point_list`; `by_label` puts the least probable label first."""
 
     of_class: str | int | None = None
     state: str | None = None
@@ -91,15 +84,9 @@ class Wanted(NamedTuple):
 def least_points(
     shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Return the first `count_shown` points of a `point_list`; one shard of the run is held at a time.
+    """Return the first `count_shown` points of a `point_list`, and how many it and the run have, one shard at a time.
 
     `by` and `judge` are columns of `table`, which is the run or a sample of it.
-
-    Returns:
-        these points; how many the list has, and how many the run.
-
-    Raises:
-        DataError, ParameterError: as of `point_list`.
     """
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):

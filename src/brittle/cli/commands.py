@@ -1,7 +1,5 @@
 """The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -12,7 +10,6 @@ from typing import Any, Literal
 
 from cyclopts import App, CommandCollisionError, CycloptsError
 
-from brittle.cli.check import check
 from brittle.cli.common import (
     AS_TYPED,
     HELP_ALL,
@@ -22,14 +19,13 @@ from brittle.cli.common import (
     options_of_file,
     show,
     whole_numbers,
-)
-from brittle.cli.runs import compare, export, list_scores, verify
+)  # fmt: skip
+from brittle.cli.runs import check, compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
 
-INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
-"""Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; told to end."""
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143  # exit codes: by the keyboard, by `| head`, told to end
 
 app = App(
     name="brittle",
@@ -63,8 +59,7 @@ app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
-FAULTS: list[str] = []
-"""Sentences about commands of extensions that cannot be added, printed before any command."""
+FAULTS: list[str] = []  # sentences about commands of extensions that cannot be added, printed before any command
 
 for word in (words := Registry[Any]("command", {})):
     try:

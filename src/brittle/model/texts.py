@@ -1,7 +1,5 @@
 """Models that read texts, as the core knows them: how texts become inputs is of the extension `texts`."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from brittle.registry import find_attribute
