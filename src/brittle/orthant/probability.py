@@ -127,9 +127,11 @@ def orthant_probability(
 
     usable = finite & condition.isfinite()
     low, high = _bound_by_pairs(rows)
-    complement, error = (low + high) / 2, (high - low) / 2 + rows.dropped + _PAIR_ERROR * (rows.size > 1)
-    integrated = (usable & ~(rows.union & (error <= tolerance * complement))).nonzero().flatten()
-    value, nodes = 1 - complement, torch.zeros_like(rows.size)
+    complement, error = (low + high) / 2, (high - low) / 2 + rows.dropped
+    value = torch.where(rows.size == 1, normal_cdf(rows.bounds[:, 0]), 1 - complement)
+    smaller = torch.where(rows.union, complement, torch.minimum(value, complement))
+    integrated = (usable & ~(error <= tolerance * smaller)).nonzero().flatten()
+    nodes = torch.zeros_like(rows.size)
     if len(integrated):
         parts = _integrate_rows(rows.only(integrated), tolerance, seed, max_nodes)
         for field, part in zip((value, complement, error, nodes), parts, strict=True):
@@ -223,21 +225,27 @@ def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
 
 
 def _bound_by_pairs(rows: _Rows) -> tuple[Tensor, Tensor]:
-    """Return bounds `[B]` of the probability of a union from its events and pairs of them; 0 and 1 where these are too
-    many, certain or nearly alike."""
+    """Return bounds `[B]` of the probability of the union of the events, from these and pairs of them; 0 and 1 where
+    these are too many, certain or nearly alike.
+
+    Far out in the tail, where the closed form of a pair loses its digits, it is at most `P(Z_j + Z_k > u_j + u_k)`.
+    """
     width = min(_PAIRED_UP_TO, rows.bounds.shape[1])
     counts = torch.arange(width, device=rows.size.device) < rows.size[:, None]
-    counts &= (rows.union & (rows.size <= width) & rows.bounds[:, 0].isfinite())[:, None]
+    counts &= ((rows.size <= width) & rows.bounds[:, 0].isfinite())[:, None]
     pairs = (counts[:, :, None] & counts[:, None]).tril(-1)
     alike = (pairs & (rows.correlation[:, :width, :width].abs() >= 1 - _NEARLY_ONE)).any(2).any(1)
     counts, pairs = counts & ~alike[:, None], pairs & ~alike[:, None, None]
     row, later, earlier = pairs.nonzero(as_tuple=True)
     tails = torch.where(counts, normal_cdf(-rows.bounds[:, :width]), 0.0)
-    numbers = rows.bounds[row, later], rows.bounds[row, earlier], rows.correlation[row, later, earlier]
-    h, k, r = (part.cpu().numpy() for part in numbers)
-    together = torch.zeros_like(pairs, dtype=torch.float64)
-    together[pairs] = torch.from_numpy(_owen(-h, -k, r)).to(tails).clamp_min(0.0).minimum(tails[row, later])
-    low, high = (tails - together.sum(2)).clamp_min(0.0).sum(1), (tails - together.amax(2)).sum(1).clamp_max(1.0)
+    h, k, r = rows.bounds[row, later], rows.bounds[row, earlier], rows.correlation[row, later, earlier]
+    both = torch.from_numpy(_owen(*((-h).cpu().numpy(), (-k).cpu().numpy(), r.cpu().numpy()))).to(tails)
+    most = torch.minimum(normal_cdf(-(h + k) / (2 + 2 * r).sqrt()), tails[row, later])
+    least_both, most_both = torch.zeros(2, *pairs.shape, dtype=torch.float64, device=tails.device)
+    least_both[pairs] = (both - _PAIR_ERROR).clamp_min(0.0).minimum(most)
+    most_both[pairs] = (both + _PAIR_ERROR).minimum(most)
+    low = (tails - most_both.sum(2)).clamp_min(0.0).sum(1)
+    high = (tails - least_both.amax(2)).sum(1).clamp_max(1.0)
     return low, high.where(counts[:, 0], 1.0)
 
 
