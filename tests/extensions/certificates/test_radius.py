@@ -13,6 +13,7 @@ import brittle
 from brittle.extensions.certificates.proof import ACCURACY
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("classes", [2, 10])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
