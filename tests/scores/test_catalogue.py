@@ -120,6 +120,7 @@ def test_nan_under_noise_is_no_agreement(score: Score) -> None:
         assert set(result.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
 
 
+@pytest.mark.every_other
 @of_logits
 def test_a_tie_has_a_status(score: Score) -> None:
     def tie(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
