@@ -32,6 +32,8 @@ from brittle.scores import (
     Score,
 )
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
 of_logits = pytest.mark.parametrize(
