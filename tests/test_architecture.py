@@ -104,8 +104,8 @@ def check(deleted):
     assert main(["--help"]) == main(["list"]) == 0
     x, out = torch.rand(6, 4), folder + "/" + "-".join(deleted)
     names = ["shrinkage", "moments", "taylor", "softmax", "logit_margin", "entropy"]
-    scores = [brittle.scores.CATALOGUE[name]() for name in names if name in names[3:]]
-    scores += [brittle.scores.CATALOGUE[name](0.1) for name in names[:3]]
+    scores = [brittle.scores.catalogue.CATALOGUE[name]() for name in names if name in names[3:]]
+    scores += [brittle.scores.catalogue.CATALOGUE[name](0.1) for name in names[:3]]
     scores += [brittle.scores.MonteCarlo(0.1, draws=20, limit=None), brittle.scores.InputMargin(effort="fast")]
     needed = brittle.scores.InputMargin().needs[1].missing
     searches = [extension for extension in ("more_attacks", "trees") if extension in deleted]

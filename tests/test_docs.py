@@ -26,7 +26,7 @@ from PIL import Image
 import brittle
 from brittle.cli.commands import main
 from brittle.estimate import Status
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 
 def catalogue_table() -> str:

@@ -137,7 +137,7 @@ def test_points_without_a_partner_or_a_value_are_counted() -> None:
 
 def test_runs_that_cannot_be_paired_are_refused() -> None:
     run_a, run_b = two_runs()
-    with pytest.raises(DataError, match=r"their ids differ, and so do their rows \(60 and 50 points\)"):
+    with pytest.raises(DataError, match=r"by id or by row \(60 and 50 points\)"):
         compare(run_a, renamed(first_points(run_b, 50)))
     labels = run_b.points["label"].to_pylist()
     relabelled = replace(run_b, points=with_column(run_b, "label", [9 - labels[0], 9 - labels[1], *labels[2:]]))

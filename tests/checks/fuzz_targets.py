@@ -25,7 +25,7 @@ from helpers.tables import make_table, with_model
 from PIL import Image
 from torch import nn
 
-from brittle.analysis import kept_inputs
+from brittle.analysis.features import kept_inputs
 from brittle.data import open_points
 from brittle.data.images import FORMATS, UnreadableImage, decode
 from brittle.extensions.detector.detector import Detector

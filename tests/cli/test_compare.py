@@ -12,8 +12,7 @@ from helpers.tables import first_points, with_scores, with_value
 from helpers.two_runs import renamed, run, two_runs
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import remarks
-from brittle.analysis.comparisons import compare_several, format_comparisons
+from brittle.analysis.comparison import compare_several, format_comparisons, remarks
 from brittle.cli.commands import main
 from brittle.errors import DataError
 from brittle.text import number, with_interval

@@ -15,7 +15,7 @@ import brittle
 from brittle.analysis import overview
 from brittle.analysis.overview_text import how_brittle
 from brittle.cli.commands import main
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 

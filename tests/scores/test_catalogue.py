@@ -22,15 +22,8 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier,
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Status
-from brittle.scores import (
-    CATALOGUE,
-    FeatureDistance,
-    InputMargin,
-    MonteCarlo,
-    NoiseScore,
-    RareEvent,
-    Score,
-)
+from brittle.scores import FeatureDistance, InputMargin, MonteCarlo, NoiseScore, RareEvent, Score
+from brittle.scores.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("short_search")
 

@@ -47,9 +47,9 @@ def test_a_column_is_found_without_spelling_the_defaults(key: Any, label: str) -
     [
         ("taylor", r"taylor is one of 2 columns: taylor\(sigma=0\.1\), taylor\(sigma=0\.2\)"),
         (("moments", 10), "found moments, 10; "),
-        (("moments", 0.3), r"found moments, 0\.3; the nearest of its scores: moments\(draws=10, "),
-        ("logit_margn", "the nearest of its scores: logit_margin, "),
-        (Moments(sigma=0.1), r"the nearest of its scores: moments\(draws=10, sigma=0\.1\)"),
+        (("moments", 0.3), r"found moments, 0\.3; the nearest: moments\(draws=10, "),
+        ("logit_margn", "the nearest: logit_margin, "),
+        (Moments(sigma=0.1), r"the nearest: moments\(draws=10, sigma=0\.1\)"),
     ],
     ids=str,
 )
@@ -68,7 +68,7 @@ def test_a_column_holds_the_numbers_of_the_table() -> None:
     assert column.rows.index.tolist() == TABLE.points["point"].to_pylist()
     assert np.isnan(np.asarray(column)).sum() == 2
     assert len(column) == 9
-    with pytest.raises(DataError, match="the value of logit_margin is a logit_margin"):
+    with pytest.raises(DataError, match="logit_margin is a logit_margin"):
         _ = TABLE["logit_margin"].p_robust
 
 

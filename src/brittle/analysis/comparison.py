@@ -1,8 +1,7 @@
 """Two runs over the same points: which is more robust, which has the larger scores, and by how much?"""
 
-from __future__ import annotations
-
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,37 +18,23 @@ from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
 from brittle.text import aligned, named_interval, number, with_interval
 
-ACCURACY = "accuracy"
-"""The row that says how many predictions are right."""
-
-P_ROBUST = "p_robust"
-"""Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
-
-BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
-"""Quantities between 0 and 1."""
-
-MEAN, MEDIAN = "mean", "median"
-"""Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
-
-SMALLEST = 1e-12
-"""The smallest p-value that is told apart."""
-
-HALVINGS = 14
-"""Steps of the search for a p-value, each halving the logarithms that it may have."""
-
-SHARED, OWN = "shared", "own"
-"""Kinds of noise of two runs: the same at every point, or separate."""
+ACCURACY = "accuracy"  # the row that says how many predictions are right
+P_ROBUST = "p_robust"  # compared for a flip probability, so that larger is safer
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})  # quantities between 0 and 1
+MEAN, MEDIAN = "mean", "median"  # the mean of numbers between 0 and 1, the median of others
+SMALLEST = 1e-12  # the smallest p-value that is told apart
+HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
+SHARED, OWN = "shared", "own"  # kinds of noise of two runs: the same at every point, or separate
 
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
 
-FIELDS = (
+FIELDS = (  # columns of a comparison
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
     "difference", "difference_low", "difference_high", "p", "first_larger", "speaks", "confidence", "reason",
 )  # fmt: skip
-"""The columns of a comparison."""
 
 Values = NDArray[np.float64]
 Interval = Callable[[Values, float], tuple[float, float, float]]  # a number that stands for many, with its ends
@@ -68,23 +53,17 @@ class Pairing(NamedTuple):
 def compare(first: Table, second: Table) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
-    Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
-    ids; where the runs share no id but have equally many points, by their row. Of flip probabilities `p_robust` is
-    compared, of Laplacians `|value|`, of other scores the value, over the points that have a value in both runs: of
-    numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all others the medians, and
-    the median of the differences, as no interval of a mean holds where few points may have any value. Infinite
-    distances, where nothing was found, take part; two of them count as equal.
+    Points are paired by their ids; where the runs share no id but have equally many points, by their row. Of flip
+    probabilities `p_robust` is compared, of Laplacians `|value|`, of other scores the value, over the points with a
+    value in both runs: of numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all
+    others the medians, as no interval of a mean holds where few points may have any value. Infinite distances, where
+    nothing was found, take part; two of them count as equal. Two runs with one seed over the same ids send the same
+    noisy copies through both models (`noise` says whether), so that fewer draws tell the models apart.
 
-    The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
-    noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
-    differences, and fewer draws tell the models apart.
-
-    Intervals, at the larger confidence of the two runs, hold for any law of the points: of a mean of numbers between 0
-    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics. The
-    p-value of no difference is the interval turned round, the smallest `1 - confidence` at which the interval of the
-    difference leaves 0 out: it is below `1 - confidence` where that interval does, and nowhere else. Each stands alone:
-    none is corrected for the number of scores. Both cover the sampling of points, drawn independently; they say nothing
-    of other trainings of the models.
+    Intervals, at the larger confidence of the two runs, hold for any law of the points: `mean_interval` of numbers and
+    of their differences between -1 and 1, order statistics of medians. The p-value of no difference is the smallest
+    `1 - confidence` at which the interval of the difference leaves 0 out. None is corrected for the number of scores.
+    They cover the sampling of points, drawn independently, and say nothing of other trainings of the models.
 
     Validity: points are paired by name only; where both are labelled, their labels must agree.
 
@@ -98,12 +77,11 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
-        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `first_columns`, or None without draws);
-        `statistic` (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
-        `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
-        interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
-        `first_larger` (share of points, ties half); `speaks`, true of the one row that says which run is more robust,
-        by a flip probability under noise or, without any, by a distance; `confidence`; `reason` where there is nothing
+        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
+        (`mean` or `median`); `points` compared, `dropped` (without a value in a run), `only_first` and `only_second`
+        (without a partner); `first` and `second`, each with its interval and its number of infinite values;
+        `difference` with its interval and `p` (at least `SMALLEST`); `first_larger` (share of points, ties half);
+        `speaks`, true of the one row that says which run is more robust; `confidence`; `reason` where there is nothing
         to tell apart.
 
     Raises:
@@ -139,12 +117,7 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
 
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
-    """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
-    the mean difference `first - second` of their `p_robust` with its interval.
-
-    Raises:
-        DataError: as of `compare`; or the runs share no flip probability.
-    """
+    """Return the score that says how robust both runs are, its points, and the mean difference of `p_robust`."""
     _check_alike(first, second)
     pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
     first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
@@ -165,27 +138,17 @@ def _check_alike(first: Table, second: Table) -> None:
     first_model, second_model = first.record.model, second.record.model
     decisions = [(model.decision, model.decision_parameters) for model in (first_model, second_model)]
     if decisions[0] != decisions[1]:
-        raise DataError(
-            "runs_differ",
-            f"the first run is about the decision {first_model.decision or 'class'}, the second about "
-            f"{second_model.decision or 'class'}, or about other parameters of it, so their scores answer different "
-            "questions; score both with one --decision (decision=)",
-        )
+        kinds = " and ".join(model.decision or "class" for model in (first_model, second_model))
+        raise DataError("runs_differ", f"the runs are about the decisions {kinds}, or others of their parameters")
     rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
     if rules[0] != rules[1]:
         raise DataError(
-            "runs_differ",
-            "the runs let other columns vary, by their noise or their rules, so their scores answer different "
-            "questions; score both with one --noise, --categories and --rules",
+            "runs_differ", "the runs let other columns vary; score both with one --noise, --categories and --rules"
         )
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (first_model, second_model)]
     if ends[0] != ends[1]:
-        raise DataError(
-            "runs_differ",
-            f"the inputs of the first run have {first_model.bounds_text}, those of the second "
-            f"{second_model.bounds_text}; "
-            "score both in one unit and with the same bounds",
-        )
+        units = f"{first_model.bounds_text}, those of the second {second_model.bounds_text}"
+        raise DataError("runs_differ", f"the inputs of the first run have {units}; score both with the same")
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
@@ -198,17 +161,12 @@ def pair_points(first: Table, second: Table) -> Pairing:
             break
     else:
         if len(places[0]) or len(places[1]):
-            raise DataError(
-                "runs_differ",
-                f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
-                f"{len(places[1]):,} points); score the same points",
-            )
+            sizes = " and ".join(f"{len(place):,}" for place in places)
+            raise DataError("runs_differ", f"the runs share no point, by id or by row ({sizes} points); score the same")
     labels = pairs[["label_first", "label_second"]].dropna()
     if differ := int((labels["label_first"] != labels["label_second"]).sum()):
         raise DataError(
-            "runs_differ",
-            f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
-            f"same points; score the same data",
+            "runs_differ", f"{differ:,} of {len(labels):,} paired points have another label in the second run"
         )
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
@@ -227,22 +185,16 @@ def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairi
     difference = apart(differences, confidence)
     differs, size = differences != 0.0, x.size
     return {
-        "pairing": pairing.by,
-        "dropped": int((~is_paired).sum()),
-        "only_first": pairing.only_first,
-        "only_second": pairing.only_second,
-        "statistic": MEAN if bounded else MEDIAN,
-        "points": size,
-        **named_interval("first", *centre(x, confidence)),
-        "first_infinite": int(np.isinf(x).sum()),
-        **named_interval("second", *centre(y, confidence)),
-        "second_infinite": int(np.isinf(y).sum()),
+        "pairing": pairing.by, "only_first": pairing.only_first, "only_second": pairing.only_second,
+        "dropped": int((~is_paired).sum()), "statistic": MEAN if bounded else MEDIAN, "points": size,
+        **named_interval("first", *centre(x, confidence)), "first_infinite": int(np.isinf(x).sum()),
+        **named_interval("second", *centre(y, confidence)), "second_infinite": int(np.isinf(y).sum()),
         **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
         "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
         "confidence": confidence,
         "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
-    }
+    }  # fmt: skip
 
 
 def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:
@@ -255,10 +207,7 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where none does.
-
-    `differs` says whether it does at `confidence`.
-    """
+    """Return the smallest `1 - confidence` at which the interval leaves 0 out, else 1; `differs` at `confidence`."""
     low, high = (SMALLEST, 1.0 - confidence) if differs else (1.0 - confidence, 1.0 - 1e-9)
     if _leaves_out(interval(differences, 1.0 - low)) if differs else not _leaves_out(interval(differences, 1.0 - high)):
         return low if differs else 1.0
@@ -270,9 +219,9 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
-    compared = [column for column in columns if column.label in set(frame["score"])]
-    labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
-    return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
+    compared = _most_drawn(column for column in columns if column.label in set(frame["score"]))
+    labels = [ACCURACY, *(column.label for column in compared)]
+    return pd.DataFrame(frame[frame["score"].isin(labels)].reset_index(drop=True))
 
 
 def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
@@ -354,3 +303,56 @@ def remarks(rows: list[Row]) -> list[str]:
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
     return [text for text, holds in sentences.items() if holds]
+
+
+SEVERAL_FIELDS = ("run", "split", *FIELDS)  # the columns of several comparisons
+
+
+def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+    """Return the rows of `compare` with each of several rival runs; an error names the rival."""
+    rows: list[Row] = []
+    for name, rival in rivals:
+        try:
+            frame = compare(table, rival)
+        except DataError as error:
+            raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
+        if frame.empty:
+            raise DataError("runs_differ", f"{name} shares no score with the same parameters with the first run")
+        rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
+    return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
+
+
+def format_comparisons(frame: pd.DataFrame) -> str:
+    """Format the frame of `compare_several` as text: the accuracy of each run, and the score that most runs share."""
+    rows = frame.to_dict("records")
+    has_representative = any(row["speaks"] for row in rows)
+    row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
+    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not has_representative).most_common(1)
+    compared_rows = [row for row in rows if row["score"] == score]
+    quantities = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
+    header = [cell for name in quantities.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
+    lines = [["run", "points", *header]]
+    for name, row in runs.items():
+        cells = [cell for label in quantities for cell in _cells(row_by_key.get((name, label)))]
+        run_title = f"{name} ({row['split']})" if row["split"] else name
+        lines.append([run_title, f"{row['points'] + row['dropped']:,}", *cells])
+    by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
+    levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
+    notes = [
+        f"{name}: {compared_rows[0]['statistic']} by {short_labels([label])[label]}"
+        for label, name in quantities.items()
+    ][1:]
+    title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
+    notes.append("first larger: share of points that have more of it in the first run, ties half")
+    if not has_representative:
+        notes.append("nothing that a run shares with the first says how robust it is; score all by shrinkage")
+    if any("-" in line for line in lines):
+        notes.append("-: no such number in both runs, with the same parameters")
+    return "\n".join([title, *aligned(lines), *notes, *remarks(compared_rows)])
+
+
+def _cells(row: Row | None) -> list[str]:
+    if row is None:
+        return ["-"] * 4
+    first_text, second_text, larger_text = (number(row[name]) for name in ("first", "second", "first_larger"))
+    return [first_text, second_text, with_interval(row, "difference"), larger_text]

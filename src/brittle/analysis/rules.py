@@ -25,11 +25,8 @@ from brittle.store.columns import UNDECIDED as OPEN
 from brittle.store.table import Table
 from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
 
-PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
-"""Results of a rule, and of a check."""
-
-MOST_POINTS = 10_000_000
-"""No more points are asked for; a rule that needs more lies at the truth."""
+PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"  # results of a rule, and of a check
+MOST_POINTS = 10_000_000  # no more points are asked for; a rule that needs more lies at the truth
 
 
 @dataclass(frozen=True)
@@ -37,16 +34,12 @@ class Verdict:
     """Result of a rule.
 
     Attributes:
-        rule: its name, such as `holds`.
-        words: what it asks for.
+        rule, words: its name, such as `holds`, and what it asks for.
         state: `passes`, where the whole interval keeps it, `fails`, where the whole interval breaks it, or `undecided`.
         minimum: smallest value that keeps it.
-        value: the value over these points.
-        low: lower end of its interval for all such points.
-        high: upper end.
+        value, low, high: the value over these points, and its interval for all such points.
         points: how many were looked at.
-        remedy: what would decide it; empty where it is decided.
-        command: the command of the remedy, where there is one.
+        remedy, command: what would decide it; empty where it is decided.
         parts: what became of it for each class, where it asks the same of all.
     """
 
@@ -253,11 +246,8 @@ def _state(low: float, high: float, minimum: float) -> str:
 def _share(
     rule: str, words: str, minimum: float, counts: tuple[int, int, int], error_rate: float, wrong: float = 0.0
 ) -> Verdict:
-    """Return the verdict on a share; `counts` has the points that surely belong to it, those that may, and all.
-
-    `error_rate` is one less the confidence of its interval; `wrong` the probability with which a point is counted on
-    the other side than it belongs.
-    """
+    """Return the verdict on a share; `counts` has the points surely in it, those that may be, and all.
+    `wrong` is the probability with which a point is counted on the other side than it belongs."""
     sure, possible, points = counts
     low = float(clopper_pearson(sure, points, 1.0 - error_rate)[0]) if points else 0.0
     high = float(clopper_pearson(possible, points, 1.0 - error_rate)[1]) if points else 1.0
@@ -292,10 +282,7 @@ def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]
     """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.is_decisive:
-        raise DataError(
-            "no_such_score",
-            f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
-        )
+        raise DataError("no_such_score", f"{column.shown} counts no noisy copies; add shrinkage or monte_carlo")
     return column, limit if limit is not None else column.limit if column.limit is not None else LIMIT
 
 
@@ -332,9 +319,7 @@ def _every_class(table: Table, minimum: float, limit: float | None, error_rate: 
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
     if not groups:
-        raise DataError(
-            "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
-        )
+        raise DataError("labels", "no point has a class; leave out every_class (--every-class)")
     wrong, rate = (1.0 - table.record.confidence) / 2.0, error_rate / len(groups)
     share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
@@ -401,9 +386,7 @@ def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -
 
 def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
-        raise ModelError(
-            "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
-        )
+        raise ModelError("other_model", "the detector was fitted for another model than that of the run")
     rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value

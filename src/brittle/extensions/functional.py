@@ -20,8 +20,6 @@ Example:
     torch.Size([3, 4])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -37,11 +35,8 @@ from brittle.noise import Gaussian
 
 __all__ = ["mmse_mvs", "moments", "taylor_mvs"]
 
-SURE = 1e4
-"""Standard deviations from 0 from which on a margin counts as constant."""
-
-Network = Callable[[Tensor], Any]
-"""A function from inputs to logits, or to an object that has `logits`."""
+SURE = 1e4  # standard deviations from 0 from which on a margin counts as constant
+Network = Callable[[Tensor], Any]  # a function from inputs to logits, or to an object that has `logits`
 
 
 def taylor_mvs(
@@ -222,14 +217,12 @@ def _logits(network: Network, x: Tensor) -> Tensor:
 
 
 def _pair_logits(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
-    """Return the logits at the antithetic pairs, `[h, 2, B, C]`."""
     step = Gaussian(sigma).sigma * noise
     copies = torch.stack((x + step, x - step), dim=1)
     return _logits(network, copies.flatten(0, 2)).unflatten(0, copies.shape[:3])
 
 
 def _choose_targets(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
-    """Return the target, or the prediction of the network, `[B]`."""
     if target is not None:
         return _check_target(target, len(x))
     with torch.no_grad():

@@ -5,8 +5,6 @@ corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As these
 length of a blur grows with the shorter side of larger images (times side / 32).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,14 +25,9 @@ from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.transform import Transforming
 from brittle.user_code import unknown
 
-WHITE = 255.0
-"""The level of the upper bound of the values; the lower bound has level 0."""
-
-USUAL_SIDE = 32
-"""Side of the images, in pixels, to which the length of a blur refers."""
-
-SLACK = 1e-4
-"""Largest excess of an input over the bounds, as a share of their range."""
+WHITE = 255.0  # the level of the upper bound of the values; the lower bound has level 0
+USUAL_SIDE = 32  # side of the images, in pixels, to which the length of a blur refers
+SLACK = 1e-4  # largest excess of an input over the bounds, as a share of their range
 
 Image = NDArray[np.float64]
 Draw = np.random.Generator

@@ -1,7 +1,5 @@
 """Functions of one number, in pieces that are convex, concave or straight, and lines around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +13,9 @@ from brittle.extensions.certificates.graph import UnsupportedLayer
 
 Function = Callable[[Tensor], Tensor]
 
-HALVINGS = 40
-"""Halvings of the bracket around the place where a curve has a slope; a bound holds after any number of them."""
-
-POINTS = 8
-"""Points of an interval, on each side of its middle, from which slopes are chosen."""
-
-NARROW = 1e-9
-"""Width below which an interval counts as one point: its slope is that of a tangent, not of a chord."""
+HALVINGS = 40  # halvings of the bracket around the place where a curve has a slope; a bound holds after any number
+POINTS = 8  # points of an interval, on each side of its middle, from which slopes are chosen
+NARROW = 1e-9  # width below which an interval counts as one point: its slope is that of a tangent, not of a chord
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The distance from each point within which a classifier provably keeps its prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +18,19 @@ from brittle.measure.forward import Clean
 from brittle.measure.nearest.nearest import EXACT_SEARCHES
 from brittle.model.classifier import Classifier
 
-RADII = {"full": 8, "middle": 6, "fast": 7}
-"""Average number of radii tried for a point, by proof."""
-
-AGREEMENT = 1e-3
-"""Largest relative distance between the classifier's scores and those of its layers in double precision."""
-
-BLOCK_NUMBERS = 2**16
-"""Input numbers of the points that are searched together, at most."""
+RADII = {"full": 8, "middle": 6, "fast": 7}  # average number of radii tried for a point, by proof
+AGREEMENT = 1e-3  # largest relative distance between the classifier's scores and those of its layers in double
+BLOCK_NUMBERS = 2**16  # input numbers of the points that are searched together, at most
 
 
 @dataclass(frozen=True)
 class CertifiedRadius:
     """The largest radius for which no other prediction was proved possible.
 
-    Attributes:
-        radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
-        passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
-            that was tried one forward pass and one backward pass per linear function that was bounded. A function of
-            an inner neuron goes back from that neuron only. A gradient step of the optimisation is one of each.
-        unsupported: the layer that bounds cannot be sent through, such as `softmax`; the radius is 0 everywhere then.
+    `radius`, `[B]`, float64, is in the classifier's units; 0 where nothing could be proved. `passes`, `[B]`, int64,
+    counts the clean pass, three to see how the network rounds, and for each radius that was tried one forward pass and
+    one backward pass per linear function that was bounded, from an inner neuron on for one of that. A gradient step of
+    the optimisation is one of each. `unsupported` is a layer that bounds cannot be sent through, such as `softmax`.
     """
 
     radius: Tensor

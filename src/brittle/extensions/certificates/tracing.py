@@ -1,7 +1,5 @@
 """Tracing of a classifier's model to its network, or to the layer that prevents it."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -134,7 +132,6 @@ def _decompositions() -> dict[Any, Any]:
 
 
 def _export(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> torch.export.ExportedProgram:
-    """Export the model as a program of ATen operators."""
     model = classifier.model
     assert isinstance(model, nn.Module)
     model = getattr(model, "_orig_mod", model)  # the model that torch.compile wraps
@@ -162,8 +159,7 @@ def _is_exported(model: fx.GraphModule) -> bool:
 
 
 def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
-    """Return the layers of an exported graph whose placeholder is `inputs`, and the edge of its output. Values that do
-    not depend on the input are computed here."""
+    """Return the layers of an exported graph on `inputs`, and the edge of its output; constants are computed here."""
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
     _check_writes(module.graph)
@@ -216,8 +212,6 @@ def _call(target: Any, *args: Any) -> Any:
 
 
 class _Builder:
-    """Builder of the layers of one node."""
-
     def __init__(self, node: fx.Node, layers: list[Layer]) -> None:
         self.node, self.layers = node, layers
 
@@ -290,7 +284,6 @@ def _operator(node: fx.Node) -> str:
 
 
 def _canonical(node: fx.Node) -> str:
-    """Return the operator's name in `operators`."""
     operator = _operator(node).rstrip("_")
     if operator in ("max", "min", "var", "std") and isinstance(node.target, torch._ops.OpOverload):
         operator = f"{operator}.{node.target._overloadname}"

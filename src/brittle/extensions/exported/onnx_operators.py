@@ -3,8 +3,6 @@
 Each is a function of the inputs of a node, None for an absent one, and of its attributes by name.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -16,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-OPSET = 21
-"""The version of the operators; older graphs are converted to it."""
+OPSET = 21  # the version of the operators; older graphs are converted to it
 
 Operator = Callable[..., Any]
 

@@ -1,7 +1,5 @@
 """Stretched noise: the noise is stretched until it flips, then less and less; it follows no margin."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,29 +11,14 @@ from torch import Tensor
 from brittle.extensions.rare_events import subset
 from brittle.extensions.rare_events.subset import CHAIN, SHARE, Draw, LevelProduct, Population, Search, follow
 
-STRETCHES = (1.5, 2.0, 3.0, 4.5)
-"""Increasing factors that stretch the noise until it flips often."""
-
-SCANNED = 2
-"""Ratio of the stretched copies at each factor to the copies of a level."""
-
-OFTEN = 0.025
-"""Share of flips among the stretched copies from which on these start the chains."""
-
-SHRUNK = (0.5, 0.75, 0.9)
-"""Factors that shrink the noise: only here show flips that noise meets when it is shorter than usual."""
-
-LEAST_SHARE, MOST_SHARE = 0.08, 0.5
-"""Limits of the share of a level that also flips at the next level."""
-
-TRIES = 8
-"""Number of factors to try for the next level."""
-
-LARGEST_RATIO = 1.15
-"""Largest ratio of successive factors: flips that a ray leaves again within a smaller ratio may be lost."""
-
-MOST_LEVELS = 30
-"""Maximum number of levels."""
+STRETCHES = (1.5, 2.0, 3.0, 4.5)  # increasing factors that stretch the noise until it flips often
+SCANNED = 2  # ratio of the stretched copies at each factor to the copies of a level
+OFTEN = 0.025  # share of flips among the stretched copies from which on these start the chains
+SHRUNK = (0.5, 0.75, 0.9)  # factors that shrink the noise: only here show flips that shorter noise than usual meets
+LEAST_SHARE, MOST_SHARE = 0.08, 0.5  # limits of the share of a level that also flips at the next level
+TRIES = 8  # number of factors to try for the next level
+LARGEST_RATIO = 1.15  # largest ratio of successive factors: flips that a ray leaves again within less may be lost
+MOST_LEVELS = 30  # maximum number of levels
 
 
 @dataclass(frozen=True)

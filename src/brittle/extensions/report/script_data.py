@@ -1,7 +1,5 @@
 """The points of a run and its scores as the script of the page reads them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence
@@ -28,23 +26,12 @@ from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.text import clipped
 
-MAX_NUMBERS = 6_000_000
-"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
-
-MAX_INPUT_NUMBERS = 2_000_000
-"""Numbers of inputs that a page holds; of more, it holds none."""
-
-MAX_PAIRS = 500
-"""Points whose nearest input with another prediction is shown as an image."""
-
-MAX_PAIR_BYTES = 3_000_000
-"""Bytes of these images."""
-
-FIRST_WORD = 1 << 40
-"""The first number that stands for words in place of a class; classes have smaller ones."""
-
-KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
-"""The kinds of numbers that a page holds, and how NumPy writes them."""
+MAX_NUMBERS = 6_000_000  # numbers of scores of a run on a page; scores beyond them, the last ones first, are left out
+MAX_INPUT_NUMBERS = 2_000_000  # numbers of inputs that a page holds; of more, it holds none
+MAX_PAIRS = 500  # points whose nearest input with another prediction is shown as an image
+MAX_PAIR_BYTES = 3_000_000  # bytes of these images
+FIRST_WORD = 1 << 40  # the first number that stands for words in place of a class; classes have smaller ones
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}  # the kinds of numbers that a page holds, and how NumPy writes them
 
 _WORDS = {"label": "target", "predicted": "decided"}
 """The columns that hold a class, and those that hold words where there is none."""
