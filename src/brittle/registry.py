@@ -8,20 +8,17 @@ Another package adds parts by entry points of the group `brittle.extensions`:
     "score.stability" = "my_package.stability:Stability"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from brittle.errors import BrittleError, ParameterError, listed
 
-GROUP = "brittle.extensions"
-"""The package of our extensions, and the group of entry points of those of others."""
+GROUP = "brittle.extensions"  # the package of our extensions, and the group of entry points of those of others
 
 PARTS: dict[str, str] = {
     "score.taylor_mvs": "mmse:TaylorMVS",
@@ -152,25 +149,21 @@ class Registry(Mapping[str, T]):
         if name in self._core:
             _check_alone(f"{self._kind}.{name}", "brittle")
             return self._core[name]
-        value = load(self._kind, name)
-        if self._types and f"{self._kind}.{name}" not in PARTS and not self._fits(value):
-            (entry,) = _outside()[f"{self._kind}.{name}"]
-            expected = " or ".join(kind.__name__ for kind in self._types)
-            raise ParameterError(
-                f"{entry.name} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
-                f"{value!r:.60}; expected {'a subclass' if any(self._classes) else 'an instance'} of {expected}"
-            )
-        return value
-
-    def _fits(self, value: object) -> bool:
-        if isinstance(value, type):
-            return any(self._classes) and issubclass(value, self._types)
-        return isinstance(value, self._types) and not (self._classes and all(self._classes))
-
-    @property
-    def _classes(self) -> list[bool]:
-        """Return, for each part of the core, if it is a class."""
-        return [isinstance(part, type) for part in self._core.values()]
+        value, part = load(self._kind, name), f"{self._kind}.{name}"
+        if self._types and part not in PARTS:
+            classes = [isinstance(entry, type) for entry in self._core.values()]
+            if isinstance(value, type):
+                fits = any(classes) and issubclass(value, self._types)
+            else:
+                fits = isinstance(value, self._types) and not (classes and all(classes))
+            if not fits:
+                (entry,) = _outside()[part]
+                expected = " or ".join(kind.__name__ for kind in self._types)
+                raise ParameterError(
+                    f"{part} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
+                    f"{value!r:.60}; expected {'a subclass' if any(classes) else 'an instance'} of {expected}"
+                )
+        return cast("T", value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)
@@ -184,13 +177,7 @@ class Registry(Mapping[str, T]):
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a part of an extension.
-
-    Raises:
-        KeyError: no extension has such a part.
-        BrittleError: the extension that has it is missing.
-        ParameterError: another package has it, and it cannot be imported; or two have it.
-    """
+    """Import a part of an extension."""
     part = f"{kind}.{name}"
     if sentence := missing(kind, name):
         raise BrittleError("not_installed", f"{name} {sentence}")
@@ -252,11 +239,7 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """Return the parts of extensions of other packages, each with all entry points that name it.
-
-    Raises:
-        ParameterError: there is no such kind of parts.
-    """
+    """Return the parts of extensions of other packages, each with all entry points that name it."""
     parts: dict[str, list[EntryPoint]] = {}
     kinds = dict.fromkeys(part.partition(".")[0] for part in PARTS)
     for entry in entry_points(group=GROUP):

@@ -29,7 +29,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli.score import score
     from brittle.extensions.demo import digits
     from brittle.model.evaluation_mode import one_thread
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
     from brittle.store.folder import RunFolder
     from brittle.store.reading import read_table
 

@@ -134,7 +134,7 @@ def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
 
 def _counts(record: RunRecord) -> list[ScoreRecord]:
     """Return the scores of brittle that count copies for a limit."""
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
 
     return [score for score in record.scores if "limit" in score.parameters and score.score in CATALOGUE]
 
