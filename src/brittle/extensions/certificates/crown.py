@@ -189,11 +189,10 @@ class Walk:
         value, lower, upper = (candidates(layer, part, args[1:], shape, fill_values) for part in parts)
         best = Bounded(value, Enclosure(lower, upper))
         while (count := best.value.shape[1]) > 1:
-            half = count // 2
-            ends = (0, half), (half, 2 * half), (2 * half, count)
-            first_half, second_half, remainder = (_part(best, *pair) for pair in ends)
+            parts = (slice(count // 2), slice(count // 2, count // 2 * 2), slice(count // 2 * 2, count))
+            first_half, second_half, remainder = (best.map(lambda ends, part=part: ends[:, part]) for part in parts)
             best = _concatenate(self._pair_maximum(layer, first_half, second_half), remainder)
-        return Bounded(best.value.reshape(shape), best.interval.map(lambda end: end.reshape(shape)))
+        return best.map(lambda ends: ends.reshape(shape))
 
     def _pair_maximum(self, layer: Layer, x: Bounded, y: Bounded) -> Bounded:
         difference = Enclosure(y.interval.lower - x.interval.upper, y.interval.upper - x.interval.lower)
@@ -272,10 +271,6 @@ class Walk:
             upper.scatter_(1, block, -self.lower(value, -functions).T)
         relaxation_interval = Enclosure(lower[:, :-1].view_as(entry.value), upper[:, :-1].view_as(entry.value))
         return entry.interval & relaxation_interval
-
-
-def _part(value: Bounded, begin: int, end: int) -> Bounded:
-    return Bounded(value.value[:, begin:end], value.interval.map(lambda end_values: end_values[:, begin:end]))
 
 
 def _concatenate(x: Bounded, y: Bounded) -> Bounded:

@@ -52,6 +52,9 @@ class Bounded:
     is_tight: bool = False
     is_box: bool = False
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> Bounded:
+        return Bounded(function(self.value), self.interval.map(function))
+
 
 NEWTON_STEPS = 16  # Newton's steps to where a linear function becomes negative; each ends at or before it
 
