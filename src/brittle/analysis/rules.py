@@ -257,9 +257,7 @@ def _share(
     rule: str, words: str, minimum: float, counts: tuple[int, int, int], error_rate: float, wrong: float = 0.0
 ) -> Verdict:
     """Return the verdict on a share; `counts` has the points surely in it, those that may be, and all.
-
-    `wrong` is the probability with which a point is counted on the other side than it belongs.
-    """
+    `wrong` is the probability with which a point is counted on the other side than it belongs."""
     sure, possible, points = counts
     low = float(clopper_pearson(sure, points, 1.0 - error_rate)[0]) if points else 0.0
     high = float(clopper_pearson(possible, points, 1.0 - error_rate)[1]) if points else 1.0
