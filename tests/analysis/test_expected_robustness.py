@@ -128,6 +128,10 @@ def test_an_open_rule_asks_for_a_search_and_not_for_points() -> None:
     (verdict,) = check(masked, expected_robustness=0.5, epsilon=0.5).verdicts
     assert (verdict.state, verdict.low, verdict.points) == ("undecided", 0.0, 2000)
     assert verdict.remedy.startswith("2,000 margins")
+    status = ["masked", *["ok"] * 399]
+    near = margin_run(np.tile([0.1, 0.42], 200), [True] * 400)
+    near = with_rows(near, near.long().assign(status=status))
+    assert check(near, expected_robustness=0.5, epsilon=0.5).verdicts[0].remedy.startswith("about")
     (nothing,) = check(margin_run(np.full(40, np.nan), [True] * 40), expected_robustness=0.5, epsilon=0.5).verdicts
     assert (nothing.state, nothing.low, nothing.high) == ("undecided", 0.0, 1.0)
 

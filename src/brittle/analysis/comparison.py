@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, question_of
-from brittle.analysis.expected_robustness import USUAL, Epsilon, choose_epsilon, surviving_sizes
+from brittle.analysis.expected_robustness import USUAL, choose_epsilon, surviving_sizes
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
 from brittle.estimate import INPUT_MARGIN, short_labels
@@ -102,9 +102,7 @@ def compare(first: Table, second: Table, *, epsilon: float | str | None = None) 
         (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
-    size = None if epsilon is None else parse_epsilon(epsilon)
-    declared = None if size is None else Epsilon(size, f"{size:.4g}", "the size that was asked for")
-    rows, norms = [], set()
+    size, rows, norms = None if epsilon is None else parse_epsilon(epsilon), [], set()
     correct_pair = [
         table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"] for table in (first, second)
     ]
@@ -124,14 +122,12 @@ def compare(first: Table, second: Table, *, epsilon: float | str | None = None) 
         norm = first_column.parameters.get("norm")
         if first_column.score == INPUT_MARGIN and norm in USUAL.keys() - norms and len(set(is_labelled)) == 1:
             norms.add(norm)
-            chosen = declared or choose_epsilon(pd.Series([*x, *y]), str(norm), first.record.model.bounds)
-            before, after = (
-                surviving_sizes(run, column, chosen.value)
-                for run, column in ((first, first_column), (second, second_column))
-            )
-            names = {"score": f"{EXPECTED}(epsilon={chosen.text}, norm={norm})", "title": "Expected robustness"}
-            ends = (before.low, after.low)
-            compared = _compared(before.value, after.value, EXPECTED, pairing, confidence, ends)
+            chosen = choose_epsilon(pd.Series([*x, *y]), str(norm), first.record.model.bounds)
+            largest, text = (chosen.value, chosen.text) if size is None else (size, f"{size:.4g}")
+            before = surviving_sizes(first, first_column, largest)
+            after = surviving_sizes(second, second_column, largest)
+            compared = _compared(before.value, after.value, EXPECTED, pairing, confidence, (before.low, after.low))
+            names = {"score": f"{EXPECTED}(epsilon={text}, norm={norm})", "title": "Expected robustness"}
             rows.append(names | {"quantity": EXPECTED} | compared | {"noise": None, "speaks": False})
     return pd.DataFrame(rows, columns=FIELDS)
 
@@ -193,13 +189,9 @@ def pair_points(first: Table, second: Table) -> Pairing:
 
 
 def _compared(
-    first: pd.Series,
-    second: pd.Series,
-    quantity: str,
-    pairing: Pairing,
-    confidence: float,
+    first: pd.Series, second: pd.Series, quantity: str, pairing: Pairing, confidence: float,
     least: tuple[pd.Series, pd.Series] | None = None,
-) -> Row:
+) -> Row:  # fmt: skip
     """Two numbers of the same points, beside each other; `least` is the least that each may be, by default itself."""
     pairs, least_pairs = (
         np.array([before.reindex(pairing.first), after.reindex(pairing.second)], dtype=np.float64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,7 @@ from brittle.store.table import Table
 
 USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
 """The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
-
-MIDDLE = (0.05, 0.95)
-"""The quantiles of the finite margins between which a usual size serves: outside, nearly all points are on one side."""
+MIDDLE = (0.05, 0.95)  # quantiles of the finite margins between which a usual size serves
 
 
 class Epsilon(NamedTuple):
@@ -45,17 +42,11 @@ def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | N
 
 
 class Shares(NamedTuple):
-    """Shares of the sizes that points survive, one per point.
+    """Shares of the sizes that points survive, one per point."""
 
-    Attributes:
-        value: NaN where a right point has no margin, or a labelled one no prediction.
-        low: the value; 0 where it is NaN, and `proved` where the margin is masked.
-        proved: the share by the certificate, 0 without one.
-    """
-
-    value: pd.Series
-    low: pd.Series
-    proved: pd.Series
+    value: pd.Series  # NaN where a right point has no margin, or a labelled one no prediction
+    low: pd.Series  # the value; 0 where it is NaN, and `proved` where the margin is masked
+    proved: pd.Series  # the share by the certificate, 0 without one
 
 
 def surviving_sizes(table: Table, margin: Column, epsilon: float) -> Shares:
@@ -72,11 +63,6 @@ def surviving_sizes(table: Table, margin: Column, epsilon: float) -> Shares:
     References:
         Robust fine-tuning from non-robust pretrained models, Jonas Ngnawé et al., 2025,
         https://arxiv.org/abs/2509.23325
-
-    Args:
-        table: a run.
-        margin: one of its input margins.
-        epsilon: the largest size.
 
     Returns:
         the shares, without unlabelled points if it is known of others whether they are right.
@@ -103,23 +89,14 @@ def _share(distance: pd.Series, epsilon: float) -> pd.Series:
     return (distance > 0.0).astype(float).where(distance.notna())
 
 
-@dataclass(frozen=True)
-class ExpectedRobustness:
-    """Mean of `surviving_sizes` over points.
+class ExpectedRobustness(NamedTuple):
+    """Mean of `surviving_sizes` over points."""
 
-    Attributes:
-        interval: the mean over points with a value; its interval holds the mean whatever the open shares are.
-        points: how many there are.
-        open_points: those whose `low` is below `high`.
-        labelled: whether it is the mean of robust accuracies; else every prediction counts as right.
-        proved: mean of the shares that are proved, a lower estimate; equal to the mean where all margins are exact.
-    """
-
-    interval: MeanInterval
+    interval: MeanInterval  # the mean over points with a value; the interval holds it whatever the open shares are
     points: int
-    open_points: int
-    labelled: bool
-    proved: float
+    open_points: int  # those whose share is not known: the margin is masked or missing
+    labelled: bool  # whether it is a mean of robust accuracies; else every prediction counts as right
+    proved: float  # the mean of the proved shares, equal to the mean where all margins are exact
 
 
 def expected_robustness(table: Table, margin: Column, epsilon: float, confidence: float) -> ExpectedRobustness:

@@ -390,10 +390,9 @@ def _expected_robustness(table: Table, minimum: float, epsilon: float, norm: str
         f"no other prediction was found, averaged over distances up to {epsilon:.4g} ({margin.parameters.get('norm')})"
     )
     verdict = _mean("expected robustness", words, minimum, expected.interval, expected.points)
-    if verdict.state != UNDECIDED or not expected.open_points:
+    if verdict.state != UNDECIDED or expected.open_points <= abs(verdict.value - minimum) * expected.points:
         return verdict
-    remedy = f"{expected.open_points:,} margins are masked or missing: search with more effort"
-    return replace(verdict, remedy=remedy)
+    return replace(verdict, remedy=f"{expected.open_points:,} margins are masked or missing: search with more effort")
 
 
 def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -> Verdict:
