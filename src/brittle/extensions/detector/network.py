@@ -21,7 +21,8 @@ from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
 from brittle.model.passes import FAILURES
-from brittle.scores import CATALOGUE, Score
+from brittle.scores import Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.one_pass import LARGEST_FLOAT, OnePass, OnePassScore
 
 PSEUDO_MARGIN = PseudoMarginScore.name
