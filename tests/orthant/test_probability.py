@@ -133,6 +133,20 @@ class TestError:
         assert bool((fine.nodes >= coarse.nodes).all())
         assert int(fine.nodes.max()) > int(coarse.nodes.max())
 
+    @pytest.mark.parametrize("far", [0.0, 1.0, 4.0, 9.0])
+    def test_unions_that_pairs_bound_hold_their_error(self, far):
+        random = np.random.default_rng(3)
+        loadings, bounds = random.uniform(-0.95, 0.95, (40, 4)), far + random.uniform(-0.5, 4.0, (40, 4))
+        covariance = torch.stack([one_factor_covariance(row) for row in loadings])
+        result = orthant_probability(torch.from_numpy(bounds), covariance, tolerance=0.01)
+        bounded = (result.nodes == 0).nonzero().flatten().tolist()
+        assert len(bounded) >= 8
+        for row in bounded:
+            expected = one_factor(bounds[row], loadings[row])[1]
+            error = float(result.error[row])
+            assert error <= 0.01 * float(result.complement[row])
+            assert abs(float(result.complement[row]) - expected) <= error + 1e-11 * expected
+
     def test_the_node_limit_holds_at_a_larger_error(self):
         mean, covariance = random_problems(4, 8, seed=4)
         result = orthant_probability(mean, covariance, tolerance=1e-9, max_nodes=1_100)
