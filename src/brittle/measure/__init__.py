@@ -6,11 +6,9 @@ in the number of draws alone share one stream of passes: `take` measures the lar
 way.
 """
 
-from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
-from brittle.measure.features import Features, Forward, HeadInputs
+from brittle.measure.base import Features, Forward, HeadInputs, Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.forward import Clean
-from brittle.measure.linearization import Linearization
-from brittle.measure.linearize import Linearize
+from brittle.measure.linearize import Linearization, Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.sample_sums import ProbabilityChanges, Sampled

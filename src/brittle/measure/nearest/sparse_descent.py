@@ -1,7 +1,5 @@
 """Sparse descent (L1): projected gradient descent whose steps move few coordinates, from several starts."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -10,20 +8,11 @@ from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.norms import TINY
 from brittle.measure.nearest.search import Found, Response, Search
 
-POWERS = (2.0, 6.0)
-"""A coordinate of a step is the gradient's raised to a power, from the first to the last: ever fewer ones move."""
-
-WIDE, FINE = (20.0, 0.1), (2.5, 0.025)
-"""First and last length of a step, as a share of the radius: from a start, and from the nearest input found."""
-
-WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)
-"""First and last relative change of the radius."""
-
-OUTSIDE = 4.0
-"""Distance of a fixed start, in distances of the nearest input found."""
-
-HALVINGS = 30
-"""Tolerance of the level of a projection on a ball inside a box."""
+POWERS = (2.0, 6.0)  # first and last power of the gradient in a step: ever fewer coordinates move
+WIDE, FINE = (20.0, 0.1), (2.5, 0.025)  # first and last step, in radii: from a start, from the nearest input found
+WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)  # first and last relative change of the radius
+OUTSIDE = 4.0  # distance of a fixed start, in distances of the nearest input found
+HALVINGS = 30  # tolerance of the level of a projection on a ball inside a box
 
 
 def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
@@ -52,7 +41,7 @@ def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tens
 
 
 def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rivals as `Search.rivals` does, by the linearised distance alone."""
+    """Return rivals by the linearised distance alone."""
     classes, linear = (of_point[rows, :count] for of_point in search.competitors)
     useful = linear.isfinite()
     return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
