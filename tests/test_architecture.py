@@ -110,7 +110,8 @@ def check(deleted):
     needed = brittle.scores.InputMargin().needs[1].missing
     searches = [extension for extension in ("more_attacks", "trees") if extension in deleted]
     assert all((extension in needed) == (extension in searches) for extension in deleted), needed
-    table = brittle.score(torch.nn.Linear(4, 3), (x, torch.zeros(6, dtype=torch.long)), scores, out=out)
+    data = x, torch.zeros(6, dtype=torch.long)
+    table = brittle.score(torch.nn.Linear(4, 3), data, scores, out=out, skip_doctor=True)
     assert len(table.scores) == 6 * len(scores)
     assert [bool(score.code) for score in table.record.scores] == [False] * 7 + [bool(needed)]
     assert brittle.check(table, holds=0.0).state == "passes"

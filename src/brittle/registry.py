@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from brittle.errors import BrittleError, ParameterError, listed
 
@@ -149,25 +149,21 @@ class Registry(Mapping[str, T]):
         if name in self._core:
             _check_alone(f"{self._kind}.{name}", "brittle")
             return self._core[name]
-        value = load(self._kind, name)
-        if self._types and f"{self._kind}.{name}" not in PARTS and not self._fits(value):
-            (entry,) = _outside()[f"{self._kind}.{name}"]
-            expected = " or ".join(kind.__name__ for kind in self._types)
-            raise ParameterError(
-                f"{entry.name} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
-                f"{value!r:.60}; expected {'a subclass' if any(self._classes) else 'an instance'} of {expected}"
-            )
-        return value
-
-    def _fits(self, value: object) -> bool:
-        if isinstance(value, type):
-            return any(self._classes) and issubclass(value, self._types)
-        return isinstance(value, self._types) and not (self._classes and all(self._classes))
-
-    @property
-    def _classes(self) -> list[bool]:
-        """Return, for each part of the core, if it is a class."""
-        return [isinstance(part, type) for part in self._core.values()]
+        value, part = load(self._kind, name), f"{self._kind}.{name}"
+        if self._types and part not in PARTS:
+            classes = [isinstance(entry, type) for entry in self._core.values()]
+            if isinstance(value, type):
+                fits = any(classes) and issubclass(value, self._types)
+            else:
+                fits = isinstance(value, self._types) and not (classes and all(classes))
+            if not fits:
+                (entry,) = _outside()[part]
+                expected = " or ".join(kind.__name__ for kind in self._types)
+                raise ParameterError(
+                    f"{part} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
+                    f"{value!r:.60}; expected {'a subclass' if any(classes) else 'an instance'} of {expected}"
+                )
+        return cast("T", value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)

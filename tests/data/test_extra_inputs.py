@@ -23,6 +23,8 @@ from brittle.scores import (
     Taylor,
 )
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SIGMA = 0.4
 SCORES: list[Score] = [
     MonteCarlo(sigma=SIGMA, draws=20, limit=None),

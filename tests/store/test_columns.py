@@ -78,9 +78,10 @@ def is_more_of(candidate: Column, column: Column) -> bool:
     return key == candidate_key and (candidate.most_draws or 0) > (column.most_draws or 0)
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize("scores", [EXAMPLES[:1], EXAMPLES[:2], EXAMPLES], ids=len)
 def test_a_frame_has_every_column_under_its_name(scores: list[Score]) -> None:
-    table = brittle.score(small_classifier(), (inputs(6), torch.arange(6) % 4), scores)
+    table = brittle.score(small_classifier(), (inputs(6), torch.arange(6) % 4), scores, skip_doctor=True)
     frame = table.frame(0.8)
     assert frame.columns.is_unique
     assert frame["point"].tolist() == table.points["point"].to_pylist()
@@ -105,6 +106,7 @@ def test_a_frame_names_scores_by_their_differences() -> None:
     assert set(frame["label"]) <= set(CLASS_NAMES)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("scores", [("moments",), ("moments", "monte_carlo"), ("moments", "logit_margin")], ids=str)
 @pytest.mark.parametrize("sigmas", [(0.1,), (0.1, 0.2, 0.4)], ids=len)
 @pytest.mark.parametrize("limit", [None, 0.5])
@@ -139,8 +141,9 @@ def test_the_top_has_the_names_of_the_frame() -> None:
         assert top[shared].equals(frame.loc[top.index, shared])
 
 
+@pytest.mark.usefixtures("short_search")
 def test_a_column_is_found_by_its_distinct_name() -> None:
-    table = brittle.score(small_classifier(), inputs(6), EXAMPLES)
+    table = brittle.score(small_classifier(), inputs(6), EXAMPLES, skip_doctor=True)
     names = distinct_names(table.columns)
     assert len(set(names)) == len(names)
     assert all(table[name] is column for name, column in zip(names, table.columns, strict=True) if "[" in name)

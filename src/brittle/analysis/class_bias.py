@@ -15,9 +15,7 @@ from brittle.store.columns import Column
 from brittle.store.representative import typical
 from brittle.store.table import Table
 
-TAILS = np.geomspace(0.5, 1e-15, 121)
-"""Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
-
+TAILS = np.geomspace(0.5, 1e-15, 121)  # of the intervals that are compared: a p-value is a third too large at most
 PERMUTATIONS = 1999  # times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000
 MOST_POINTS = 10_000  # points that the permutation test reads, about; of more, every so many of each class
 
@@ -165,7 +163,10 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         return Differences(float("nan"), places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
-    shown = _holm(above, 1.0 - confidence, pairs)
+    ordered = np.sort(above, axis=None)[:pairs]
+    is_retained = ordered * (pairs - np.arange(pairs)) > 1.0 - confidence
+    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs  # by Holm
+    shown = above <= (ordered[rejected - 1] if rejected else -1.0)
     return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in places if not shown[place].any()))
 
 
@@ -181,11 +182,3 @@ def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
             break
         p_values[clear] = 2.0 * tail
     return p_values
-
-
-def _holm(p_values: NDArray[np.float64], level: float, pairs: int) -> NDArray[np.bool_]:
-    """Return which p-values are rejected at `level`, of `pairs` tests."""
-    ordered = np.sort(p_values, axis=None)[:pairs]
-    is_retained = ordered * (pairs - np.arange(pairs)) > level
-    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs
-    return p_values <= (ordered[rejected - 1] if rejected else -1.0)

@@ -10,17 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, question_of
+from brittle.analysis.expected_robustness import USUAL, Epsilon, choose_epsilon, surviving_sizes
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
-from brittle.estimate import short_labels
+from brittle.estimate import INPUT_MARGIN, short_labels
 from brittle.store.columns import Column, Row
 from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
-from brittle.text import aligned, named_interval, number, with_interval
+from brittle.text import aligned, named_interval, number, parse_epsilon, with_interval
 
 ACCURACY = "accuracy"  # the row that says how many predictions are right
 P_ROBUST = "p_robust"  # compared for a flip probability, so that larger is safer
-BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})  # quantities between 0 and 1
+EXPECTED = "expected_robustness"  # the row of the robust accuracy averaged over sizes of the perturbation
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY, EXPECTED})  # quantities between 0 and 1
 MEAN, MEDIAN = "mean", "median"  # the mean of numbers between 0 and 1, the median of others
 SMALLEST = 1e-12  # the smallest p-value that is told apart
 HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
@@ -50,7 +52,7 @@ class Pairing(NamedTuple):
     only_second: int
 
 
-def compare(first: Table, second: Table) -> pd.DataFrame:
+def compare(first: Table, second: Table, *, epsilon: float | str | None = None) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
     Points are paired by their ids; where the runs share no id but have equally many points, by their row. Of flip
@@ -58,7 +60,8 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     value in both runs: of numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all
     others the medians, as no interval of a mean holds where few points may have any value. Infinite distances, where
     nothing was found, take part; two of them count as equal. Two runs with one seed over the same ids send the same
-    noisy copies through both models (`noise` says whether), so that fewer draws tell the models apart.
+    noisy copies through both models (`noise` says whether), so that fewer draws tell the models apart. The input
+    margins of each norm also give the expected robustness (`surviving_sizes`), whose interval leaves masked ones open.
 
     Intervals, at the larger confidence of the two runs, hold for any law of the points: `mean_interval` of numbers and
     of their differences between -1 and 1, order statistics of medians. The p-value of no difference is the smallest
@@ -74,6 +77,8 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     Args:
         first: a run.
         second: a run over the same points.
+        epsilon: largest size of the expected robustness, such as 0.5 or `"8/255"`; by default the usual one, or the
+            median of the margins of both runs.
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
@@ -97,12 +102,15 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
-    rows = []
+    size = None if epsilon is None else parse_epsilon(epsilon)
+    declared = None if size is None else Epsilon(size, f"{size:.4g}", "the size that was asked for")
+    rows, norms = [], set()
     correct_pair = [
         table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"] for table in (first, second)
     ]
-    if all(series.notna().any() for series in correct_pair):
-        names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    is_labelled = [series.notna().any() for series in correct_pair]
+    if all(is_labelled):
+        names = {"score": ACCURACY, "title": "Accuracy", "quantity": ACCURACY}
         compared = _compared(correct_pair[0], correct_pair[1], ACCURACY, pairing, confidence)
         rows.append(names | compared | {"noise": None, "speaks": False})
     for first_column, second_column in shared:
@@ -113,6 +121,18 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         noise = (SHARED if alike else OWN) if first_column.sources else None
         compared = _compared(x, y, quantity, pairing, confidence)
         rows.append(names | compared | {"noise": noise, "speaks": first_column is representative})
+        norm = first_column.parameters.get("norm")
+        if first_column.score == INPUT_MARGIN and norm in USUAL.keys() - norms and len(set(is_labelled)) == 1:
+            norms.add(norm)
+            chosen = declared or choose_epsilon(pd.Series([*x, *y]), str(norm), first.record.model.bounds)
+            before, after = (
+                surviving_sizes(run, column, chosen.value)
+                for run, column in ((first, first_column), (second, second_column))
+            )
+            names = {"score": f"{EXPECTED}(epsilon={chosen.text}, norm={norm})", "title": "Expected robustness"}
+            ends = (before.low, after.low)
+            compared = _compared(before.value, after.value, EXPECTED, pairing, confidence, ends)
+            rows.append(names | {"quantity": EXPECTED} | compared | {"noise": None, "speaks": False})
     return pd.DataFrame(rows, columns=FIELDS)
 
 
@@ -172,9 +192,19 @@ def pair_points(first: Table, second: Table) -> Pairing:
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
 
 
-def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairing, confidence: float) -> Row:
-    """Two numbers of the same points, beside each other."""
-    pairs = np.array([first.reindex(pairing.first), second.reindex(pairing.second)], dtype=np.float64)
+def _compared(
+    first: pd.Series,
+    second: pd.Series,
+    quantity: str,
+    pairing: Pairing,
+    confidence: float,
+    least: tuple[pd.Series, pd.Series] | None = None,
+) -> Row:
+    """Two numbers of the same points, beside each other; `least` is the least that each may be, by default itself."""
+    pairs, least_pairs = (
+        np.array([before.reindex(pairing.first), after.reindex(pairing.second)], dtype=np.float64)
+        for before, after in ((first, second), least or (first, second))
+    )
     is_paired = ~np.isnan(pairs).any(axis=0)
     x, y = pairs[:, is_paired]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
@@ -182,19 +212,33 @@ def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairi
         x, y, differences = 1.0 - x, 1.0 - y, 0.0 - differences
     bounded = quantity in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
     centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
+    x_centre, y_centre = centre, centre
+    if least is not None:
+        x_least, y_least = least_pairs[:, is_paired]
+        x_centre, y_centre = _between(centre, x_least, x), _between(centre, y_least, y)
+        apart = _between(apart, x_least - y, x - y_least)
     difference = apart(differences, confidence)
     differs, size = differences != 0.0, x.size
     return {
         "pairing": pairing.by, "only_first": pairing.only_first, "only_second": pairing.only_second,
         "dropped": int((~is_paired).sum()), "statistic": MEAN if bounded else MEDIAN, "points": size,
-        **named_interval("first", *centre(x, confidence)), "first_infinite": int(np.isinf(x).sum()),
-        **named_interval("second", *centre(y, confidence)), "second_infinite": int(np.isinf(y).sum()),
+        **named_interval("first", *x_centre(x, confidence)), "first_infinite": int(np.isinf(x).sum()),
+        **named_interval("second", *y_centre(y, confidence)), "second_infinite": int(np.isinf(y).sum()),
         **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
         "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
         "confidence": confidence,
         "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
     }  # fmt: skip
+
+
+def _between(interval: Interval, least: Values, most: Values) -> Interval:
+    """Return an interval that holds the mean of any values between `least` and `most`."""
+
+    def widened(values: Values, confidence: float) -> tuple[float, float, float]:
+        return interval(values, confidence)[0], interval(least, confidence)[1], interval(most, confidence)[2]
+
+    return widened
 
 
 def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:
@@ -219,9 +263,9 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
-    compared = _most_drawn(column for column in columns if column.label in set(frame["score"]))
-    labels = [ACCURACY, *(column.label for column in compared)]
-    return pd.DataFrame(frame[frame["score"].isin(labels)].reset_index(drop=True))
+    compared = [column for column in columns if column.label in set(frame["score"])]
+    fewer = {column.label for column in compared} - {column.label for column in _most_drawn(compared)}
+    return pd.DataFrame(frame[~frame["score"].isin(list(fewer))].reset_index(drop=True))
 
 
 def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
@@ -308,12 +352,14 @@ def remarks(rows: list[Row]) -> list[str]:
 SEVERAL_FIELDS = ("run", "split", *FIELDS)  # the columns of several comparisons
 
 
-def compare_several(table: Table, rivals: Iterable[tuple[str, Table]]) -> pd.DataFrame:
+def compare_several(
+    table: Table, rivals: Iterable[tuple[str, Table]], epsilon: float | str | None = None
+) -> pd.DataFrame:
     """Return the rows of `compare` with each of several rival runs; an error names the rival."""
     rows: list[Row] = []
     for name, rival in rivals:
         try:
-            frame = compare(table, rival)
+            frame = compare(table, rival, epsilon=epsilon)
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
         if frame.empty:

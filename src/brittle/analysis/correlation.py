@@ -29,9 +29,7 @@ class Correlation(NamedTuple):
 
 def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
     """Return the points at which every sequence has a number, float64 in the order given, and how many were left out.
-
-    None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
-    """
+    None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names."""
     arrays = one_length(**sequences)
     is_complete = ~np.any(np.isnan(arrays), axis=0)
     return [array[is_complete] for array in arrays], int((~is_complete).sum())

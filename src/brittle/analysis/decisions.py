@@ -65,10 +65,8 @@ def column_for(table: Table, limit: float | None = None, sigma: float | None = N
 
 def numbers_beside(table: Table, judge: Column) -> Column:
     """Return the count whose numbers stand beside the states of `judge`, with means of no bias: mostly `judge` itself.
-
     Points that were drawn for a limit stop once they are decided, so that their numbers are coarse. Where the run also
-    counts as many copies of each point under the same noise, it is that count.
-    """
+    counts as many copies of each point under the same noise, it is that count."""
     if judge.limit is None:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))

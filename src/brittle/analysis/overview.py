@@ -11,13 +11,14 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, parameters_text, safety
 from brittle.analysis.decisions import numbers_beside
+from brittle.analysis.expected_robustness import USUAL, choose_epsilon, expected_robustness
 from brittle.estimate import COUNT, LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
 from brittle.store.representative import representative_column
 from brittle.store.table import Table
-from brittle.text import by_number, number, share_of
+from brittle.text import by_number, number, share_of, span
 
 FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)  # the states of points, the safest first: the order in which they are shown
 FAILED = "failed"  # state of a point without a number
@@ -151,7 +152,8 @@ def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 def margin_sentences(table: Table) -> tuple[str, ...]:
     """Return a sentence for each input margin: within which distances half and one in ten of the points have another
-    prediction, the `ceil(s N)`-th smallest for a share `s`, and up to which half of them are certified."""
+    prediction, the `ceil(s N)`-th smallest for a share `s`, up to which half of them are certified, and
+    the expected robustness."""
     columns = [column for column in margin_columns(table) if column.value.notna().any()]
     norms = Counter(column.parameters.get("norm") for column in columns)
     return tuple(_sentences(table, column, norms[column.parameters.get("norm")] > 1) for column in columns)
@@ -179,7 +181,26 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
         sentences.append(f"Certified: for half of the points none is nearer than {number(radius)}.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
         sentences.append("Fewer than half of the points have a certificate.")
+    if column.parameters.get("norm") in USUAL:
+        sentences.append(_expected_robustness(table, column))
     return " ".join(sentences)
+
+
+def _expected_robustness(table: Table, column: Column) -> str:
+    """Return the expected robustness in a sentence, up to the size that the page chooses, too."""
+    norm = str(column.parameters.get("norm"))
+    epsilon = choose_epsilon(column.value, norm, table.record.model.bounds)
+    expected = expected_robustness(table, column, epsilon.value, table.record.confidence)
+    mean, low, high = expected.interval
+    doubtful = expected.open_points
+    wide = f"; {doubtful:,} {by_number(doubtful, 'margin is', 'margins are')} open" if doubtful else ""
+    kept = f"{'right predictions' if expected.labelled else 'predictions'} with no other found"
+    median = "" if epsilon.text == USUAL[norm][1] else ", the median"
+    upper = "" if expected.proved == mean else "; an upper estimate"
+    return (
+        f"Expected robustness: {number(mean)} ({span(low, high)}{wide}), the share of {kept}, averaged over distances "
+        f"from 0 to {epsilon.text}{median}{upper}."
+    )
 
 
 def _distance_text(table: Table, column: Column) -> str:

@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column, class_name, class_of, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
@@ -85,9 +84,7 @@ def least_points(
     shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
     """Return the first `count_shown` points of a `point_list`, and how many it and the run have, one shard at a time.
-
-    `by` and `judge` are columns of `table`, which is the run or a sample of it.
-    """
+    `by` and `judge` are columns of `table`, which is the run or a sample of it."""
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):
         raise ParameterError(f"state is holds, breaks, undecided or failed; found {criteria.state!r:.40}")
@@ -102,7 +99,15 @@ def least_points(
         count += len(frame)
         labelled |= bool(frame["correct"].notna().any())
         classes |= {int(index) for index in frame[class_kind].dropna()}
-        chosen = frame.loc[_is_wanted(frame, class_kind, names, criteria)]
+        mask = np.ones(len(frame), bool)
+        if criteria.of_class is not None:
+            mask &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
+        if criteria.state is not None:
+            failed = criteria.state == FAILED
+            mask &= (frame["value"].isna() if failed else frame["state"] == criteria.state).to_numpy(bool)
+        if criteria.correct is not None:
+            mask &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
+        chosen = frame.loc[mask]
         matched += len(chosen)
         rows = pd.concat([rows, chosen]) if len(rows) else chosen
         rows = rows.sort_values(by=order, na_position="last").head(count_shown)
@@ -126,17 +131,6 @@ def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit:
     frame["state"] = judge.states(limit or judge.limit or LIMIT) if judge.is_probability else None
     frame["status"] = by.status
     return frame.assign(danger=safety(by), second=0.0 if second is None else -table[second.label].value)
-
-
-def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], criteria: Wanted) -> NDArray[np.bool_]:
-    mask = np.ones(len(frame), bool)
-    if criteria.of_class is not None:
-        mask &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
-    if criteria.state is not None:
-        mask &= (frame["value"].isna() if criteria.state == FAILED else frame["state"] == criteria.state).to_numpy(bool)
-    if criteria.correct is not None:
-        mask &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
-    return mask
 
 
 def _is_class(key: int, query: str | int, names: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Any, Literal
+from typing import Any
 
 from cyclopts import App, CommandCollisionError, CycloptsError
 
@@ -71,21 +71,7 @@ for word in (words := Registry[Any]("command", {})):
     except CommandCollisionError:
         FAULTS.append(f"two commands are called {word}, of which one is of an extension; have it renamed")
 
-
-@app.command(name="--install-completion")
-def install_completion(*, shell: Literal["bash", "zsh", "fish"] | None = None) -> None:
-    """Let a shell complete commands and options by the tab key, from its next start on.
-
-    Args:
-        shell: The one that calls, where none is named.
-    """
-    from cyclopts.completion.detect import ShellDetectionError
-
-    try:
-        written = app.install_completion(shell=shell)
-    except ShellDetectionError as error:
-        raise UsageError("which shell this is cannot be told; name it with --shell") from error
-    show(f"{written} is written; a shell that starts from now on completes by it")
+app.register_install_completion_command(help="Let a shell complete commands and options by the tab key.")
 
 
 def run() -> None:

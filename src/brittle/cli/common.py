@@ -85,8 +85,7 @@ def default_text(value: object) -> str | None:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)
-"""Settings of the parser for all commands: options have no opposite, and several values follow a name."""
+AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)  # settings of all options
 
 
 def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:

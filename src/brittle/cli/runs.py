@@ -140,7 +140,15 @@ def _screen(table: Table, overview: Overview, run: str, json: bool) -> str:
     return f"{parts or ''}{format_overview(overview, run)}{notes}"
 
 
-def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:
+def compare(
+    first: Path,
+    second: Path,
+    /,
+    *others: Path,
+    epsilon: str | None = None,
+    out: Path | None = None,
+    json: Json = False,
+) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
     Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
@@ -152,6 +160,7 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
         first: A folder that `brittle score` wrote.
         second: Another one.
         others: More of them, such as one for each kind and severity of corruption.
+        epsilon: Largest distance of the expected robustness, for runs with input_margin, such as 8/255.
         out: A .csv file to write the comparison to, one row per run and score; no file but an earlier comparison is
             replaced.
     """
@@ -167,11 +176,11 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
     table = open_run(first, *runs)
     chosen = chosen_sentence(len(table.points), table.record.data).strip()
     if others:
-        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]))
+        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]), epsilon)
         texts = [chosen, format_comparisons(frame)]
     else:
         second_table = open_run(second, first)
-        frame = compare_runs(table, second_table)
+        frame = compare_runs(table, second_table, epsilon=epsilon)
         texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(table, second_table)])))]
     print_lines(as_json(scores=records(frame)) if json else "\n".join(filter(None, texts)))
     if out is not None:
@@ -264,6 +273,7 @@ def check(
     limit: float | None = None,
     accuracy: float | None = None,
     robust_accuracy: float | None = None,
+    expected_robustness: float | None = None,
     epsilon: str | None = None,
     norm: str | None = None,
     against: Path | None = None,
@@ -290,6 +300,7 @@ def check(
         limit: That probability; by default the one that points were drawn for, or 0.9.
         accuracy: At least this share of the labelled points is predicted right.
         robust_accuracy: At least this share is right, with no other prediction found within --epsilon.
+        expected_robustness: The same, averaged over the distances from 0 to --epsilon.
         epsilon: That distance, such as 8/255.
         norm: Of the margins, where RUN has them in several.
         against: Another run over the same points, which RUN may be less robust than by --no-worse-than at most.
@@ -316,7 +327,8 @@ def check(
     rivals = () if against is None else (against,)
     checked = check_rules(
         open_run(run_folder, *rivals), holds=holds, every_class=every_class, limit=limit, accuracy=accuracy,
-        robust_accuracy=robust_accuracy, epsilon=epsilon, norm=norm, no_worse_than=no_worse_than,
+        robust_accuracy=robust_accuracy, expected_robustness=expected_robustness, epsilon=epsilon, norm=norm,
+        no_worse_than=no_worse_than,
         against=None if against is None else open_run(against, run_folder), detector_tpr=detector_tpr,
         detector=None if detector is None else load("file", "detector").load(detector),
     )  # fmt: skip

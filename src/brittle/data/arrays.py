@@ -115,7 +115,17 @@ def check_inputs(x: Any, source: str, reading: Reading) -> Tensor:
 
 def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, source: str, reading: Reading) -> None:
     """Raise where a tensor of this shape and type cannot hold inputs, `[N, *shape]`."""
-    _check_dtype(dtype, len(shape), source, reading.scale_uint8)
+    advice = "expected floating point numbers, such as float32"
+    if reading.scale_uint8 and dtype != torch.uint8:
+        advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
+    elif dtype == torch.uint8 and not reading.scale_uint8:
+        advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
+    elif dtype.is_floating_point or dtype == torch.uint8:
+        advice = ""
+    elif len(shape) == 1:
+        advice += "; give (x, y), the inputs first"
+    if advice:
+        raise DataError("dtype", f"{source} has type {str(dtype).removeprefix('torch.')}; {advice}")
     if len(shape) < 2 or 0 in shape[1:]:
         raise DataError("shape", f"{source} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc" and len(shape) != 4:
@@ -206,17 +216,3 @@ def extra_inputs_of(
 def bytes_of(tensor: Tensor) -> bytes:
     """Return the numbers of a tensor in the order of its axes."""
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _check_dtype(dtype: torch.dtype, axes: int, source: str, scale_uint8: bool) -> None:
-    name = str(dtype).removeprefix("torch.")
-    advice = "expected floating point numbers, such as float32"
-    if scale_uint8 and dtype != torch.uint8:
-        advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
-    elif dtype == torch.uint8 and not scale_uint8:
-        advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
-    elif dtype.is_floating_point or dtype == torch.uint8:
-        return
-    elif axes == 1:
-        advice += "; give (x, y), the inputs first"
-    raise DataError("dtype", f"{source} has type {name}; {advice}")

@@ -110,7 +110,9 @@ def is_csv(path: Path) -> bool:
 
 def is_table(path: Path) -> bool:
     """Return whether `path` is a text file of a table, Parquet, or a folder of Parquet."""
-    return is_csv(path) or bool(_parquet(path))
+    if path.is_file():
+        return is_csv(path) or path.suffix == ".parquet"
+    return any(file.is_file() for file in path.glob("*.parquet"))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -188,13 +190,6 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell  # Python reads 1_000 as a number, a table does not
-
-
-def _parquet(path: Path) -> list[Path]:
-    """Return the file itself, or the Parquet files in a folder."""
-    if path.is_file():
-        return [path] if path.suffix == ".parquet" else []
-    return [file for file in path.glob("*.parquet") if file.is_file()]
 
 
 def _check_shards(path: Path, files: Sequence[Path]) -> None:

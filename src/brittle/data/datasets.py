@@ -182,9 +182,17 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
     if isinstance(item, tuple | list):
         if not item:
             raise DataError("dataset", f"{source} is empty; expected x, (x, y) or a dictionary")
-        if len(item) == 3 and isinstance(item[2], Mapping) and "id" in item[2]:
-            return _of_maite(item, source, targets)
-        return item[0], item[1] if len(item) > 1 else None
+        x, y = item[0], item[1] if len(item) > 1 else None
+        if len(item) != 3 or not isinstance(item[2], Mapping) or "id" not in item[2]:
+            return x, y
+        x, numbers = x if isinstance(x, Tensor | Image.Image) else np.asarray(x), _label_array(y, source)
+        if targets or numbers.ndim != 1 or numbers.size < 2:  # of MAITE, a number for each class
+            return x, y
+        if (numbers == numbers.max()).sum() != 1:
+            raise DataError(
+                "labels", f"{source} has the target {y!r:.60}; of its classes one number must be the largest"
+            )
+        return x, numbers.argmax()
     return item, None
 
 
@@ -196,17 +204,6 @@ def _label_array(y: Any, source: str) -> np.ndarray:
             "labels", f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index"
         )
     return labels
-
-
-def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
-    """Return image and label of an item with metadata: the class of the largest, where each has a number."""
-    x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
-    numbers = _label_array(y, source)
-    if targets or numbers.ndim != 1 or numbers.size < 2:
-        return x, y
-    if (numbers == numbers.max()).sum() != 1:
-        raise DataError("labels", f"{source} has the target {y!r:.60}; of its classes one number must be the largest")
-    return x, numbers.argmax()
 
 
 def _name(source: object) -> str:

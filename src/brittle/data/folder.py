@@ -24,8 +24,7 @@ IMAGE_SUFFIX = re.compile(  # files that are points, if only with a status; othe
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
 
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
-"""Folder names that are taken for splits, not for classes."""
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})  # not classes
 
 Open = Callable[[int], BinaryIO]  # called with a row, gives its encoded image
 
@@ -41,9 +40,7 @@ def encoded_points(
     **answers: Any,
 ) -> ListedPoints:
     """Points that are encoded images, `names` what the source calls them, as the first that decodes.
-
-    `has_names` says whether points have these names; `answers` are as `Reading.points` takes them.
-    """
+    `has_names` says whether points have these names; `answers` are as `Reading.points` takes them."""
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
@@ -116,9 +113,7 @@ def is_flat_folder(path: Path) -> bool:
 
 def read_folder(path: Path, reading: Reading) -> ListedPoints:
     """Read points in `path/class/image.png`, or in `path/split/class/image.png`, classes sorted by name or by number.
-
-    The id of a point is its path below the folder of the classes.
-    """
+    The id of a point is its path below the folder of the classes."""
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
         contents = ", ".join(map(path_text, inside))

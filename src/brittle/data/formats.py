@@ -54,10 +54,7 @@ _CORE = (
     ),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry in _CORE}, Format)
-"""All formats by name; of those that recognise a path the one of the lowest rank reads it."""
-
-
+FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry in _CORE}, Format)  # by name
 InMemory: TypeAlias = (  # data in memory
     "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any] | Maite"
 )

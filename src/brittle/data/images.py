@@ -31,8 +31,7 @@ MAX_PIXELS = 1 << 26  # an image with more pixels is not decoded
 THUMBNAIL_SIDE = 96  # longest side of a thumbnail, in pixels
 CHANNELS = {"L": 1, "RGB": 3}  # the modes a data set can have, with their number of channels
 
-DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
-"""The mode a data set gets from its first image; images in other modes are not read."""
+DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}  # of the first image
 
 DECODER_ERRORS = (  # exceptions of Pillow on broken files
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
@@ -47,9 +46,7 @@ ROUNDINGS = ("even", "down")  # start of the middle where it is between two pixe
 @dataclass(frozen=True)
 class ImageSteps:
     """Steps of the preparation of an image, in this order, in the words of `Reading`, bilinear where none is named.
-
-    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`.
-    """
+    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`."""
 
     resize: tuple[int, ...] | None = None
     center_crop: tuple[int, ...] | None = None

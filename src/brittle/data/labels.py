@@ -150,10 +150,8 @@ def in_classes(
     points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None, *, sure: bool = False
 ) -> Points:
     """Return `points` with labels that are places among the classes of a model, by name or by whole numbers.
-
     Where no name is one of the model's, or all stand at the same places, labels stay, unless the names are `sure`,
-    given by the user or learned in the fit. Points whose classes the user has named stay.
-    """
+    given by the user or learned in the fit. Points whose classes the user has named stay."""
     if names is None or points.labels is None or getattr(points, "is_named", False):
         return points
     if points.class_names is not None:
@@ -189,18 +187,10 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
         raise DataError("labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}")
     if names is None or not isinstance(texts, list | tuple) or not any(isinstance(label, str) for label in texts):
         return None
-    odd = next((row for row, label in enumerate(texts) if not isinstance(label, str)), None)
-    if odd is not None:
-        raise DataError(
-            "labels", f"y holds {texts[odd]!r:.40} in row {odd}, and texts elsewhere; classes are {listed(list(names))}"
-        )
     places = {name: at for at, name in enumerate(names)}
-    unknown = sorted(set(texts).difference(places))
-    if unknown:
-        raise DataError(
-            "labels",
-            f"{len(unknown)} of the labels are no classes of the model: {listed(unknown)}, not {listed(list(names))}",
-        )
+    if (odd := next((row for row, label in enumerate(texts) if label not in places), None)) is not None:
+        fault = f"y holds {texts[odd]!r:.40} in row {odd}, which is no class of the model"
+        raise DataError("labels", f"{fault}; its classes are {listed(list(names))}")
     twice = sorted(name for name in set(texts) if names.count(name) > 1)
     if twice:
         raise DataError("labels", f"several classes of the model are called {listed(twice)}; give class indices")

@@ -78,9 +78,7 @@ def read_array(path: Path) -> np.ndarray:
 
 def read_npz(path: Path, reading: Reading) -> ListedPoints:
     """Read points in a `.npz` file by `KEYS`; of a split, `test_images` as of MedMNIST or `x_test` as of Keras.
-
-    Three axes under `images` are grey images, which get a channel axis; `x` is taken as it is.
-    """
+    Three axes under `images` are grey images, which get a channel axis; `x` is taken as it is."""
     keys, arrays = _read_arrays(path, reading)
     sources = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]

@@ -91,12 +91,10 @@ class Points(Protocol):
     @property
     def labels(self) -> Sequence[int] | None:
         """Class index of every point, or None where the data carry no labels."""
-        ...
 
     @property
     def class_names(self) -> Sequence[str] | None:
         """Names of the classes in the order of their index, or None."""
-        ...
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -202,10 +200,8 @@ class RowIds(Sequence[str]):
 @dataclass(frozen=True)
 class SomePoints:
     """Some `rows` of other points in their order, with facts replaced; `ids` are those that chose them.
-
     `moves`, `[n]`, are the coordinates that vary in a run. `takes` tells which inputs with missing values the model
-    takes, `[B]`: these values are filled, do not vary, and are NaN in `extra_inputs`.
-    """
+    takes, `[B]`: these values are filled, do not vary, and are NaN in `extra_inputs`."""
 
     points: Points
     rows: Sequence[int]

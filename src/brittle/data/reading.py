@@ -145,9 +145,7 @@ class Reading:
 
 class Format(NamedTuple):
     """A kind of data on disk; `form` is what it looks like, `options` what it takes of `MEANT_FOR`.
-
-    Those of a lower `rank` are asked first whether they recognise a path. One read `in_parts` may lie in a store.
-    """
+    Those of a lower `rank` are asked first whether they recognise a path. One read `in_parts` may lie in a store."""
 
     name: str
     form: str

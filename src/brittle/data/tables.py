@@ -70,9 +70,7 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
     """Return the rows of a frame of pandas by the rules of table files; all columns are features where `y` is given.
-
-    Ids are by default its index as text. The record describes the index, so that `Table.frame` has it again.
-    """
+    Ids are by default its index as text. The record describes the index, so that `Table.frame` has it again."""
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
     frame = frame.set_axis([*map(str, frame.columns)], axis=1)

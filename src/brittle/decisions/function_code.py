@@ -5,6 +5,7 @@ import inspect
 import io
 import marshal
 import pickle
+import tokenize
 from collections.abc import Iterator
 from types import CellType
 from typing import Any
@@ -118,7 +119,8 @@ def _reduced_code(part: Any, module: str) -> Any:
     if (isinstance(part, type) or inspect.isfunction(part)) and part.__module__ == module != "builtins":
         return str, (name,), list(_class_parts(part) if isinstance(part, type) else _function_parts(part))
     try:
-        isinstance(part, type) or part.__reduce_ex__(4)
+        if not isinstance(part, type):
+            part.__reduce_ex__(4)
     except Exception:  # noqa: BLE001 parts are pickled by code of their own
         return str, (name,)
     return None
@@ -140,7 +142,7 @@ def _function_parts(function: Any) -> Iterator[Any]:
         codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
     try:
         yield inspect.getsource(function)
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         yield marshal.dumps(codes[0], 2)
     cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # a cell may be empty yet
     yield from (function.__defaults__, function.__kwdefaults__, cells)

@@ -176,14 +176,11 @@ def _at_tangent(
         margins = _margins(logits, targets)
         margins = margins.topk(competitors_kept(logits.shape[1]), largest=False).values
         slopes = [derivative(g, point, x.device, keep=True, differentiable=create) for g in margins.unbind(1)]
-        p_robust = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack([*map(_steepness, slopes)], dim=1), factor)
+        lengths = [_length(_exact(slope.flatten(1)), 1) for slope in slopes if slope is not None]
+        if len(lengths) < len(slopes):
+            raise ModelError("not_differentiable", NO_GRADIENT)
+        p_robust = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack(lengths, dim=1), factor)
     return p_robust if create else p_robust.detach()
-
-
-def _steepness(slope: Tensor | None) -> Tensor:
-    if slope is None:
-        raise ModelError("not_differentiable", NO_GRADIENT)
-    return _length(_exact(slope.flatten(1)), 1)
 
 
 def _exact(values: Tensor) -> Tensor:

@@ -140,7 +140,6 @@ KINDS = {
         "of the side", "Fewer pixels by a random share of the side, made large again",
         lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),
 }  # fmt: skip
-"""The corruptions, by name."""
 
 
 @dataclass(frozen=True, init=False)
@@ -215,7 +214,6 @@ def _make(kind: str, levels: Sequence[float], data: NoiseData) -> list[Corruptio
 
 
 WORDS = {kind: NamedNoise(partial(_make, kind), 15.0 if kind == "rotation" else 1.0) for kind in KINDS}
-"""The words of `--noise` for all kinds."""
 
 ROTATION, SHIFT, BRIGHTNESS, CONTRAST = (WORDS[kind] for kind in ("rotation", "shift", "brightness", "contrast"))
 GAUSSIAN_BLUR, GAUSSIAN_NOISE, SHOT_NOISE = (WORDS[kind] for kind in ("gaussian_blur", "gaussian_noise", "shot_noise"))

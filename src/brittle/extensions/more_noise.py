@@ -94,7 +94,6 @@ RELATIVE = NamedNoise(
     lambda shares, data: list(map(Relative, shares)), 0.5, sigma="root mean squares of each point", above=0.0
 )
 DECIBELS = NamedNoise(lambda levels, data: list(map(Decibels, levels)), 20.0)
-"""The words of `--noise` for both families."""
 
 
 SWAP_ROWS, SWAP_NUMBERS = 10_000, 2**24  # largest number of rows that `Swap` draws from, and of the numbers in them

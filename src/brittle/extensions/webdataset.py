@@ -23,7 +23,6 @@ MOST_BYTES, CHUNK = 1 << 28, 1 << 20  # largest file in a shard that is read, an
 
 _SHARD = re.compile(r"(?P<split>.*?)[-_]?\d*\.tar")
 _ERRORS = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, LookupError, struct.error)
-"""Errors that `tarfile` raises on broken archives."""
 
 
 class _Member(NamedTuple):

@@ -95,7 +95,7 @@ class Fitted(ArrayModel):
 
     def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
         self.estimator, self._outputs, self._rules = estimator, outputs, dict(rules or {})
-        self.categories, self.dtypes = dict[str, Levels](), dict[str, str]()
+        self.categories, self.dtypes = dict[Any, Levels](), dict[str, str]()
         self._columns: Sequence[str] | None = None
         self._calls, self.__name__ = 0, type(estimator).__name__
 
@@ -262,16 +262,17 @@ class Estimator(Fitted):
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
     the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
-
-    Attributes:
-        classes: its `classes_`.
-        class_names: `classes_` as text, in the order of the columns.
-        class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
     def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
         super().__init__(estimator, outputs, rules)
-        classes, name = _classes(estimator), self.__name__
+        _check_fitted(estimator)
+        classes, name = estimator.classes_, self.__name__
+        if isinstance(classes, list) or np.ndim(classes) != 1:
+            raise _several_labels(name)
+        if len(classes) < 2:
+            raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
+        classes = np.asarray(classes)
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
         whole = classes.dtype.kind in "iufb" and (classes == np.floor(classes.astype(np.float64))).all()
@@ -479,14 +480,3 @@ def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
         return probabilities
     holds = np.full(len(probabilities), float(bool(classes[0])))
     return np.stack((1 - holds, holds), axis=1)
-
-
-def _classes(estimator: Any) -> np.ndarray:
-    """`classes_` of a fitted classifier of one label."""
-    _check_fitted(estimator)
-    name, classes = type(estimator).__name__, estimator.classes_
-    if isinstance(classes, list) or np.ndim(classes) != 1:
-        raise _several_labels(name)
-    if len(classes) < 2:
-        raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
-    return np.asarray(classes)

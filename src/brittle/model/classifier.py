@@ -71,14 +71,9 @@ class Classifier:
             others are 0, and none is larger than the one of `at-most:COLUMN`.
 
     Attributes:
-        class_names: names of the classes in the order of the logits, as given or from the model or its files; or None.
         rules: what columns may hold, as they were given.
         names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
-        output_dtype: precision of the class scores as the model last returned them.
-        taken: the part of the output that the class scores were when the model last returned them, `output["logits"]`
-            of a
-            mapping or `output.logits` of an object; None where the output is a tensor.
         head_name: the last linear layer, where it was named.
 
     Raises:
@@ -379,7 +374,7 @@ class Classifier:
 
     @property
     def taken(self) -> str | None:
-        """Form of the last output; None before the first pass, and for a tensor."""
+        """Part of the last output that the class scores were, such as `output.logits`; None for a tensor."""
         return self._log.form
 
     @property

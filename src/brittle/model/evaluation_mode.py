@@ -25,9 +25,7 @@ _measured: list[tuple[nn.Module, list[nn.Module]]] = []  # by the holder of the 
 @contextmanager
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
     """Enter evaluation mode without parameter gradients inside the block, for this thread alone; restore all after it.
-
-    What was compiled runs as PyTorch alone: its backward pass cannot be differentiated.
-    """
+    What was compiled runs as PyTorch alone: its backward pass cannot be differentiated."""
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:
             held.enter_context(torch.compiler.set_stance("force_eager"))

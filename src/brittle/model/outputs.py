@@ -22,9 +22,7 @@ LARGEST_PROBABILITY = 1 + 1e-2  # as those of a softmax in half precision are ro
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
     """Return what the decision reads, `[B, ...]`, in float32 or better, of memory of its own: logits for the class.
-
-    Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
-    """
+    Probabilities become what the decision compares: logits of each label, logarithms of those of classes."""
     if decision.of_classes:
         numbers = class_scores(scores, rows, outputs)
     else:
@@ -53,12 +51,11 @@ def widened(scores: Tensor) -> Tensor:
     return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
-PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
+PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {  # by `problem_type` of Hugging Face
     "single_label_classification": ((PredictedClass, SameTop, Custom), "class"),
     "multi_label_classification": ((MultiLabel, Custom), "multilabel"),
     "regression": ((Within, Custom), "within:T"),
 }
-"""Decisions by `problem_type` of a model of Hugging Face, and how to write one."""
 
 
 def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:

@@ -52,7 +52,12 @@ class Rules(NamedTuple):
                     raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
         if lone_group := next((group for group, places in groups.items() if len(places) < 2), None):
             raise ParameterError(f"the one-hot group {lone_group!r:.40} has one column; it needs two or more")
-        new = new._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
+        pairs = set(ties)
+        while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+            pairs |= more
+        new = new._replace(
+            groups=[np.array(places) for places in groups.values()], ties=np.array(sorted(pairs), int).reshape(-1, 2)
+        )
         hot = {place for places in groups.values() for place in places}
         for a, b in new.ties.tolist():
             if a == b or hot & {a, b} or (new.fixed[a] and new.fixed[b]) or new.integral[a] != new.integral[b]:
@@ -109,11 +114,3 @@ def _place(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names))}")
     return list(names).index(name)
-
-
-def _closure(ties: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Pairs, and those that follow from them, `[T, 2]`."""
-    pairs = set(ties)
-    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
-        pairs |= more
-    return np.array(sorted(pairs), int).reshape(-1, 2)

@@ -124,10 +124,18 @@ def cells_of(frame: pd.DataFrame) -> pa.Table:
 
 
 def _tables(opened: Callable[[BinaryIO, pa.Schema], Any], parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
+    waiting: list[pa.Table] = []
     with opened(file, schema) as writer:
         for part in parts:
-            writer.write_table(part)
+            waiting.append(part)
+            if sum(map(len, waiting)) >= GROUP:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
 
+
+GROUP = 1 << 16  # rows at least of a group in Parquet or Arrow, whose end has a record of every group
 
 FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
     ".csv": _csv, ".parquet": partial(_tables, pq.ParquetWriter), ".arrow": partial(_tables, pa.ipc.new_file),

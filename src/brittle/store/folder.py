@@ -33,7 +33,6 @@ RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"  # of a run, its s
 
 _SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
-"""Names of shards, and of the files of a run while they are written."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,7 @@ class Shard:
 
 class RunWriter(Protocol):
     """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`, held open while it is written.
-
-    The run must be `expected` where one is there. `commit` writes a shard, whose rows are safe after it returns.
-    """
+    The run must be `expected` where one is there. `commit` writes a shard, whose rows are safe after it returns."""
 
     @property
     def record(self) -> RunRecord | None: ...
@@ -132,9 +129,7 @@ class RunFolder:
     @contextmanager
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
         """Open the folder, made if absent, for this process alone while the block runs.
-
-        What a killed process left is removed, and shards that are not what was written count as missing.
-        """
+        What a killed process left is removed, and shards that are not what was written count as missing."""
         with storage_errors(self.path):
             is_new = not self.path.exists()
         make_folder(self.path)
@@ -240,10 +235,8 @@ def exists_error(place: Path) -> StorageError:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold a run folder by a lock of the system; on a mount without locks by a file that names its owner.
-
     Nothing is opened but a regular file with one name that is empty or names a process: anybody who can write the
-    folder can put a pipe or a link there.
-    """
+    folder can put a pipe or a link there."""
     path = folder / LOCK
     check_target(path)
     system = _holder(path) is None and _has_locks(folder)

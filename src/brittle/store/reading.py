@@ -136,9 +136,7 @@ def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:
     """Return the faulty files of a run folder in the order of the manifest, then strays outside it.
-
-    Every shard is read again: size, digest, columns and checksums of pages must be those that were written.
-    """
+    Every shard is read again: size, digest, columns and checksums of pages must be those that were written."""
     folder = Path(folder)
     record, manifest = open_run(folder)
     faults = []
@@ -161,10 +159,8 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
     """Return the rows of a file of a shard, as the record says that they are, read by this thread alone.
-
     Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
-    it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
-    """
+    it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told."""
     with storage_errors(path):
         if not path.is_file():
             raise ShardError(path, "is missing")

@@ -204,8 +204,8 @@ class RunRecord:
     confidence: Share  # of all intervals
     batch_size: Count  # most rows in one pass through the network
     shard_points: Count  # points in a shard
-    model: ModelRecord  # the model
-    data: DataRecord  # the data
+    model: ModelRecord
+    data: DataRecord
     scores: tuple[ScoreRecord, ...]  # what was computed
     versions: Mapping[str, str]  # of Python, and of the packages that can change a number
     machine: MachineRecord  # what it was computed on

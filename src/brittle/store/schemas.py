@@ -112,10 +112,8 @@ _NUMBER, _HEAD, _ENTRY = np.dtype("<i4"), 2, 3
 @dataclass(frozen=True, eq=False)
 class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
-
     Of each point: independent `units` of noise, and copies in each, `members`, 1 or 2. Of each row: the `place` of its
-    point, the class, and the units of which one copy voted for it, `once`, or both.
-    """
+    point, the class, and the units of which one copy voted for it, `once`, or both."""
 
     units: NDArray[np.int64]
     members: NDArray[np.int64]
@@ -145,10 +143,8 @@ class ClassVotes:
 
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
     """Return votes as cells, `[N]`, of units with one copy for a class and, in pairs, with both, `[N, C, members]`.
-
     A cell holds little-endian whole numbers of four bytes: the units, the copies in each, and for every class with a
-    vote its index and both counts, in their order. Copies that are missing there tied, or were not finite.
-    """
+    vote its index and both counts, in their order. Copies that are missing there tied, or were not finite."""
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
     rows = np.zeros((len(place), _ENTRY), _NUMBER)

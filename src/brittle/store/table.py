@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -252,22 +252,17 @@ class Table:
         place.check_free()
         with place.open():
             place.check_free()  # nobody wrote one until the folder was locked
-            for shard in self._shards():
-                place.commit(shard)
+            for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
+                points = self.points.slice(start, self.record.shard_points)
+                scores, counterexamples = (
+                    table.filter(pc.field("point").isin(points["point"].to_pylist()))
+                    for table in (self.scores, self.counterexamples)
+                )
+                checks = 0 if start else self.record.account.check_passes  # which no row tells
+                account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, start=start)
+                tables = {"points": points, "scores": scores, "counterexamples": counterexamples}
+                place.commit(Shard(number, tables, account))
             place.note(self.record)  # it is no run before all of it is there
-
-    def _shards(self) -> Iterator[Shard]:
-        """Yield the shards of a run of these points; the account of the first has what no row tells."""
-        account_of_run = self.record.account
-        for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
-            points = self.points.slice(start, self.record.shard_points)
-            scores, counterexamples = (
-                table.filter(pc.field("point").isin(points["point"].to_pylist()))
-                for table in (self.scores, self.counterexamples)
-            )
-            checks = 0 if start else account_of_run.check_passes
-            account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, start=start)
-            yield Shard(number, {"points": points, "scores": scores, "counterexamples": counterexamples}, account)
 
 
 def _class(names: Mapping[int, str], code: float) -> Any:

@@ -126,7 +126,6 @@ class _FreeBetween(torch.autograd.Function):
         ctx: Any, entering: Tensor, offsets: Tensor, values: Tensor, walk: _FreeWalk, step: int, lines: Lines,
         crossing: Tensor, negative_slope: float,
     ) -> Tensor:  # fmt: skip
-        """Return `values`, the function of `entering`."""
         ctx.walk, ctx.step, ctx.lines, ctx.crossing, ctx.negative_slope = walk, step, lines, crossing, negative_slope
         ctx.entering, ctx.values = entering.detach(), values
         return values.clone()

@@ -41,7 +41,6 @@ class Layer:
 
     @property
     def label(self) -> str:
-        """Name of the layer in messages."""
         return f"{self.operator} ({self.name})" if self.name != self.operator else self.operator
 
 

@@ -69,7 +69,6 @@ ALIASES = {
     "concat": "cat", "concatenate": "cat", "clip": "clamp", "swapdims": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-"""Other names of operators."""
 
 SUPPORTED = AFFINE | MOVES | MAXIMA | ACTIVATIONS | {"softmax"}  # all operators that bounds can be sent through
 

@@ -17,6 +17,7 @@ from brittle.extensions.certificates.crown import MarginBounds, margin_bounds
 from brittle.extensions.certificates.graph import Network
 from brittle.extensions.certificates.operators import KINKED, MAXIMA
 from brittle.extensions.certificates.region import Region
+from brittle.measure.forward import Clean
 from brittle.measure.rows import pick
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
@@ -172,15 +173,9 @@ class Proof:
     """
 
     def __init__(
-        self,
-        network: Network,
-        classifier: Classifier,
-        points: Tensor,
-        logits: Tensor,
-        decided: Tensor | None,
-        norm: str,
-        bounded: bool,
+        self, network: Network, classifier: Classifier, clean: Clean, rows: Tensor, norm: str, bounded: bool
     ) -> None:
+        points, logits, decided = clean.inputs[rows].double(), clean.logits[rows].double(), decided_outputs(clean, rows)
         self.network, self.classifier, self.points, self.norm = network, classifier, points, norm
         self.bounds = classifier.bounds if bounded else NONE
         self.bounded = self.bounds.finite
@@ -308,3 +303,11 @@ def _diameter(bounds: Bounds, points: Tensor, norm: str) -> Tensor:
         return torch.full((len(points),), size, dtype=torch.float64, device=points.device)
     low, high = bounds.reach(points)
     return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), order, dim=1)
+
+
+def decided_outputs(clean: Clean, rows: Tensor) -> Tensor | None:
+    """Return the decided outputs of `rows`, where a decision is no class; numbers in double precision."""
+    decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
+    if decided is None:
+        return None
+    return decided[rows].double() if decided.is_floating_point() else decided[rows]

@@ -15,7 +15,6 @@ class BetweenPlanes(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, entering: Tensor, offsets: Tensor, values: Tensor, planes: Planes) -> Tensor:
-        """Return `values`, the function of `entering`, and save the offset of each plane from it."""
         entering = entering.detach()[..., None]
         below = (planes.lower @ entering)[..., 0] + planes.low - values
         above = (planes.upper @ entering)[..., 0] + planes.high - values
@@ -25,7 +24,6 @@ class BetweenPlanes(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Negative coefficients take the upper plane, positive ones the lower."""
         lower, upper, below, above = ctx.saved_tensors
         positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
         slopes = (positive[..., None, :] @ lower + negative[..., None, :] @ upper)[..., 0, :]

@@ -116,19 +116,15 @@ def _model_layers(classifier: Classifier, inputs: Tensor, source: Edge, row_by_r
         calls = (node for node in program.graph.nodes if node.op == "call_function")
         if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _DIRECT for node in calls):
             raise
+        rules = dict(torch.export.default_decompositions())
+        rules = {operator: rule for operator, rule in rules.items() if str(operator).split(".")[1] not in _DIRECT}
         try:
             with traced():
-                decomposed = program.run_decompositions(_decompositions()).module()
+                decomposed = program.run_decompositions(rules).module()
             assert isinstance(decomposed, fx.GraphModule)
             return _layers(decomposed, source)
         except UnsupportedLayer:
             raise error from None
-
-
-def _decompositions() -> dict[Any, Any]:
-    """Return the decompositions of the operators that have no function here."""
-    table = dict(torch.export.default_decompositions())
-    return {operator: table[operator] for operator in table if str(operator).split(".")[1] not in _DIRECT}
 
 
 def _export(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> torch.export.ExportedProgram:
@@ -219,7 +215,6 @@ class _Builder:
         return self.add(operator, FUNCTIONS.get(operator) or getattr(torch.ops.aten, operator), args)
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
-        """Append a layer and return its edge."""
         operators.check(operator, args)
         is_taken = self.node.name in (layer.name for layer in self.layers)
         is_node_layer = operator == _canonical(self.node) and not is_taken
@@ -305,7 +300,6 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
 
 
 _DIRECT = operators.SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
-"""Operators that need no decomposition."""
 
 
 def probability_scores(

@@ -83,7 +83,6 @@ class Curvature(Measurement):
         check_rank(self.rank)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Count two gradients and `LOOKS` directions, and all directions where the network bends."""
         look = Passes(2, 2 + LOOKS)
         if self.method == "auto":
             sample: LogitCurvature | None = network.try_out(Curvature(probes=2))

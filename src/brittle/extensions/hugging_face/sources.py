@@ -207,4 +207,3 @@ FOLDER = Source(_load_folder, _find, reads_texts=hub.reads_texts, image_steps=de
 """Folders as transformers and timm write them, and models of the Hub, `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
 
 TIMM = Source(_load_timm, lambda _: None, takes_weights=True, image_steps=declared_steps)
-"""Networks of timm by name, `timm:resnet18`, with weights from a file."""

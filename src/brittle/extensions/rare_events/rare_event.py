@@ -13,7 +13,7 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.extensions.rare_events.stretched import Stretched, shrunk_copies, stretch_noise
+from brittle.extensions.rare_events.stretched import shrunk_copies, stretch_noise
 from brittle.extensions.rare_events.subset import Draw, LevelProduct, Result, Search, simulate_subset
 from brittle.intervals import clopper_pearson
 from brittle.measure.base import LARGEST_DRAWS, Measurement, NetworkTraits, Passes
@@ -97,8 +97,8 @@ class RareFlips(Measurement):
             flips=as_tensor([point.flips for point in points]),
             ties=as_tensor([point.ties for point in points]),
             subset=ByLevels.of([point.subset for point in points], device),
-            stretched=ByLevels.of([point.stretched and point.stretched.product for point in points], device),
-            shrunk=as_tensor([point.stretched.shrunk if point.stretched else 0 for point in points]),
+            stretched=ByLevels.of([point.stretched for point in points], device),
+            shrunk=as_tensor([point.shrunk for point in points]),
             shrunk_drawn=shrunk_copies(need.copies),
             nonfinite=as_tensor([point.nonfinite for point in points]),
             tied=clean.tied,
@@ -119,13 +119,14 @@ class RareFlips(Measurement):
 
 @dataclass(frozen=True)
 class RarePoint:
-    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where that found no flip."""
+    """Sampled flips of one point. `subset` is None where a count suffices, `stretched` where either found no flip."""
 
     flips: int
     ties: int
     nonfinite: int
     subset: LevelProduct | None = None
-    stretched: Stretched | None = None
+    stretched: LevelProduct | None = None
+    shrunk: int = 0
 
 
 def search(plain: Draw, for_stretching: Draw, copies: int) -> Search[RarePoint]:
@@ -144,7 +145,8 @@ def search(plain: Draw, for_stretching: Draw, copies: int) -> Search[RarePoint]:
         return replace(counted, nonfinite=by_subset.nonfinite)
     if by_subset.log == -math.inf:
         return replace(counted, subset=by_subset)
-    return replace(counted, subset=by_subset, stretched=(yield from stretch_noise(for_stretching, copies)))
+    stretched, shrunk = yield from stretch_noise(for_stretching, copies)
+    return replace(counted, subset=by_subset, stretched=stretched, shrunk=shrunk)
 
 
 def _run(classifier: Classifier, clean: Clean, searches: Sequence[Search[Result]]) -> tuple[list[Result], list[int]]:

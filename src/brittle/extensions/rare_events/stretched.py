@@ -22,14 +22,6 @@ MOST_LEVELS = 30  # maximum number of levels
 
 
 @dataclass(frozen=True)
-class Stretched:
-    """Flips of stretched and shrunk noise at one point. `product` is the flip probability, None without flips."""
-
-    product: LevelProduct | None
-    shrunk: int
-
-
-@dataclass(frozen=True)
 class Level:
     """Noise that flips if stretched by a factor, and the estimate so far.
 
@@ -44,8 +36,9 @@ class Level:
     step: float
 
 
-def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
-    """Estimate the flip probability of one point from noise that is stretched less and less, by flips alone.
+def stretch_noise(draw: Draw, copies: int) -> Search[tuple[LevelProduct | None, int]]:
+    """Estimate the flip probability of one point from noise that is stretched less and less, by flips alone: None
+    without flips. Count the flips of shrunk noise, too.
 
     `P_s`, the probability that `x + s e` flips, is counted at a factor `s` where flips are common. From one factor to
     the next, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape.
@@ -65,14 +58,14 @@ def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
         if float((scan.margins <= 0).double().mean()) >= OFTEN:
             break
     if not bool((scan.margins <= 0).any()):
-        return Stretched(None, shrunk)
+        return None, shrunk
     share, variance = scan.share_below(0.0)
     level, number = Level(scan, factor, math.log(share), variance, subset.FIRST_STEP), 1
     level = yield from _move(level, draw, copies // CHAIN)
     while level.factor > 1.0 and number <= MOST_LEVELS and (after := (yield from _next(level, draw))):
         level, number = after, number + 1
     log, variance = (-math.inf, 0.0) if level.factor > 1.0 else (level.log, level.variance)
-    return Stretched(LevelProduct(log, variance, number), shrunk)
+    return LevelProduct(log, variance, number), shrunk
 
 
 def shrunk_copies(copies: int) -> int:

@@ -35,7 +35,6 @@ NARROW = 336  # width of a drawing for small screens, in pixels: a phone's colum
 MAX_DOTS = 1200  # points in one scatter plot; of more, a regular selection is drawn
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
-"""The curves of `nearest_chart`, with their colours."""
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
@@ -140,5 +139,4 @@ def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
 
 
 def symlog_axis(ticks: list[float], **options: Any) -> alt.Axis:
-    """Return the axis of such a scale."""
     return alt.Axis(values=ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)

@@ -91,7 +91,6 @@ class TextForm:
         )
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
-        """Tokenize texts."""
         cut = {} if self.length is None else {"max_length": self.length}
         options = {"padding": True, "truncation": True, "return_special_tokens_mask": True, **cut}
         fields = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
@@ -160,7 +159,6 @@ class TextForm:
             return torch.cat([self.layer(part.to(self.layer.weight.device)).cpu() for part in ids.split(ROWS)])
 
     def extra_inputs(self, tokens: Tokens, inputs: Tensor) -> ExtraInputs:
-        """Return the other inputs of texts with the embeddings `inputs`."""
         return ExtraInputs(None, tokens.extra_inputs, tokens.varies[:, :, None] != 0, inputs)
 
     @cached_property

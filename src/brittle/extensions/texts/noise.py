@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -32,7 +32,6 @@ NEIGHBOURS = {
     key: "".join(k for k, (x, y) in _PLACES.items() if k != key and abs(x - at) <= 1.0 and abs(y - row) <= 1)
     for key, (at, row) in _PLACES.items()
 }
-"""The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]
 """Map a text, the place of a character and a number in [0, 1) to the count of characters replaced and the new text."""
@@ -50,28 +49,22 @@ def _slip(text: str, place: int, chance: float) -> tuple[int, str]:
     return 1, letter * 2 if kind == 3 else ""
 
 
-class Kind(NamedTuple):
-    """An edit of a character, with its explanation."""
-
-    edit: Edit
-    explanation: str
-
-
-EDITS = {
-    "typos": Kind(_slip, "A random share of the characters is mistyped: a key beside, swapped, left out or twice"),
-    "case": Kind(
-        lambda text, at, _: (1, text[at].swapcase()[:1]), "A random share of the letters is written in the other case"
+EDITS: dict[str, tuple[Edit, str]] = {
+    "typos": (_slip, "A random share of the characters is mistyped: a key beside, swapped, left out or twice"),
+    "case": (
+        lambda text, at, _: (1, text[at].swapcase()[:1]),
+        "A random share of the letters is written in the other case",
     ),
-    "spaces": Kind(
+    "spaces": (
         lambda text, at, _: (1, "" if text[at].isspace() else f"{text[at]} "),
         "A random share of the characters gets a space behind it; a space is left out instead",
     ),
-    "homoglyphs": Kind(
+    "homoglyphs": (
         lambda text, at, _: (1, ALIKE.get(text[at], text[at])),
         "A random share of the letters becomes Cyrillic ones that look the same",
     ),
 }
-"""The kinds of edits by their names on the command line."""
+"""The kinds of edits by their names on the command line, each with its explanation."""
 
 
 @dataclass(frozen=True, init=False)
@@ -131,10 +124,10 @@ class Edits(_CharacterNoise):
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return EDITS[self.kind].explanation
+        return EDITS[self.kind][1]
 
     def change(self, text: str, generator: torch.Generator) -> str:
-        edit, parts, place = EDITS[self.kind].edit, list[str](), 0
+        edit, parts, place = EDITS[self.kind][0], list[str](), 0
         chances = torch.rand(len(text), 2, generator=generator, dtype=torch.float64).tolist()
         while place < len(text):
             is_edited, chance = chances[place][0] < self.sigma, chances[place][1]

@@ -300,7 +300,6 @@ _READERS = {
     ("catboost", "CatBoostClassifier"): _catboost,
     ("brittle", "TreeFile"): lambda model: model.trees,
 }
-"""Reader of each classifier, by its package and name."""
 
 
 def raw_scores(estimator: Any, rows: Any) -> np.ndarray:

@@ -149,8 +149,6 @@ class ClusterStation(Station):
 
 @dataclass
 class Actor:
-    """A worker of a cluster: a handle of the connected library."""
-
     ray: Any
     handle: Any
 

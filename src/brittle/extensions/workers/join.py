@@ -39,7 +39,6 @@ class JoinedRun(NamedTuple):
     manifest: Manifest
 
     def read(self, shard: ShardEntry) -> Rows:
-        """Read the rows of a shard."""
         return {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()} | {
             kind: read_shard(self.folder / file_name(kind, shard.number), kind, file, self.record).combine_chunks()
             for kind, file in shard.files.items()
@@ -89,7 +88,6 @@ def join(
 
 
 def check_finished(folder: Path, record: RunRecord) -> None:
-    """Raise where a run has shards left to compute."""
     if record.finished is None:
         raise StorageError("run_damaged", f"{folder} has not finished; go on with its command and --resume first")
 
@@ -174,7 +172,6 @@ class _Shards:
         return {kind: pa.concat_tables([empty[kind], *(part[kind] for part in parts)]) for kind in SHARD_KINDS}
 
     def check_within(self, first_run: _Shards) -> None:
-        """Raise where the run holds a point that `first_run` lacks."""
         for place in range(len(self.ends)):
             points = self.read(place)["points"]
             shared_points = {*first_run.rows_of(points)["points"]["point"].to_pylist()}

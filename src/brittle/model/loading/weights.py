@@ -64,10 +64,8 @@ class _Table(NamedTuple):
 
 def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     """Load a `.safetensors` file, or a checkpoint with the weights anywhere inside, into `module`.
-
     Of all mappings and prefixes of their names (`module.`, `_orig_mod.`, ..) the one with every weight in its shape is
-    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs.
-    """
+    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs."""
     content = read_content(path)
     unmade, held = read_weights(path, content)
     weights = _own(module)
@@ -79,7 +77,8 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1 : NAMED + 1]]
         raise _misfit(path, " ".join(lines), tables, weights) from error
-    missing = [name for name in missing if not name.endswith(COUNTER) and not _is_tied(name, table, weights)]
+    present = {id(weight) for name, weight in weights.items() if table.prefix + name in table.tensors}  # or a tied one
+    missing = [name for name in missing if not name.endswith(COUNTER) and id(weights.get(name)) not in present]
     foreign = [name for name in table.tensors if not name.startswith(table.prefix)]
     foreign += [table.prefix + name for name in unexpected]
     extra = [name for name in foreign if not _is_spare(name, table, weights)]
@@ -203,7 +202,9 @@ def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> 
     fitting = sorted((table for table in tables if _fits(table, weights)), key=lambda table: len(table.prefix))
     table = fitting[0] if fitting else max(tables, key=lambda table: table.shared)
     for rival in fitting[1:]:
-        if not all(_is_same(table, rival, name) for name in weights):
+        names = [name for name in weights if not name.endswith(COUNTER)]
+        pairs = ((table.tensors.get(table.prefix + name), rival.tensors.get(rival.prefix + name)) for name in names)
+        if any(a is not b and (a is None or b is None or not _are_equal(a, b)) for a, b in pairs):
             raise ModelError(
                 "weights",
                 f"{path} holds two sets of weights that fit the network and differ, {table.words} and {rival.words}; "
@@ -221,19 +222,8 @@ def _fits(table: _Table, weights: Mapping[str, Tensor]) -> bool:
     return ids <= {id(weight) for x, weight in pairs if x is not None and (is_lazy(weight) or x.shape == weight.shape)}
 
 
-def _is_same(table: _Table, rival: _Table, name: str) -> bool:
-    """Return whether two tables have the same numbers under a name of the network, or neither has any."""
-    a, b = (source.tensors.get(source.prefix + name) for source in (table, rival))
-    return name.endswith(COUNTER) or a is b or (a is not None and b is not None and _are_equal(a, b))
-
-
 def _are_equal(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and torch.equal(a, b)
-
-
-def _is_tied(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
-    """Return whether the table has a weight under the name of another that is tied to it."""
-    return any(weight is weights.get(name) and table.prefix + key in table.tensors for key, weight in weights.items())
 
 
 def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:

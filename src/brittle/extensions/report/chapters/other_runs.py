@@ -44,7 +44,7 @@ def _number_duplicates(names: Sequence[str]) -> list[str]:
 
 def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[str, Any]:
     """Return this run beside another one, with figures of its own where it is `drawn`."""
-    frame = compare(contents, rival)
+    frame = compare(contents, rival, epsilon=contents.epsilon)
     column_by_label = {column.label: column for column in contents.columns}
     rows = most_drawn(frame, contents.columns).to_dict("records")
     names = {row["score"]: _score_name(contents, column_by_label.get(row["score"]), row) for row in rows}
@@ -66,7 +66,7 @@ def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[st
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
     """Return the title of the score, its parameters with its noise, and its draws."""
     if column is None:
-        return "Accuracy", "", ""
+        return row["title"], show(row["score"].partition("(")[2].rstrip(")"), 40), ""
     name = show(column.title, 40)
     name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
     name += " *" if row["statistic"] == MEDIAN else ""
