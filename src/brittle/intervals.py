@@ -117,7 +117,8 @@ def decided(
 ) -> NDArray:
     """Return True where `sequence_interval` of the draws that do not flip leaves `limit`, ties counted either way."""
     level = float(np.log(2.0 / (1.0 - confidence)))
-    numbers, positions = np.unique(np.asarray(draws), return_inverse=True)
+    alike = np.ndim(draws) == 0  # as at every look
+    numbers, positions = (np.array([draws]), 0) if alike else np.unique(np.asarray(draws), return_inverse=True)
     most_flips, most_votes = (
         np.array([_most_successes(int(number), share, level) for number in numbers])[positions].reshape(np.shape(draws))
         for share in (1.0 - limit, limit)

@@ -27,9 +27,10 @@ from brittle.model.classifier import CLEAN_PASSES
 REPEATS = 5
 """Forward passes of the same points that must agree."""
 
-SIZES, NOISY_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23)
-"""Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Half of the
-largest batch, which is what a run reads at a time, comes before those of the points."""
+SIZES, NOISY_SIZES, FEW_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23), (1, 61)
+"""Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Where a call
+costs far more than a row, as of trees, the copies come in fewer pieces. Half of the largest batch, which is what a run
+reads at a time, comes before those of the points."""
 
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
 """Ranges of the inputs that stand beside the points, as shares of the bounds."""
@@ -168,7 +169,8 @@ def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tens
         largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
         yield "beside dark inputs", *points, _beside(subject, points[0], DARK, size, last=False)
-    yield "with noise, in a batch of another size", noisy, noisy_logits, _in_pieces(subject, noisy, NOISY_SIZES)
+    sizes = NOISY_SIZES if subject.forward_only is None else FEW_SIZES
+    yield "with noise, in a batch of another size", noisy, noisy_logits, _in_pieces(subject, noisy, sizes)
 
 
 def _in_pieces(subject: Subject, inputs: Tensor, sizes: tuple[int, ...], seed: int = 1) -> Tensor:

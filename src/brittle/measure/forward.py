@@ -32,7 +32,8 @@ NUMBERS = 2**23  # input numbers of one pass at most, where `ROWS` rows would ho
 LOGITS = 2**22  # logits of one pass at most, where that is more than `ROWS` rows
 
 POINTS, SHARE, MOST_POINTS = 32, 4, 512
-"""Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most."""
+"""Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most, or
+half as many as that share: of a model outside PyTorch, whose calls cost more than its rows."""
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
@@ -74,7 +75,7 @@ def row_numbers(inputs: Tensor, extra_inputs: ExtraInputs | None) -> int:
 def batch_points(rows: int, device: torch.device) -> int:
     """Points that are measured at a time, above `POINTS` a power of 2; noisy copies of them fill a pass of `rows`."""
     shared = 1 << max(1, rows // SHARE).bit_length() - 1
-    max_points = max(POINTS, min(shared, MOST_POINTS)) if device.type == "cpu" else rows
+    max_points = max(POINTS, min(shared, max(MOST_POINTS, shared // 2))) if device.type == "cpu" else rows
     return max(1, min(rows // 2, max_points))
 
 

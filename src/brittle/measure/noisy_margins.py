@@ -60,7 +60,8 @@ class Votes:
         """Count the votes of copies whose nearest margins, `[B, units, members]`, are computed already."""
         finite = _finite_copies(logits)
         flipped, tied = ~((nearest > 0) & finite), (nearest == 0) & finite
-        flips, without_ties = (_count_units(copies) for copies in (flipped, flipped & ~tied))
+        flips = _count_units(flipped)
+        without_ties = _count_units(flipped & ~tied) if bool(tied.any()) else flips
         classes = _by_class(logits, predicted, flipped, finite, flips)
         total = nearest.where(finite, 0.0).sum((1, 2))
         counts = torch.full_like(predicted, nearest.shape[1])
@@ -93,13 +94,13 @@ def _count_units(copies: Tensor) -> Tensor:
 def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor, flips: Tensor) -> Tensor:
     """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at, as few do."""
     points, units, members, classes = logits.shape
-    point, unit, _ = flipped.nonzero(as_tuple=True)
-    flipped_logits = logits[flipped]
+    copies = flipped.flatten().nonzero()[:, 0]
+    flipped_logits, votes = logits.flatten(0, 2)[copies], finite.flatten()[copies]
     largest, winner = flipped_logits.max(dim=1)
-    is_largest, votes = flipped_logits == largest[:, None], finite[flipped]
+    is_largest = flipped_logits == largest[:, None]
     if int(is_largest.count_nonzero()) != len(votes):
         votes &= is_largest.sum(dim=1) == 1
-    place, unit = point * classes + winner, point * units + unit
+    place, unit = copies // (units * members) * classes + winner, copies // members
     pair_end = torch.zeros_like(votes)  # of a pair of which both copies vote for one class
     if members == 2:
         pair_end[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
@@ -110,7 +111,7 @@ def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor
     ]
     counted = torch.stack(counts, dim=2)
     unflipped = flips[:, :members].flip(1)  # units of which one copy keeps the prediction, and both
-    return counted.scatter_add(1, predicted[:, None, None].expand(-1, 1, members), unflipped[:, None])
+    return counted.scatter_add_(1, predicted[:, None, None].expand(-1, 1, members), unflipped[:, None])
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,9 @@ class SampleSums:
         if votes_only:
             return
         self.units = self.units.index_add(0, rows, torch.full_like(rows, logits.shape[1]))
-        self._add_margins(margins_of(logits.double(), predicted[:, None, None]).sub_(self.origin[rows, None, None]), rows)
+        self._add_margins(
+            margins_of(logits.double(), predicted[:, None, None]).sub_(self.origin[rows, None, None]), rows
+        )
         if log_probabilities is not None:
             self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
         if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:

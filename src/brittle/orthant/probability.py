@@ -84,13 +84,13 @@ def orthant_probability(
     `sum_k (t_k - max_{j<k} p_jk)` (Hunter): where half their distance is within the tolerance it is their mean, and the
     error half their distance.
 
-    Of an integral the error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the tolerance, relative to
-    the smaller of the two probabilities, where more than one coordinate counts. The shifts are few, their spread is not
-    normal and the number of nodes follows it, so what the error promises is to cover the error made in at least 99% of
-    problems. A row starts on the largest lattice of at most `K^2 / 4` points, because the spread over fewer says
-    little, and goes on to larger ones, every node counting, until `error <= tolerance * complement` or `max_nodes` is
-    reached, so that for a tiny probability the tolerance is absolute. Where the condition number exceeds 1e12, the 1e-7
-    that rank reduction itself may neglect is part of the error.
+    Of an integral the error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the
+    tolerance, relative to the smaller of the two probabilities, where more than one coordinate counts. The shifts are
+    few, their spread is not normal and the number of nodes follows it, so what the error promises is to cover the error
+    made in at least 99% of problems. A row starts on the largest lattice of at most `K^2 / 4` points, because the
+    spread over fewer says little, and goes on to larger ones, every node counting, until `error <= tolerance *
+    complement` or `max_nodes` is reached, so that for a tiny probability the tolerance is absolute. Where the condition
+    number exceeds 1e12, the 1e-7 that rank reduction itself may neglect is part of the error.
 
     A row depends on its own mean, covariance and `seed` alone; no global random state is read or changed.
 

@@ -41,7 +41,7 @@ LARGE_BATCH = 256
 FEW_SHARDS = 4
 """Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
 
-ROWS_A_POINT = 64
+ROWS_A_POINT = 32
 """Rows of a pass per point of a batch at least: smaller batches are not divided, as calls cost more than rows."""
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sampled, Spread
-from brittle.scores.evidence import flips_of
 from brittle.orthant import normal_cdf
+from brittle.scores.evidence import flips_of
 from brittle.scores.moments import concluded, flat, normal_model
 from brittle.scores.monte_carlo import CountedScore
 
