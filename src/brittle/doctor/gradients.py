@@ -137,8 +137,7 @@ def best_slopes(subject: Subject) -> Slopes | None:
 
 
 def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, classes: Tensor) -> Tensor:
-    """Return the changes of the margins between `classes`, `[V, 2]`, over two steps: by the gradient, as measured, and
-    by rounding, `[3, V]`."""
+    """Return the changes of margins between `classes` over two steps: by gradient, measured, by rounding, `[3, V]`."""
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
     pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, classes) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)

@@ -7,8 +7,6 @@ other inputs in batches as large as those of the run, and through a copy of the 
 row is compared with what it gave in the first batch.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator
@@ -24,24 +22,16 @@ from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.model.classifier import CLEAN_PASSES
 
-REPEATS = 5
-"""Forward passes of the same points that must agree."""
+REPEATS = 5  # forward passes of the same points that must agree
 
-SIZES, NOISY_SIZES, FEW_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23), (1, 61)
-"""Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Where a call
-costs far more than a row, as of trees, the copies come in fewer pieces. Half of the largest batch, which is what a run
-reads at a time, comes before those of the points."""
+SIZES = (1, 1, 3, 5, 2, 7, 11, 13)  # of pieces of the points, again and again, after half of the largest batch
+NOISY_SIZES, FEW_SIZES = (2, 1, 6, 17, 1, 4, 23), (1, 61)  # of noisy copies; few where a call costs more, as of trees
+BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)  # ranges of the inputs that stand beside the points, as shares of the bounds
 
-BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
-"""Ranges of the inputs that stand beside the points, as shares of the bounds."""
-
-COARSE, SAME_BATCH = 1e-5, 16.0
-"""Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
-the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
-
-DRAWN, ROWS_DRAWN, SHARED = 64, 32, 1e-6
-"""Passes, and rows of each, that tell whether a random model draws for each row; and how often the F test errs."""
-
+COARSE = 1e-5  # relative precision of 16 bits at least
+SAME_BATCH = 16.0  # how much smaller differences are there in the same batch: `allowed` would excuse dropout
+DRAWN, ROWS_DRAWN = 64, 32  # passes, and rows of each, that tell whether a random model draws for each row
+SHARED = 1e-6  # how often the F test of that errs
 LEFT_OUT = "left out: the model draws at random, as was declared"
 
 MIXES = (
@@ -66,8 +56,8 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     if any(dtype.itemsize < 4 for dtype in dtypes):
         yield Finding(
             "low_precision",
-            f"the model computes in {kinds}, so its logits are rounded to about {precision_of(classifier):.1g} of "
-            f"their size; score in float32 to tell small margins apart",
+            f"the model computes in {kinds}, and rounds logits to about {precision_of(classifier):.1g} of their size; "
+            f"score in float32 to tell small margins apart",
         )
     source = "" if classifier.taken is None else f", taken from {classifier.taken}"
     yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{source}, on {classifier.device}"
@@ -96,10 +86,8 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: of
-    a point that stands many times in each of some passes, the ranks of the logits, or of their distances from the
-    mean, then vary more between passes than within them. Ranks, so that the rate of false errors is the same for all
-    logits."""
+    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: the
+    ranks of the logits of one point, or of their distances from the mean, vary more between passes than within them."""
     logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
@@ -152,12 +140,8 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
 
 
 def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """Send the points and noisy copies of them in other orders, batch sizes and company.
-
-    Yields:
-        the arrangement in words; the `repeated` inputs, `[R, *shape]`; their logits in the first batch, `[R, C]`; their
-        logits in this arrangement.
-    """
+    """Send the points and noisy copies of them in other orders, batch sizes and company, and yield this in words, the
+    `repeated` inputs, `[R, *shape]`, and their logits in the first batch and now, `[R, C]` each."""
     repeated = subject.repeated
     points, noisy = (subject.inputs[repeated], subject.logits[repeated]), subject.noisy[repeated]
     # Before the others: a model that does not take such values says so.
@@ -203,10 +187,8 @@ def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size:
 
 
 def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
-    """Logits of a batch, beside the other tensors of the points `rows`.
-
-    A model that took the first batch and fails on this one looks at its size.
-    """
+    """Return the logits of a batch, beside the other tensors of the points `rows`; a model that took the first batch
+    and fails on this one looks at its size."""
     size = len(subject.inputs)
     try:
         return subject.logits_of(inputs, rows)
@@ -225,7 +207,7 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are why."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: by their values."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
@@ -250,9 +232,8 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     yield f"{OTHERS} other inputs first change nothing"
 
 
-WRONG_SHAPE, WRONG_SIZE = ("model_failed", "input_shape", "parameter"), ("model_failed", "output_shape")
-"""Codes that inputs of another layout, and batches of the wrong size, end with."""
-
+WRONG_SHAPE = ("model_failed", "input_shape", "parameter")  # codes that inputs of another layout end with
+WRONG_SIZE = ("model_failed", "output_shape")  # and batches of the wrong size
 USUAL = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500, 512, 1000, 1024)
 """Numbers of rows that people write into a network, tried where it does not take the first batch."""
 
@@ -288,7 +269,6 @@ def _explained(error: BrittleError, subject: Subject) -> BrittleError:
 
 
 def _runs(subject: Subject, inputs: Tensor) -> bool:
-    """Return whether the model takes these inputs and gives an output for each."""
     try:
         with torch.no_grad():
             return len(subject.classifier(inputs)) == len(inputs)
@@ -297,7 +277,7 @@ def _runs(subject: Subject, inputs: Tensor) -> bool:
 
 
 def _fails(subject: Subject, size: int) -> bool:
-    """Return whether the model fails on `size` points by their number; few points are repeated."""
+    """Return whether the model fails on `size` points by their number."""
     try:
         subject.logits_of(subject.inputs[torch.arange(size) % len(subject.inputs)])
     except ModelError as error:
@@ -306,7 +286,7 @@ def _fails(subject: Subject, size: int) -> bool:
 
 
 def _is_only(subject: Subject, size: int) -> bool:
-    """Return whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
+    """Return whether the model fails on one row more and less than `size`, on half and on twice as many."""
     return all(_fails(subject, neighbour) for neighbour in {size - 1, size + 1, size // 2, 2 * size} - {0})
 
 

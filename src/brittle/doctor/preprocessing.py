@@ -91,10 +91,9 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Return whether `candidate` is right far more often than `declared`, both `[L]`, by a sign test over the labels
-    that one of them alone gets right, and than a guess of one class, for all `tries`, on the first points and on all.
-    Another `brightness` may do no more than favour one class; so below `FAVOUR` no class counts for more than all
-    others."""
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, by a sign test, and than a guess
+    of one class, for all `tries`, on the first points and on all. Another `brightness` may do no more than favour one
+    class; so below `FAVOUR` no class counts for more than all others."""
     log_tries = math.log(2 * tries)
     if not surely_more(int(candidate.sum()), len(declared), int(labels.bincount().max()) / len(declared), log_tries):
         return False

@@ -27,10 +27,7 @@ LOOKED_AT = 64  # points that the checks send through the network
 
 FEWEST, WAYS = 16, 25  # points that go through again in other ways, and their usual passes
 COST = 0.02  # share of the run's passes up to which more points do
-KEPT, OTHERS = (
-    8,
-    3,
-)  # points whose logits are compared during a run, and inputs that a worker or a copy sees before them
+KEPT, OTHERS = 8, 3  # points whose logits are compared during a run, and inputs that a worker sees before them
 CURVED_AT = 8  # points at which a measurement is tried out, to know what it costs
 
 
@@ -173,8 +170,7 @@ class Subject:
             return None
 
     def check_same(self, place: str, positions: Tensor, classifier: Classifier | None = None) -> None:
-        """Raise where the points at `positions`, `[R]`, get other logits now than in the first pass; `place` is
-        where."""
+        """Raise where the points at `positions`, `[R]`, get other logits than in the first pass; `place` is where."""
         inputs, extra_inputs = self.inputs[positions], self.take_extra(len(positions), positions)
         with torch.no_grad():
             logits = (classifier or self.classifier)(inputs, extra_inputs)
@@ -239,9 +235,8 @@ class Subject:
 
     @cached_property
     def noisy(self) -> Tensor:
-        """A noisy copy of each of `inputs`, with the noise of the scores of the largest sigma, in pixels first; inside
-        the bounds where no score goes beyond them. Without noise it is normal, of a tenth of the range of a
-        coordinate."""
+        """A noisy copy of each of `inputs`, with the noise of the largest sigma, in pixels first, inside the bounds if
+        no score goes beyond them; else normal, of a tenth of the range of a coordinate."""
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda noise: (noise.in_pixels, noise.sigma), default=None)

@@ -30,10 +30,8 @@ MOST_OUTSIDE = 16384  # the same of a model outside PyTorch, where a call costs 
 WIDE = 2**20  # numbers at the widest layer, above which rows take twice as long (`research/benchmarks/batches.py`)
 NUMBERS = 2**23  # input numbers of one pass at most, where `ROWS` rows would hold more
 LOGITS = 2**22  # logits of one pass at most, where that is more than `ROWS` rows
-
-POINTS, SHARE, MOST_POINTS = 32, 4, 512
-"""Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most, or
-half as many as that share: of a model outside PyTorch, whose calls cost more than its rows."""
+POINTS, SHARE = 32, 4  # points measured at a time on a CPU at least, and rows of a pass for each where these are more
+MOST_POINTS = 512  # points at a time at most, or half as many as that share: of a model outside PyTorch
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:

@@ -127,8 +127,7 @@ class Noise(ABC):
 
     @property
     def parameters(self) -> Parameters:
-        """The family in the table: its name, `sigma`, and its other fields that decide equality, perhaps renamed by
-        their metadata `written`."""
+        """The name, `sigma`, and other fields that decide equality, perhaps renamed by their metadata `written`."""
         unit = {"unit": self.unit} if self.unit else {}
         name_field = {} if self.name == "gaussian" else {"noise": self.name}
         values = {f.metadata.get("written", f.name): getattr(self, f.name) for f in fields(self) if f.compare}

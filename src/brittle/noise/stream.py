@@ -126,8 +126,7 @@ class Stream:
         return draws[:, :count]
 
     def _varying_places(self) -> list[Tensor] | None:
-        """Return each point's varying coordinates, so that padding changes no draw; None if the family draws for
-        all."""
+        """Return each point's varying coordinates, so that padding changes no draw; None if it draws for all."""
         if self._varies is None or not self._noise.is_exchangeable:
             return None
         return [mask.nonzero().flatten() for mask in self._varies.expand_as(self._like).flatten(1)]

@@ -90,8 +90,7 @@ def make_job(
     words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """Return the job of `score` with these arguments; `words` are fields of `Reading`, and `options` those of scores
-    by name (`brittle.scores.choose`)."""
+    """Return the job of `score`; `words` are fields of `Reading`, and `options` those of scores by name."""
     check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)

@@ -214,18 +214,14 @@ def execute(
     part: tuple[int, int] | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
-    """Compute the shards of `job` that are not in `out` yet; return the run's record. For other arguments see `score`.
-
-    `note` is called once with the code and the sentence of every note, those of the examination before the scoring.
-    """
-    started = time.monotonic()
-    share = job.share(part)
+    """Compute the shards of `job` that are not in `out` yet; return the run's record. `note` is called once with the
+    code and the sentence of every note, those of the examination before the scoring."""
+    started, share = time.monotonic(), job.share(part)
+    record = RunningRecord(describe(job, command, part), most_failures)
 
     def advance(done: int, passes: int) -> None:
         if progress is not None:
             progress(done, job.points_in(share), passes)
-
-    record = RunningRecord(describe(job, command, part), most_failures)
 
     with out.open(record.now), job.classifier.evaluating():
         before = out.record

@@ -7,8 +7,7 @@ Rounds = tuple[tuple[int, int], ...]  # competitors and steps of each round of a
 
 
 class Effort:
-    """The lengths of the attacks of an effort, beyond those of the smaller ones, which come before. Each line has those
-    of all efforts, the smallest first."""
+    """The lengths of the attacks of an effort, beyond those of the smaller ones before it; a line has all efforts."""
 
     def __init__(self, place: int) -> None:
         self.patterns = (2, 2, 8)[place]  # far inputs to which a segment is laid

@@ -92,8 +92,7 @@ class _Ways:
         return self.parts(edges[:, :-1], length, margin[:, :-1], margin[:, 1:])
 
     def parts(self, start: Tensor, length: Tensor, high: Tensor, low: Tensor) -> Tensor:
-        """Stack starts and lengths of parts, as shares of the way, the margin at their start, end and middle, and its
-        derivative there, `[6, R, P]`."""
+        """Stack starts and lengths, in ways, margins at start, end and middle, and the slope there, `[6, R, P]`."""
         return torch.stack([start, length, high, low, *self.at(start + length / 2)])
 
     def cut(self, parts: Tensor) -> Tensor:
