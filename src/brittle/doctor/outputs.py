@@ -1,11 +1,9 @@
 """Checks of the outputs: class scores that depend on the input, of the declared kind.
 
 Outputs whose sign decides may lie on one side of the threshold for good: a sigmoid declared as a logit is positive at
-every input, nothing flips it, and every score would say so for certain. A network may also predict the same everywhere
-and be right. What tells them apart is what other weights would give: a logit has the other sign then, and what a
-sigmoid, an exponential or a logarithm of probabilities made never has it. Where no weights are seen, inputs far away
-stand for them: there a logit passes the threshold, or stays away from it, and a sigmoid comes as near to it as one
-likes.
+every input, and every score would say so for certain. A network may also predict the same everywhere and be right.
+What tells them apart is what other weights would give: a logit has the other sign then, and a sigmoid never. Where no
+weights are seen, inputs far away stand for them: there a sigmoid comes as near to the threshold as one likes.
 """
 
 import math

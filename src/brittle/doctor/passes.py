@@ -2,9 +2,8 @@
 
 Where it does not take them it may take another shape, another number of rows, or fewer columns.
 
-The points, and noisy copies of them, go through the network again, in another order, in pieces of many sizes, beside
-other inputs in batches as large as those of the run, and through a copy of the model that saw other inputs first. Every
-row is compared with what it gave in the first batch.
+The points, and noisy copies of them, go through again, in another order, in pieces of many sizes, beside other inputs
+and through a copy of the model that saw other inputs first, and every row is compared with that in the first batch.
 """
 
 import math
@@ -91,10 +90,8 @@ def _drawn(subject: Subject) -> Finding:
     logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
-        raise ModelError(
-            "nondeterministic_model",
-            f"declared as random, the model gives {len(logits)} rows the same logits twice: leave out --random-model",
-        )
+        sentence = f"declared as random, the model gives {len(logits)} rows the same logits twice"
+        raise ModelError("nondeterministic_model", f"{sentence}: leave out --random-model")
     point = apart.argmax().expand(rows)
     drawn = torch.cat([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
     drawn = torch.cat((drawn, (drawn - drawn.mean(dim=0)).abs()), dim=1)
@@ -127,16 +124,12 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
         if difference is not None:
             # The first batch again: a network that changes by itself is reported as such.
             subject.check_same("now", torch.arange(len(subject.inputs)))
-            raise ModelError(
-                "batch_dependent",
-                f"row {subject.numbers[int(subject.repeated[difference.row])]} {how} and in the first batch of "
-                f"{len(subject.inputs)} differ by {difference}; {MIXES}",
-            )
+            row = f"row {subject.numbers[int(subject.repeated[difference.row])]} {how}"
+            first_batch = f"in the first batch of {len(subject.inputs)}"
+            raise ModelError("batch_dependent", f"{row} and {first_batch} differ by {difference}; {MIXES}")
         largest = max(largest, float(differences(expected, logits).max()))
-    yield (
-        f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
-        f"at most {largest:.3g} in the logits"
-    )
+    rows = f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}"
+    yield f"{rows}, differ by at most {largest:.3g} in the logits"
 
 
 def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
@@ -200,10 +193,8 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
         if error.code != "model_failed" or _fails_in(subject, inputs, rows, size):
             raise
         reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
-        raise ModelError(
-            "batch_dependent",
-            f"the model takes a batch of {size} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
-        ) from error
+        sentence = f"the model takes a batch of {size} rows and fails on one of {len(inputs)} ({reason})"
+        raise ModelError("batch_dependent", f"{sentence}; {MIXES}") from error
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:

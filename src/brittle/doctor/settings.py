@@ -10,7 +10,7 @@ from torch import Tensor
 from brittle.data.points import Batch, Points, SomePoints
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError, DataError, ParameterError
-from brittle.measure.base import look_for
+from brittle.measure.forward import look
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
@@ -107,7 +107,9 @@ def certified(subject: Subject, count: int) -> list[Any]:
     inputs = subject.inputs[:count]
     ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.take_extra(len(inputs))
     needs = [need for need in subject.needs if need.certifies]
-    return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
+    reads = [{"differentiate": need.uses_graph, "observe": need.uses_features, "extra_inputs": extra} for need in needs]
+    looks = [look(decided, inputs, ids, subject.seed, **part) for part in reads]
+    return [need(decided, clean) for need, clean in zip(needs, looks, strict=True)]
 
 
 def varying(points: Points, batch: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:

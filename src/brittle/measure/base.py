@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import CONFIDENCE, LARGEST_DRAWS
-from brittle.measure.forward import Clean, look
+from brittle.estimate import LARGEST_DRAWS
+from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import ExtraInputs
 from brittle.user_code import failing
 
 PROOFS = ("full", "middle", "fast")  # budgets of the proof of a certificate, the largest first
@@ -165,21 +164,6 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
             if members[0].uses_graph:
                 clean = replace(clean, graph=None)
     return results
-
-
-def look_for(
-    needs: Sequence[Measurement],
-    classifier: Classifier,
-    inputs: Tensor,
-    ids: Sequence[str],
-    seed: int,
-    rows: int | None = None,
-    confidence: float = CONFIDENCE,
-    extra_inputs: ExtraInputs | None = None,
-) -> Clean:
-    """Return the clean pass with what `needs` read of it: the graph, the features. Arguments as for `look`."""
-    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
-    return look(classifier, inputs, ids, seed, rows, differentiate, observe, confidence, extra_inputs)
 
 
 def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:

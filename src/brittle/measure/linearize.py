@@ -80,18 +80,14 @@ def quadratic_gram(of_means: Tensor, even: Tensor, odd: Tensor, units: int) -> T
 
         Cov g = sum_k c_k,  s^2 a = c_1,  s^2 b = sum_k k c_k,  s^2 (a + b) / 2 = c_1 + c_2 + sum_{k > 2} (k / 2) c_k.
 
-    So `s^2 a`, the covariance of the linear function that is closest to `g` in mean square, leaves out what the
-    gradients vary; `s^2 b` counts it twice where `g` is quadratic; and `s^2 a <= Cov g <= s^2 b` always. The mean of
-    the two is exact for linear functions under any noise, and for quadratic ones under normal noise; under other noise
-    it approximates. Of higher orders it counts too much: of cubic terms one and a half times.
+    So `s^2 a <= Cov g <= s^2 b`, and the mean of the two is exact for linear functions under any noise, and for
+    quadratic ones under normal noise. Of higher orders it counts too much: of cubic terms one and a half times.
 
-    A unit of noise is an antithetic pair or a single copy. Its gradients have an even part, their half-sum, and an odd
-    part, their half-difference, 0 for a single copy. `a` is free of the bias `Cov / units` that the Gram matrix of a
-    mean has: over the products of different units alone it is `(units of_means - even) / (units - 1)`, with `even` and
-    `odd` the means over the units. It may have a negative diagonal, but with `b = even + odd` the result is a sum of
-    positive semidefinite matrices, `units / (2 (units - 1)) of_means + (units - 2) / (2 (units - 1)) even + odd / 2`. A
-    single unit has no other to be multiplied with, and `a` is `of_means`, which in an antithetic pair has no bias where
-    functions are quadratic.
+    The gradients of a unit of noise have an even part, the half-sum of a pair, and an odd one, the half-difference, 0
+    for a single copy. `a` is free of the bias `Cov / units` of the Gram matrix of a mean: over products of different
+    units alone it is `(units of_means - even) / (units - 1)`, with `even` and `odd` the means over the units. With
+    `b = even + odd` the result is a sum of positive semidefinite matrices. Of a single unit `a` is `of_means`, which in
+    a pair has no bias where functions are quadratic.
 
     Source: this library; the two bounds are the first of C. Houdre, A. Kagan, Variance inequalities for functions of
     Gaussian variables, J. Theor. Probab. 8 (1995).
@@ -108,12 +104,11 @@ class Linearize(Measurement):
     Without noise: at the point, one Jacobian for every sigma. With noise: both averaged over `draws` noisy copies,
     `z = mean_j z(x + e_j)` and `J = mean_j J(x + e_j)`. Antithetic pairs `(e, -e)` remove the noise of the mean
     exactly for a linear model. `mean(J) K mean(J)^T` overestimates the Gram of the expected Jacobian by
-    `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
-    (`quadratic_gram`).
+    `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither.
 
-    `shape` decides `K`, None for the identity; `noise` is averaged over, or None. With `antithetic` pairs `(e, -e)` are
-    drawn; False is the paper's own form. `classes` says how many competitors to keep; by default all up to 100 classes,
-    the 20 nearest by logit above. At the point the norm of `order` of the margins' gradients is measured, too.
+    `shape` decides `K`, None for the identity. Without `antithetic` pairs it is the paper's own form. `classes`
+    competitors are kept; by default all up to 100 classes, the 20 nearest by logit above. At the point the norm of
+    `order` of the margins' gradients is measured, too.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.

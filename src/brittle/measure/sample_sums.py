@@ -86,12 +86,7 @@ class SampleSums:
         return cls(clean, competitors, origin, doubts, none, none.units, *sums, of_all=of_all, chosen=all_kept)
 
     def add(
-        self,
-        logits: Tensor,
-        log_probabilities: Tensor | None = None,
-        *,
-        rows: Tensor | None = None,
-        votes_only: bool = False,
+        self, logits: Tensor, logs: Tensor | None = None, *, rows: Tensor | None = None, votes_only: bool = False
     ) -> None:
         """Add the logits of some units, `[B, units, members, C]`, perhaps of the points `rows` alone, and where the
         change of the probability is asked for their log-probabilities; with `votes_only` nothing but how they vote."""
@@ -105,8 +100,8 @@ class SampleSums:
         self._add_margins(
             margins_of(logits.double(), predicted[:, None, None]).sub_(self.origin[rows, None, None]), rows
         )
-        if log_probabilities is not None:
-            self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
+        if logs is not None:
+            self._add_changes(doubt(logs.double(), predicted[:, None, None]))
         if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:
             padded = self.origin.new_full((len(self.origin), logits.shape[1] * logits.shape[2]), torch.nan)
             padded[rows] = nearest.flatten(1)

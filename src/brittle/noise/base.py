@@ -174,8 +174,6 @@ def no_mirror(noise: Noise, method: str) -> ParameterError:
 
 
 def _no_covariance(noise: Noise, method: str) -> ParameterError:
-    meaning = "which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage or monte_carlo"
-    advice = f"write {type(noise).__name__}.covariance, {meaning}"
-    return ParameterError(
-        f"{method} needs the covariance of the noise family {noise.name}, and none is there; {advice}"
-    )
+    gives = "which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage or monte_carlo"
+    advice = f"write {type(noise).__name__}.covariance, {gives}"
+    return ParameterError(f"{method} needs the covariance of noise, and {noise.name} declares none; {advice}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -26,11 +26,11 @@ class NoiseData:
     """Data for making noise, besides its levels."""
 
     bounds: BoundsLike  # bounds of an input
-    text: str  # the text behind the colon
     categories: Collection[str] = ()  # names of the chosen columns
     points: Points | None = None  # points that noise learns from; None when noise is only checked
     texts: Any = None  # the text form of an open model that reads texts
     rules: Mapping[str, str] | None = None  # rules of columns; a column with a rule for numbers is not a category
+    text: str = ""  # the text behind the colon
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,8 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
         raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {word.sigma}")
 
 
-def noises(
-    text: str,
-    sigmas: Sequence[float],
-    bounds: BoundsLike,
-    categories: Collection[str] = (),
-    points: Points | None = None,
-    texts: Any = None,
-    rules: Mapping[str, str] | None = None,
-) -> str | Sequence[Noise]:
-    """Make the noise of `--noise`: noises, or the name of a class that standard deviations describe (`NoiseData`)."""
+def noises(text: str, sigmas: Sequence[float], data: NoiseData) -> str | Sequence[Noise]:
+    """Make the noise of `--noise`: noises, or the name of a class that standard deviations describe."""
     function = _function(text)
     if function is not None:
         return [function]
@@ -129,7 +121,7 @@ def noises(
     if word is None or (word.family is not None and not has_level(text)):
         return _plain_name(text) if _plain_name(text) in NOISES else text
     levels = _levels(text, word) if has_level(text) else [*dict.fromkeys(sigmas)]
-    return word.make(levels, NoiseData(bounds, text.partition(":")[2], categories, points, texts, rules))
+    return word.make(levels, replace(data, text=text.partition(":")[2]))
 
 
 def _plain_name(text: str) -> str:

@@ -84,18 +84,15 @@ class Transform(Transforming):
         sigma: 1; the function sets the strength.
         fn: takes one input, a tensor `[*shape]` on the CPU in the declared units, which it may change, and a
             `torch.Generator`; returns an input of the same shape, a tensor or a NumPy array.
-        called: its name.
-        settings: parameters that tell it from other functions of that name, as text: `degrees=10`.
-        code: digest of the code of `fn` and of the values it holds, so that no run goes on with another function.
 
     Raises:
         ParameterError: the name is not one word, or a parameter is neither a number nor a text.
     """
 
     fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray] = field(init=False, repr=False)
-    called: str = field(init=False)
-    settings: str = field(init=False)
-    code: str = field(init=False)
+    called: str = field(init=False)  # its name
+    settings: str = field(init=False)  # parameters that tell it from others of that name, as text: `degrees=10`
+    code: str = field(init=False)  # digest of the code of `fn` and of what it holds: no run goes on with another
 
     name: ClassVar[str] = "transform"
     explanation: ClassVar[str] = "A random function of the input"

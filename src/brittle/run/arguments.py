@@ -22,7 +22,7 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows, hold_missing
 from brittle.model.arrays import Fitted, names_itself
 from brittle.model.classifier import Classifier
-from brittle.noise.named import changes, check_noise, has_level, noises
+from brittle.noise.named import NoiseData, changes, check_noise, has_level, noises
 from brittle.run.job import Job
 from brittle.scores import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
@@ -141,7 +141,8 @@ def _named(
         advice = "noise='per-feature'" if texts is None else "noise='relative:0.5'"
         raise ParameterError(f"without bounds no range says how large the noise is: give sigma=, or {advice}")
     sigmas = sigmas or (level or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, texts, classifier.rules), options)
+    data = NoiseData(bounds, (), points, texts, classifier.rules)
+    return choose(names, sigmas, noises(family, sigmas, data), options)
 
 
 def _check_noise(family: Any, sigmas: tuple[Any, ...], sigma: Any, texts: Any) -> None:

@@ -133,9 +133,9 @@ def score(
             probability or more; None counts exactly `draws`. It, `precision` and `draws` are for scores by name.
         precision: count until the interval of that probability is no wider, whatever the limit.
         draws: noisy copies of a point at most; by default 1,000. Several make several scores.
-        workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
-            the model and of the data, so what you define has to stand in a module that can be imported. The table is
-            the same for any number of them, and for none with one thread. None computes here.
+        workers: processes that compute side by side, with one thread each; each gets a copy of the model and of the
+            data, so what you define has to stand in a module that can be imported. The table is the same for any number
+            of them. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
         reading: how data that are given as a path are read: `split`, `layout`, `text_column` and the other fields of
             `brittle.data.reading.Reading`, but `bounds` and `limit`.

@@ -17,7 +17,7 @@ from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Forward, Measurement, NearestPoint, Sampled, passes_of, take
-from brittle.measure.base import look_for
+from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
 from brittle.scores.sound import fault_of
 from brittle.user_code import failing, refused
@@ -80,7 +80,9 @@ def evaluate(
         clean = _look(classifier, evaluated, needs, seed, rows, confidence)
     if clean is None:
         evaluated.counterexamples = [None] * len(scores)
-        evaluated.estimates = [_without_numbers(evaluated, classifier.device)] * len(scores)
+        status = torch.tensor([int(outcome) for outcome in evaluated.status], device=classifier.device)
+        none, passes = torch.full_like(status, torch.nan, dtype=torch.float64), torch.zeros_like(status)
+        evaluated.estimates = [Estimate(none, none, none, status, passes, tuple(evaluated.detail))] * len(scores)
         return evaluated
     outcomes = enumerate(zip(evaluated.status, evaluated.detail, strict=True))
     failed = {position: outcome for position, outcome in outcomes if not outcome[0].has_value}
@@ -137,7 +139,8 @@ def _look(
     if extra is not None and extra.inputs is not None:
         held = torch.tensor(readable, device=inputs.device).view(-1, *[1] * (inputs.dim() - 1))
         extra = replace(extra, inputs=torch.where(held, extra.inputs.to(inputs), inputs))
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, extra)
+    reads = [any(getattr(need, part) for need in needs) for part in ("uses_graph", "uses_features")]
+    clean = look(classifier, inputs, batch.ids, seed, rows, *reads, confidence, extra)
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
@@ -149,12 +152,6 @@ def _look(
             evaluated.fail(row, Status.LABEL_RANGE, f"label {label}, the model has 0..{labelled - 1}")
     has_value = [status.has_value for status in evaluated.status]
     return replace(clean, is_usable=torch.tensor(has_value, device=clean.logits.device))
-
-
-def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:
-    status = torch.tensor([int(outcome) for outcome in evaluated.status], device=device)
-    none = torch.full_like(status, torch.nan, dtype=torch.float64)
-    return Estimate(none, none, none, status, torch.zeros_like(status), tuple(evaluated.detail))
 
 
 def _count_passes(evaluated: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, batch_passes: int) -> None:

@@ -39,11 +39,10 @@ class InputMargin(SearchedScore):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
-    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
-    points have margins too. The status is `not_found` where the value is infinite; `masked` where gradients vanish or
-    mislead; `no_certificate` in place of `ok` where bounds cannot be sent through a layer, which the detail names; and
-    `refuted`, with a low end of 0, where another prediction was found nearer than the radius that was certified: the
-    model does not compute what its layers say, or the proof is wrong.
+    end is the radius that was certified, 0 without a certificate. Misclassified points have margins, too. The status is
+    `not_found` where the value is infinite; `masked` where gradients vanish or mislead; `no_certificate` in place of
+    `ok` where bounds cannot be sent through a layer, which the detail names; and `refuted`, with a low end of 0, where
+    another prediction was found nearer than the radius that was certified.
 
     Of an ensemble of trees both come from one search of its boxes, by effort: `low` needs no certificate, and is the
     value itself where the search ended, which is then exact (`docs/how-to/trees.md`).

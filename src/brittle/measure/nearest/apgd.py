@@ -76,16 +76,14 @@ def apgd(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> Non
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
     up to what the point has already, where the step left none. Steps and changes of the radius shrink (`Schedule`).
 
-    A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
-    most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
-    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
-    Some go towards whichever competitor is nearest at each step, since those aimed at first agree with each other also
-    where another one is nearer. A point is left once several descents have ended as near as the best, so that more are
-    spent where they disagree; as many set out together as are needed for that, or as went before. Then come steps with
-    more momentum from the nearest input that any attack has found, unless that is far. Where descents are few, a scout
-    goes before them, untargeted: it tells which competitors are worth aiming at. Its radius begins where the steepest
-    line from the point leaves the predicted class, if that is before the linearised distance, which is many times too
-    great where units saturate.
+    A descent begins towards several competitors; after each round only those that it reached nearest go on. There is
+    one from the point itself, and shorter ones from other starts, each as if nothing had been found before: short
+    descents from many starts find nearer inputs than long ones from few. Some go towards whichever competitor is
+    nearest at each step. A point is left once several descents have ended as near as the best, so that more are spent
+    where they disagree. Then come steps with more momentum from the nearest input that any attack has found, unless
+    that is far. Where descents are few, an untargeted scout goes before them, which tells what to aim at. Its radius
+    begins where the steepest line from the point leaves the predicted class, if that is before the linearised distance,
+    which is many times too great where units saturate.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks

@@ -81,10 +81,9 @@ class NearestPoint:
 class Nearest(Measurement):
     """The nearest input with another predicted class, by attacks that need no radius.
 
-    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
-    that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
-    is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
-    for the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
+    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds: an upper
+    bound on the input margin, exact for linear models, which holds when it is classified alone. `attack` is `best` for
+    the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
     """
 
     norm: str = "linf"

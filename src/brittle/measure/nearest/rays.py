@@ -8,13 +8,9 @@ from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 
 def segments(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
-    """Bisect the segments from each point to far inputs of another prediction.
-
-    The far inputs are the same for every point: the inverted input, the darkest and the brightest, mid grey, and fixed
-    patterns of random numbers. Without bounds the range is that of `Bounds.reach`, and a segment whose end has the same
-    prediction is doubled. The distance is an upper bound for any network, with any gradients; an attack with gradients
-    that ends farther away is misled by them.
-    """
+    """Bisect the segments from each point to far inputs of another prediction: the inverted input, the darkest and the
+    brightest, mid grey, and fixed patterns of random numbers. Without bounds the range is that of `Bounds.reach`, and a
+    segment whose end has the same prediction is doubled. An attack with gradients that ends farther away is misled."""
     ends = _far_inputs(search, rows, effort.patterns)
     rows = rows.repeat_interleave(effort.patterns)
     flipped = search.look(rows, ends) < 0
