@@ -35,11 +35,9 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
     check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
     if bounds.pair is not None and largest - smallest < 0.05 * (bounds.pair[1] - bounds.pair[0]):
-        yield Finding(
-            "value_range",
-            f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
-            f"{bounds}; sigma and the bounds are in the units of the data (--bounds, bounds=)",
-        )
+        span = f"values from {smallest:.4g} to {largest:.4g}, the declared range is {bounds}"
+        advice = "sigma and the bounds are in the units of the data (--bounds, bounds=)"
+        yield Finding("value_range", f"the first {len(inputs)} rows hold {span}; {advice}")
     still = listed(list(subject.provenance.get("categories") or ()))
     stays = f"; {still} stay as they are under noise and in a search" if still else ""
     yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}{stays}"
@@ -131,11 +129,10 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
     batch, scored = subject.batch, set(subject.predicted[0])
     lost = [row for place, row in enumerate(batch.rows) if place not in scored]
     if lost:
-        yield Finding(
-            "rows_without_score",
-            f"{len(lost)} of the first {len(batch)} rows get no score, the first of them row {lost[0]}: they cannot be "
-            f"read, or input or logits are NaN or infinite; a run stops at more than 10 of the first 1,000",
-        )
+        rows = f"{len(lost)} of the first {len(batch)} rows get no score, the first of them row {lost[0]}"
+        reason = "they cannot be read, or input or logits are NaN or infinite"
+        advice = "a run stops at more than 10 of the first 1,000"
+        yield Finding("rows_without_score", f"{rows}: {reason}; {advice}")
     yield f"all of the first {len(batch)} get finite class scores"
 
 
@@ -189,11 +186,9 @@ def about_accuracy(
     untrained = source.get("format") == "python" and source.get("weights") is None
     load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
     look_at = ORDER if untrained and source.get("parameters") == 0 else (load if untrained else "") + LOOK_AT
-    yield Finding(
-        "accuracy_suspicious",
-        f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
-        f"{', little better than chance or worse' if near else ''}; {advice or look_at}",
-    )
+    accuracy = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
+    accuracy += ", little better than chance or worse" if near else ""
+    yield Finding("accuracy_suspicious", f"{accuracy}; {advice or look_at}")
 
 
 def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
@@ -223,11 +218,8 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     namings = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), renaming]
     if int((counts.sum(axis=1) > 0).sum()) > 2:
         shifted = "1 is {} every label: they look shifted by one, so give classes that count from 0"
-        namings = [
-            (shifted.format("added to"), labels[:-1], labels[1:], math.log(2)),
-            (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
-            *namings,
-        ]
+        shifts = (("added to", labels[:-1], labels[1:]), ("subtracted from", labels[1:], labels[:-1]))
+        namings = [*((shifted.format(verb), before, after, math.log(2)) for verb, before, after in shifts), *namings]
     for advice, before, after, log_tries in namings:
         correct, unmoved_correct = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
         gained, lost, log_tries = correct - unmoved_correct, unmoved - unmoved_correct, math.log(2) + log_tries

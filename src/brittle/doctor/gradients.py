@@ -85,11 +85,9 @@ def _about_gradients(subject: Subject) -> Iterator[Finding | str]:
         )
     rows, zero = _without_gradient(subject)
     if zero > MOST_DEAD * rows:
-        raise ModelError(
-            "masked_gradient",
-            f"the gradients of all margins are 0 in {zero} of {rows} rows: round, sign, no_grad or detach inside the "
-            f"model, saturated outputs, or dead units; take it out, or {OFFER}",
-        )
+        reason = "round, sign, no_grad or detach inside the model, saturated outputs, or dead units"
+        sentence = f"the gradients of all margins are 0 in {zero} of {rows} rows: {reason}; take it out, or {OFFER}"
+        raise ModelError("masked_gradient", sentence)
     if zero > ZERO_SHARE * rows:
         yield Finding(
             "dead_points",

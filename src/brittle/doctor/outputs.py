@@ -125,11 +125,9 @@ def _compare_probabilities(subject: Subject) -> Iterator[Finding]:
         logs = classifier.log_probabilities(subject.inputs, subject.extra_inputs)
     sums, decided = logs.exp().sum(dim=1), logs.gather(1, subject.logits.argmax(dim=1, keepdim=True))[:, 0]
     if differing := int((decided < logs.amax(dim=1)).sum()):
-        yield Finding(
-            "outputs",
-            f"the largest predict_proba is that of another class than the largest decision_function in {differing} of "
-            f"{len(logs)} rows; the second decides, and scores of a probability read the first",
-        )
+        rival = f"another class than the largest decision_function in {differing} of {len(logs)} rows"
+        advice = "the second decides, and scores of a probability read the first"
+        yield Finding("outputs", f"the largest predict_proba is that of {rival}; {advice}")
     if bool(((sums - 1).abs() > ROUNDED).any()):
         span = f"{float(sums.min()):.3g} to {float(sums.max()):.3g}"
         yield Finding("outputs", f"rows of predict_proba sum to {span}; scores of a probability read shares of that")
@@ -185,11 +183,9 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
     # chance, so one must be sure.
     shares = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
     if bool(((shares >= -ROUNDED) & (shares <= 1.0 + ROUNDED)).all()) and bool((shares > SURE).any()):
-        yield Finding(
-            "outputs",
-            f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "
-            f"more than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
-        )
+        reason = f"in all {len(logits)} rows no class gets more than 2.72 times what another gets"
+        advice = "if the model ends with two softmax layers, take one away"
+        yield Finding("outputs", f"the probabilities are a softmax over probabilities: {reason}; {advice}")
 
 
 MULTIPLY = {"mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul"}

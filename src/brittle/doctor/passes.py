@@ -53,11 +53,9 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
     kinds = ", ".join(sorted({str(dtype).removeprefix("torch.") for dtype in dtypes}))
     if any(dtype.itemsize < 4 for dtype in dtypes):
-        yield Finding(
-            "low_precision",
-            f"the model computes in {kinds}, and rounds logits to about {precision_of(classifier):.1g} of their size; "
-            f"score in float32 to tell small margins apart",
-        )
+        rounding = f"rounds logits to about {precision_of(classifier):.1g} of their size"
+        advice = "score in float32 to tell small margins apart"
+        yield Finding("low_precision", f"the model computes in {kinds}, and {rounding}; {advice}")
     source = "" if classifier.taken is None else f", taken from {classifier.taken}"
     yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{source}, on {classifier.device}"
 
@@ -284,12 +282,9 @@ def _is_only(subject: Subject, size: int) -> bool:
 def _fixed_batch(size: int, failing_size: int, error: BrittleError) -> ModelError:
     """Return the error for a model that takes `size` rows alone, where a batch of `failing_size` rows gave `error`."""
     reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
-    return ModelError(
-        "fixed_batch",
-        f"the model takes batches of {size} rows and no others ({failing_size} rows: {reason}); this number is written "
-        f"into it: take that of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first "
-        f"states no axis of {size} rows",
-    )
+    sentence = f"the model takes batches of {size} rows and no others ({failing_size} rows: {reason})"
+    advice = f"take the number of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first"
+    return ModelError("fixed_batch", f"{sentence}; {advice} states no axis of {size} rows")
 
 
 def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
@@ -300,10 +295,8 @@ def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
         channels_last = "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)"
         grey = "the model wants grey images: use --mode L (mode='L') for image files, or give x.mean(1, keepdim=True)"
         yield inputs.permute(0, 3, 1, 2), channels_last
-        yield (
-            inputs.permute(0, 2, 3, 1),
-            "the model wants channels last: wrap it in a module that begins with x = x.permute(0, 2, 3, 1)",
-        )
+        wrapper = "wrap it in a module that begins with x = x.permute(0, 2, 3, 1)"
+        yield inputs.permute(0, 2, 3, 1), f"the model wants channels last: {wrapper}"
         if shape[1] == 1:
             yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
             yield inputs.expand(-1, 3, -1, -1), f"{colours} x.repeat(1, 3, 1, 1)"

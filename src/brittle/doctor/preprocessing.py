@@ -74,11 +74,9 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
                 total = int(correct.sum())
                 alike = [reading.name for also, reading in results if reading is not best and int(also.sum()) == total]
                 ties = f"; as many are right with values {listed(alike, 2)}" if alike else ""
-                yield Finding(
-                    "preprocessing",
-                    f"{int(declared.sum())} of {count} labels are right as declared, and {total} with "
-                    f"values {best.name}; {best.advice}{ties}",
-                )
+                before = f"{int(declared.sum())} of {count} labels are right as declared"
+                after = f"{total} with values {best.name}; {best.advice}{ties}"
+                yield Finding("preprocessing", f"{before}, and {after}")
                 return
         if count > LOOKED_AT or int(results[0][0].sum() - declared.sum()) < GAIN * count / 2:
             break

@@ -1,8 +1,7 @@
 """Differences of logits of the same inputs: how large rounding makes them, and which ones are larger.
 
-Rounding grows with the numbers that are added up. Those of the classes that compete are what counts: a class that is
-masked with -1e9 must not excuse differences in the others, nor be blamed for its own last digits. So each logit is
-allowed for by its distance from the largest of its row and by its own size.
+Rounding grows with the numbers that are added up. A class that is masked with -1e9 must not excuse differences in the
+others, nor be blamed for its own last digits: each logit is allowed for by its distance from the largest and its size.
 """
 
 from __future__ import annotations
@@ -142,9 +141,7 @@ def check_alike(local: Mapping[str, Any], worker: Mapping[str, Any], place: str)
 
 
 def changed_model(row: int, place: str, difference: Difference) -> ModelError:
-    return ModelError(
-        "model_changed",
-        f"row {row} gets other logits {place} than in the first pass, they differ by {difference}: the network "
-        f"remembers what it was given, beside its weights and buffers (a moving average, a counter of calls, "
-        f"statistics or a cache of its first batch), or draws random numbers; let forward() depend on its input alone",
-    )
+    sentence = f"row {row} gets other logits {place} than in the first pass, they differ by {difference}"
+    reason = "the network remembers what it was given (a moving average, a counter of calls, statistics or a cache of"
+    advice = "its first batch), or draws random numbers; let forward() depend on its input alone"
+    return ModelError("model_changed", f"{sentence}: {reason} {advice}")

@@ -93,11 +93,9 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Check at one point that bounds go through every layer, where a score asks for certificates."""
     certificates = certified(subject, 1)
     for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
-        yield Finding(
-            "no_certificate",
-            f"no certificate can be computed, because no lower bound goes through {layer}, and every low end would be "
-            f"0: leave the certificate out (certify=false) and use the attack alone",
-        )
+        reason = f"no lower bound goes through {layer}, and every low end would be 0"
+        advice = "leave the certificate out (certify=false) and use the attack alone"
+        yield Finding("no_certificate", f"no certificate can be computed, because {reason}: {advice}")
     yield "bounds go through every layer" if certificates else "no chosen score asks for certificates"
 
 

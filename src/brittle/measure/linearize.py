@@ -156,10 +156,8 @@ class Linearize(Measurement):
         measured = _at_point if need.draws is None else _smoothed
         if len(classes) <= block:
             return measured(needs, classifier, clean, classes)
-        parts = [
-            measured(needs, classifier, clean.only(rows), classes[rows])
-            for rows in torch.arange(len(classes), device=classes.device).split(block)
-        ]
+        blocks = torch.arange(len(classes), device=classes.device).split(block)
+        parts = [measured(needs, classifier, clean.only(rows), classes[rows]) for rows in blocks]
         return [join(pieces) for pieces in zip(*parts, strict=True)]
 
 
@@ -299,19 +297,8 @@ class LinearSums:
             self.odd += contract(part, self.action)
 
     def read(self, units: int) -> Linearization:
-        """Means over all units so far."""
-        clean, draws = self.clean, units * self.votes.members
-        gram = contract(self.jacobian / draws, self.action)
-        return Linearization(
-            logits=self.logits / draws,
-            gram=gram,
-            classes=self.kept_classes,
-            predicted=clean.predicted,
-            tied=clean.tied,
-            passes=clean.passes + draws * (1 + self.kept_classes.shape[1]),
-            draws=draws,
-            nonfinite=self.votes.nonfinite,
-            dimension=clean.inputs[0].numel(),
-            quadratic_gram=quadratic_gram(gram, self.even / units, self.odd / units, units),
-            votes=self.votes,
-        )
+        clean, classes, draws = self.clean, self.kept_classes, units * self.votes.members
+        gram, passes = contract(self.jacobian / draws, self.action), clean.passes + draws * (1 + classes.shape[1])
+        common = (classes, clean.predicted, clean.tied, passes, draws, self.votes.nonfinite, clean.inputs[0].numel())
+        quadratic = quadratic_gram(gram, self.even / units, self.odd / units, units)
+        return Linearization(self.logits / draws, gram, *common, quadratic_gram=quadratic, votes=self.votes)

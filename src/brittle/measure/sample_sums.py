@@ -158,15 +158,9 @@ class SampleSums:
             between = self.change_products - self.changed * mean[:, :, None] * mean[:, None, :]
             doubts = torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS]
             change = ProbabilityChanges(mean, between[:, 0, 0] / (self.changed - 1), self.doubt, doubts)
-        return Sampled(
-            votes=self.votes,
-            margins=self._margins() if fewest >= 2 else None,
-            left_out=self._left_out() if fewest >= 2 else None,
-            change=change,
-            nearest=self._nearest(),
-            tied=self.clean.tied,
-            passes=self.votes.draws + self.clean.passes,
-        )
+        margins, left_out = (self._margins(), self._left_out()) if fewest >= 2 else (None, None)
+        passes = self.votes.draws + self.clean.passes
+        return Sampled(self.votes, margins, left_out, change, self._nearest(), self.clean.tied, passes)
 
     def _nearest(self) -> Tensor | None:
         if not self.nearest:

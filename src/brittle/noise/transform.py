@@ -23,10 +23,7 @@ class Transforming(Noise):
     """Noise that replaces a point by another input: `x' = f(x, randomness)`.
 
     It has no covariance, and no draw has a mirror image: copies are drawn singly, each with its own generator, and the
-    sampled scores alone apply to it. A custom family has a `name`, a `unit` and the method `apply`.
-
-    Attributes:
-        sigma: strength of the noise, in its unit.
+    sampled scores alone apply to it. A custom family has a `name`, the `unit` of `sigma`, and the method `apply`.
     """
 
     sigma: float = 1.0

@@ -185,11 +185,8 @@ _STATUS = {int(status): status for status in Status}  # `Status(number)` takes f
 
 def rows_of(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
     """Return the rows of a batch, by the kinds of shard file that hold them."""
-    return {
-        "points": _points(evaluated, classifier),
-        "scores": _scores(evaluated, scores, classifier),
-        "counterexamples": _counterexamples(evaluated, scores, classifier),
-    }
+    tables = {"points": _points(evaluated, classifier), "scores": _scores(evaluated, scores, classifier)}
+    return tables | {"counterexamples": _counterexamples(evaluated, scores, classifier)}
 
 
 def _points(evaluated: Evaluated, classifier: Classifier) -> pa.Table:
@@ -280,11 +277,8 @@ def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [None if math.isnan(number) else number for number in values.tolist()] for name, values in numbers.items()
     }
-    columns |= {
-        "status": [state.slug for state in status],
-        "detail": list(estimate.detail or [None] * len(status)),
-        "passes": estimate.passes.tolist(),
-    }
+    columns["status"], columns["passes"] = [state.slug for state in status], estimate.passes.tolist()
+    columns["detail"] = list(estimate.detail or [None] * len(status))
     if estimate.evidence is not None:
         pairs = zip(estimate.evidence.tolist(), status, strict=True)
         columns["evidence"] = [Evidence(code).slug if state.has_value else None for code, state in pairs]

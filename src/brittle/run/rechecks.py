@@ -72,11 +72,9 @@ class Rechecks:
                 self._check_recorded(row, again)
                 if self.reference is not None:  # it may have changed just now
                     self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)
-                raise ModelError(
-                    "batch_dependent",
-                    f"{row.description} of shard {self.shard} looked at again and in its batch of {row.rows} differ by "
-                    f"{difference}; the model mixes the rows of a batch, make it treat each row alone",
-                )
+                place = f"{row.description} of shard {self.shard} looked at again and in its batch of {row.rows}"
+                advice = "the model mixes the rows of a batch, make it treat each row alone"
+                raise ModelError("batch_dependent", f"{place} differ by {difference}; {advice}")
         return self.classifier.passes - before
 
     def _other(self) -> list[tuple[PassRow, Tensor]]:
@@ -104,11 +102,9 @@ class Rechecks:
             recorded = self.classifier.numbers(inputs, row.extra_inputs).detach()
         difference = excess(self.classifier, row.inputs, alone, recorded, row.explained, row.extra_inputs)
         if difference is not None:
-            raise ModelError(
-                "model_changed",
-                f"{row.description} of shard {self.shard} gets other logits where gradients are recorded, by "
-                f"{difference}: let forward() not ask for torch.is_grad_enabled() or requires_grad",
-            )
+            place = f"{row.description} of shard {self.shard} gets other logits where gradients are recorded"
+            advice = "let forward() not ask for torch.is_grad_enabled() or requires_grad"
+            raise ModelError("model_changed", f"{place}, by {difference}: {advice}")
 
     def _keep(self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""

@@ -86,11 +86,8 @@ def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[s
         option_by_score = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
         having = {name: value for name, value in option_by_score.items() if value is not None and not value.alone}
         meaning = next(iter(having.values()), None)
-        takers = [
-            name
-            for name, candidate in having.items()
-            if meaning is not None and candidate.kind is meaning.kind and candidate.choices in ((), meaning.choices)
-        ]
+        alike = (meaning.kind, ((), meaning.choices)) if meaning else (None, ())
+        takers = [name for name, part in having.items() if part.kind is alike[0] and part.choices in alike[1]]
         words = value if isinstance(value, tuple) else (value,)
         for word in words:
             _check_word(option, word, meaning)

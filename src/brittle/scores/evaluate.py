@@ -1,8 +1,4 @@
-"""Evaluation of a batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
-
-A score that is called and a run evaluate their batches here. An estimate is checked, and loses its numbers where a
-status carries none, in `estimate_of` alone.
-"""
+"""Evaluation of a batch: look at it, leave out what cannot be measured, measure the rest once, derive every score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

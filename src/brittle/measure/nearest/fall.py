@@ -23,11 +23,9 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
 
     `sum_i |m(x_i) - m(x_i+1) + int grad m . dx| / |m(x) - m(x')|` over parts `x_i` to `x_i+1` of the straight way from
     the point `x` to the input `x'` that was found, `m = z_t - z_j` with `j` the class there; the integral over a part
-    by the midpoint rule. As parts get shorter it comes to 0 for the gradients of a function that has them almost
-    everywhere and does not jump, whatever its shape; to 1 where gradients vanish on the way; and to as much as 2 where
-    the function goes by steps, even if its gradients are right in the mean, as where rounding has a made-up gradient.
-
-    The parts whose own fall is explained worst are cut in two, again and again, while more than `EXPLAINED` is left:
+    by the midpoint rule. As parts get shorter it comes to 0 for the gradients of a function that does not jump; to 1
+    where gradients vanish on the way; and to as much as 2 where the function goes by steps, as where rounding has a
+    made-up gradient. The parts whose own fall is explained worst are cut in two, while more than `EXPLAINED` is left:
     that comes to a kink or a ridge in a few cuts, and never gets rid of a jump.
 
     Source: Sundararajan, Taly and Yan, Axiomatic attribution for deep networks (ICML 2017), section 3 (the integral of

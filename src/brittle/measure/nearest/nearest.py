@@ -243,14 +243,10 @@ def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint
     if isinstance(classifier.model, Fitted) and (rule_points := classifier.model.kept(points)) is not None:
         points, is_found = rule_points, distance.isfinite()  # what the model read there
         distance = torch.where(is_found, DISTANCES[need.norm].length((points - clean.inputs).flatten(1)), distance)
-    return NearestPoint(
-        distance=torch.where(clean.finite & clean.tied, 0.0, distance),
-        points=points,
-        predicted=settled.predicted,
-        by_attack={name: neighbours.distance for name, neighbours in search.by_attack.items()},
-        masked=vanishing | _misled(search, need.attacks, vanishing),
-        passes=search.passes,
-    )
+    distance = torch.where(clean.finite & clean.tied, 0.0, distance)
+    by_attack = {name: neighbours.distance for name, neighbours in search.by_attack.items()}
+    masked = vanishing | _misled(search, need.attacks, vanishing)
+    return NearestPoint(distance, points, settled.predicted, search.passes, by_attack, masked)
 
 
 def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> Found:
