@@ -135,8 +135,8 @@ def _look(
     if extra is not None and extra.inputs is not None:
         held = torch.tensor(readable, device=inputs.device).view(-1, *[1] * (inputs.dim() - 1))
         extra = replace(extra, inputs=torch.where(held, extra.inputs.to(inputs), inputs))
-    reads = [any(getattr(need, part) for need in needs) for part in ("uses_graph", "uses_features")]
-    clean = look(classifier, inputs, batch.ids, seed, rows, *reads, confidence, extra)
+    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
+    clean = look(classifier, inputs, batch.ids, seed, rows, differentiate, observe, confidence, extra)
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
