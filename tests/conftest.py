@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,7 +52,8 @@ def short_search() -> Iterator[None]:
     lengths |= {"rounds": ((2, 3), (1, 6)), "restart_rounds": ((1, 6),)}
     with pytest.MonkeyPatch.context() as patch:
         for effort, starts in (("fast", (0, 2)), ("standard", (0, 8))):
-            patch.setitem(EFFORTS, effort, replace(EFFORTS[effort], starts=starts, **lengths))
+            patch.setitem(EFFORTS, effort, copy(EFFORTS[effort]))
+            vars(EFFORTS[effort]).update(lengths, starts=starts)
         yield
 
 

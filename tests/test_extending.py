@@ -37,8 +37,7 @@ from brittle.noise import Noise
 from brittle.noise.named import NOISES
 from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.choose import choose
-from brittle.scores.outside import find_family, find_score
+from brittle.scores.choose import choose, find_family, find_score
 from brittle.user_code import digests
 
 MOST_LINES = 40

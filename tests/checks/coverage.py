@@ -32,9 +32,9 @@ import brittle
 from brittle.estimate import LIMIT, Estimate, Evidence, Status
 from brittle.extensions.expected_change.probability_change import STATISTICS
 from brittle.measure import Clean
-from brittle.measure.chunks import NoiseChunk
 from brittle.measure.linearize import LinearSums
 from brittle.measure.sample_sums import SampleSums
+from brittle.measure.sampling import NoiseChunk
 from brittle.scores import MMSE, Moments, ProbabilityChange, Shrinkage
 from brittle.scores.evaluate import estimate_of
 

@@ -42,7 +42,7 @@ class Deep(LogitMargin):
 def test_a_new_field_is_an_option_without_other_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue = {**CATALOGUE, "deep": Deep}
     monkeypatch.setattr("brittle.scores.choose.CATALOGUE", catalogue)
-    monkeypatch.setattr("brittle.scores.outside.CATALOGUE", catalogue)
+    monkeypatch.setattr("brittle.scores.choose.CATALOGUE", catalogue)
     options = {"depth": 3, "way": "down", "share": 0.5}
     settings = ["deep.near=no", "deep.alone=2"]
     assert choose(["deep"], [], options=options, settings=settings) == [Deep(3, False, 2, "down", 0.5)]

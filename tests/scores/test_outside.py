@@ -18,8 +18,8 @@ from brittle.estimate import Estimate
 from brittle.measure import Forward, Measurement, Passes
 from brittle.noise import Noise
 from brittle.scores import Moments, MonteCarlo, Score
+from brittle.scores.choose import check_kind
 from brittle.scores.one_pass import OnePass, OnePassScore
-from brittle.scores.outside import check_kind
 
 
 def refuse(score: Score, fact: str) -> None:

@@ -247,7 +247,7 @@ def list_scores(*, json: Json = False) -> int:
     from rich.table import Table as Grid
 
     from brittle.scores.catalogue import CATALOGUE
-    from brittle.scores.outside import find_score
+    from brittle.scores.choose import find_score
     from brittle.user_code import failing
 
     facts = []

@@ -18,7 +18,7 @@ from brittle.cli.common import LENGTH, NOISE, say
 from brittle.cli.options import UNIT, DataOptions, ModelOptions, load_network
 from brittle.errors import UsageError
 from brittle.model.texts import is_text_function
-from brittle.noise.named import changes, check_noise, has_level, noises
+from brittle.noise.named import NoiseData, changes, check_noise, has_level, noises
 from brittle.registry import load
 from brittle.scores import NoiseScore, Score
 from brittle.scores.choose import BY_DEFAULT, choose, usual_names, usual_sigma
@@ -79,7 +79,8 @@ class ScoreOptions:
         usual = usual_names(model.decides, model.random_model, probability)
         names = usual if self.scores is BY_DEFAULT else self.scores
         sigmas: Sequence[float] = self.sigma or (usual_sigma(model.declared_bounds) or 1.0,)
-        kinds = noises(self.noise, sigmas, model.declared_bounds, self.categories, points, texts, model.rules_by_column)
+        data = NoiseData(model.declared_bounds, self.categories, points, texts, model.rules_by_column)
+        kinds = noises(self.noise, sigmas, data)
         options = {"draws": self.draws, "limit": self.limit, "precision": self.precision}
         options |= {"norm": self.norm, "effort": self.effort}
         scores = choose(names, sigmas, kinds, options, self.settings)

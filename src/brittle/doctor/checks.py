@@ -1,7 +1,5 @@
 """The checks, in the order in which they are made, before a run and for `brittle doctor`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,29 +8,27 @@ from brittle.doctor import data, gradients, outputs, passes, preprocessing, sett
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError
 
-OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"
-"""Ends of a check."""
+OK, NOTE, FAILED, SKIPPED = "ok", "note", "failed", "skipped"  # ends of a check
 
 
 @dataclass(frozen=True)
 class Check:
-    """A question about a subject. `run` raises a `BrittleError` where the subject cannot be scored, and yields findings
-    and sentences about what it saw. It runs only where the checks `after` succeeded."""
+    """A question about a subject."""
 
     name: str
-    run: Callable[[Subject], Iterator[Finding | str]]
-    after: tuple[str, ...] = ()
+    run: Callable[[Subject], Iterator[Finding | str]]  # raises where the subject cannot be scored; findings, sentences
+    after: tuple[str, ...] = ()  # checks that must have succeeded
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a check. Its state is `ok`, `note`, `failed` or `skipped`; a pass is one of a single point."""
+    """The end of a check."""
 
     name: str
-    state: str
+    state: str  # `ok`, `note`, `failed` or `skipped`
     code: str | None
     sentence: str
-    passes: int = 0
+    passes: int = 0  # of single points
     seconds: float = 0.0
 
 

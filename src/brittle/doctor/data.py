@@ -1,7 +1,5 @@
 """Checks of the data: the declared values, the same at every reading, labelled as the model names its classes."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter
@@ -21,22 +19,14 @@ from brittle.errors import DataError, ParameterError, listed
 from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 
-GUARD_ROWS = 1000
-"""Labelled points over which accuracy is judged."""
+GUARD_ROWS = 1000  # labelled points over which accuracy is judged
 
-FALSE_ALARM, BY_CHANCE = 1e-4, 0.005
-"""Largest probabilities of a false alarm: of another reading as the better, and of a weak model as near chance."""
-
-GAIN = 0.05
-"""Share of the points that another way must get right beyond the declared one; fewer are no mistake."""
+FALSE_ALARM, BY_CHANCE = 1e-4, 0.005  # largest probabilities of a better reading, and of a guess, by chance
+GAIN = 0.05  # share of the points that another way must get right beyond the declared one; fewer are no mistake
 
 LOOK_AT = "check bounds, mean and std, channel order and the order of the classes"
-
-ORDER = "check the order of the classes, and that the model gets what it was made for"
-"""Advice for a model without weights whose values have no declaration."""
-
-Confusion = Mapping[tuple[int, int], int]
-"""Number of points by (label, predicted class)."""
+ORDER = "check the order of the classes, and that the model gets what it was made for"  # of a model without weights
+Confusion = Mapping[tuple[int, int], int]  # number of points by (label, predicted class)
 
 
 def check_range(subject: Subject) -> Iterator[Finding | str]:
@@ -45,11 +35,9 @@ def check_range(subject: Subject) -> Iterator[Finding | str]:
     check_values(subject.batch, bounds)
     smallest, largest = float(inputs.min()), float(inputs.max())
     if bounds.pair is not None and largest - smallest < 0.05 * (bounds.pair[1] - bounds.pair[0]):
-        yield Finding(
-            "value_range",
-            f"the first {len(inputs)} rows hold values from {smallest:.4g} to {largest:.4g}, the declared range is "
-            f"{bounds}; sigma and the bounds are in the units of the data (--bounds, bounds=)",
-        )
+        span = f"values from {smallest:.4g} to {largest:.4g}, the declared range is {bounds}"
+        advice = "sigma and the bounds are in the units of the data (--bounds, bounds=)"
+        yield Finding("value_range", f"the first {len(inputs)} rows hold {span}; {advice}")
     still = listed(list(subject.provenance.get("categories") or ()))
     stays = f"; {still} stay as they are under noise and in a search" if still else ""
     yield f"{smallest:.4g} to {largest:.4g} in {len(inputs)} rows, declared bounds: {bounds}{stays}"
@@ -70,11 +58,8 @@ def check_same_data(subject: Subject) -> Iterator[Finding | str]:
             return
         largest = float((before - now).abs().nan_to_num(nan=torch.inf).max())
         differs = f"differ, row {subject.batch.rows[int(different.nonzero()[0])]} and others by up to {largest:.3g}"
-    raise DataError(
-        "nondeterministic_data",
-        f"the first {len(before)} points {differs} when they are read again; leave random transforms (crops, flips, "
-        f"noise) out of the data",
-    )
+    advice = "leave random transforms (crops, flips, noise) out of the data"
+    raise DataError("nondeterministic_data", f"the first {len(before)} points {differs} when read again; {advice}")
 
 
 def digest(batch: Batch) -> str:
@@ -85,8 +70,7 @@ def digest(batch: Batch) -> str:
 
 
 def check_unchanged(points: Points, before: str) -> None:
-    """Raise where the data changed since the first look. The first points are read again and compared with `before`,
-    their `digest` at that look; data in a single file are also compared by the digest of the file."""
+    """Raise where the first points have another `digest` than `before`, or a single file another than at first."""
     path = points.provenance.get("path")
     batch = next(iter(points.batches(LOOKED_AT)))
     if digest(batch) != before:
@@ -101,11 +85,9 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
     """Check that the labels are classes of the model, and its classes have as many names as it has outputs."""
     called = subject.classifier.class_names
     if called is not None and subject.decision.has_classes and len(called) != subject.classes:
-        yield Finding(
-            "labels",
-            f"the model has {subject.classes} outputs, and {len(called)} names of classes, such as {called[0]!r:.40}; "
-            f"give a name for each, in their order (class_names=)",
-        )
+        names = f"{len(called)} names of classes, such as {called[0]!r:.40}"
+        advice = "give a name for each, in their order (class_names=)"
+        yield Finding("labels", f"the model has {subject.classes} outputs, and {names}; {advice}")
     if subject.batch.targets is not None or subject.labels is None or not subject.decision.has_classes:
         yield f"no labels of classes; {subject.decision.explanation}"
         return
@@ -114,11 +96,9 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
         raise DataError("labels", f"labels {int(labels.min())}..{classes}, the model has 0..{classes - 1}; subtract 1")
     wrong = labels[(labels < 0) | (labels >= classes)]
     if len(wrong) > max(1, 0.01 * len(labels)):
-        raise DataError(
-            "labels",
-            f"{len(wrong)} of {len(labels)} labels lie outside the model's classes 0..{classes - 1}, such as "
-            f"{wrong.unique().tolist()[:5]}; correct them, or leave the labels out",
-        )
+        labels_outside = f"{len(wrong)} of {len(labels)} labels, such as {wrong.unique().tolist()[:5]}, lie outside"
+        advice = "correct them, or leave the labels out"
+        raise DataError("labels", f"{labels_outside} the model's classes 0..{classes - 1}; {advice}")
     names = None if subject.points is None else subject.points.class_names
     if names is not None and len(names) != classes:
         yield Finding(
@@ -133,8 +113,7 @@ def check_classes(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _check_sorted(labels: torch.Tensor, classes: int, limit: int | None) -> Iterator[Finding]:
-    """Yield a finding where the points are of the first classes alone, as those of sorted data are; chance sorts ten
-    labels of several classes once in a hundred times."""
+    """Yield a finding where points are of the first classes alone; chance sorts ten labels once in a hundred times."""
     held = labels.unique().tolist()
     if len(held) == 1 and len(labels) >= 20:
         has = f"all {len(labels)} points have the label {held[0]}; data sorted by class begin with one"
@@ -150,11 +129,10 @@ def check_rows(subject: Subject) -> Iterator[Finding | str]:
     batch, scored = subject.batch, set(subject.predicted[0])
     lost = [row for place, row in enumerate(batch.rows) if place not in scored]
     if lost:
-        yield Finding(
-            "rows_without_score",
-            f"{len(lost)} of the first {len(batch)} rows get no score, the first of them row {lost[0]}: they cannot be "
-            f"read, or input or logits are NaN or infinite; a run stops at more than 10 of the first 1,000",
-        )
+        rows = f"{len(lost)} of the first {len(batch)} rows get no score, the first of them row {lost[0]}"
+        reason = "they cannot be read, or input or logits are NaN or infinite"
+        advice = "a run stops at more than 10 of the first 1,000"
+        yield Finding("rows_without_score", f"{rows}: {reason}; {advice}")
     yield f"all of the first {len(batch)} get finite class scores"
 
 
@@ -162,10 +140,8 @@ def check_accuracy(subject: Subject) -> Iterator[Finding | str]:
     """Check that the accuracy is what the user expects, and not near chance."""
     (correct, labelled), expected, decision = subject.right, subject.expected_accuracy, subject.decision
     if expected is not None and (labelled == 0 or not decision.of_classes):
-        raise ParameterError(
-            f"an accuracy is expected of predicted classes that have labels; there are no labels to compare with "
-            f"{decision.explanation}, leave it out"
-        )
+        reason = f"there are no labels to compare with {decision.explanation}"
+        raise ParameterError(f"an accuracy is expected of predicted classes that have labels; {reason}, leave it out")
     if not labelled:
         yield "no labelled points were looked at"
         return
@@ -195,11 +171,8 @@ def about_accuracy(
 
     Near chance are fewer than twice as many labels as a guess gets right (of few classes, a guess and a tenth), where a
     weak model would surely get more: `P(B <= correct)` is at most `BY_CHANCE` for a binomial `B` of `labelled` and the
-    share `max(that share, min(0.25, 0.1 + 1.5 / classes))`.
-
-    `confusion` counts labels and predictions of the `labelled` points, to see whether the classes are permuted; of
-    `source`, `format` and `weights` say whether a network was made by code alone, and `spec` by which; with no
-    `parameters`, as of a rule or an estimator, there are none to load.
+    share `max(that share, min(0.25, 0.1 + 1.5 / classes))`. `confusion` has labels and predictions, to see whether
+    classes are permuted, and `source` whether a network was made by code alone.
     """
     if labelled == 0:
         return
@@ -213,11 +186,9 @@ def about_accuracy(
     untrained = source.get("format") == "python" and source.get("weights") is None
     load = f"no --weights were given, so load trained weights in {source.get('spec')}, or add --weights; otherwise "
     look_at = ORDER if untrained and source.get("parameters") == 0 else (load if untrained else "") + LOOK_AT
-    yield Finding(
-        "accuracy_suspicious",
-        f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
-        f"{', little better than chance or worse' if near else ''}; {advice or look_at}",
-    )
+    accuracy = f"accuracy {correct / labelled:.3f} on {labelled} labelled rows"
+    accuracy += ", little better than chance or worse" if near else ""
+    yield Finding("accuracy_suspicious", f"{accuracy}; {advice or look_at}")
 
 
 def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
@@ -226,7 +197,7 @@ def surely_more(count: int, of: int, share: float, log_tries: float) -> bool:
 
 
 def _other_names(confusion: Confusion, classes: int) -> str | None:
-    """Return advice where most labels, and surely more, are right with 1 added, subtracted, or classes renamed."""
+    """Return advice where most labels, and surely more, are right with classes shifted by one or renamed."""
     counts = np.zeros((classes, classes), dtype=np.int64)
     for (label, predicted), count in confusion.items():
         if 0 <= label < classes:
@@ -247,20 +218,16 @@ def _other_names(confusion: Confusion, classes: int) -> str | None:
     namings = [*((text_order, np.array(order), np.array(numbers), math.log(2)) for order in by_text), renaming]
     if int((counts.sum(axis=1) > 0).sum()) > 2:
         shifted = "1 is {} every label: they look shifted by one, so give classes that count from 0"
-        namings = [
-            (shifted.format("added to"), labels[:-1], labels[1:], math.log(2)),
-            (shifted.format("subtracted from"), labels[1:], labels[:-1], math.log(2)),
-            *namings,
-        ]
+        shifts = (("added to", labels[:-1], labels[1:]), ("subtracted from", labels[1:], labels[:-1]))
+        namings = [*((shifted.format(verb), before, after, math.log(2)) for verb, before, after in shifts), *namings]
     for advice, before, after, log_tries in namings:
         correct, unmoved_correct = int(counts[before, after].sum()), int(counts[before, after][before == after].sum())
+        gained, lost, log_tries = correct - unmoved_correct, unmoved - unmoved_correct, math.log(2) + log_tries
         if (
             correct >= 0.5 * total  # of fewer nobody knows whether the classes are permuted
-            and correct - unmoved >= GAIN * total
-            and surely_more(
-                correct - unmoved_correct, correct + unmoved - 2 * unmoved_correct, 0.5, math.log(2) + log_tries
-            )
-            and surely_more(correct, total, commonest / total, math.log(2) + log_tries)
+            and gained - lost >= GAIN * total
+            and surely_more(gained, gained + lost, 0.5, log_tries)
+            and surely_more(correct, total, commonest / total, log_tries)
         ):
             return f"{correct / total:.1%} are right when {advice}"
     return None

@@ -7,8 +7,6 @@ A point at which no margin has a gradient gets no number from an estimate by gra
 is dead there or saturated, or its gradients are cut off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,56 +19,37 @@ from brittle.errors import BrittleError, ModelError, first_line
 
 
 class Tolerance(NamedTuple):
-    """Limits for the comparison of slopes in one precision.
+    """Limits for the comparison of slopes in one precision."""
 
-    Attributes:
-        steps: of the difference quotients, per coordinate, as shares of the value range; the best of them counts.
-        missed: share of the change of the margins that gradients may miss in `MANY` clear probes or more. Where all
-            gradients are masked it is 1.000; healthy networks show at most 0.004 in double and 0.042 in single
-            precision, and up to 0.043 and 0.19 in fewer probes, where a kink weighs more: there twice as much may be.
-        sizes_only: compare how large the changes are and not which way they go: the long steps that half precision
-            needs cross so many kinks that the gradient at the point says little of the change.
-    """
-
+    # of the difference quotients, per coordinate, as shares of the value range; the best one counts
     steps: tuple[float, float]
+    # share of the change of the margins that gradients may miss in `MANY` clear probes or more, twice as much in fewer:
+    # masked ones miss 1.000, healthy networks up to 0.004 in double and 0.042 in single precision (0.043, 0.19 in few)
     missed: float
-    sizes_only: bool = False
+    sizes_only: bool = False  # not which way changes go: the long steps of half precision cross too many kinks
 
 
 DOUBLE = Tolerance((1e-5, 1e-4), 0.15)
 SINGLE = Tolerance((2e-4, 2e-3), 0.25)
 HALF = Tolerance((2.0**-5, 2.0**-3), 0.9, sizes_only=True)
 
-MANY = 64
-"""Probes from which on the tighter of the two limits holds."""
+MANY = 64  # probes from which on the tighter of the two limits holds
 
-BLEND = 0.1
-"""Share of uniform noise in the inputs where slopes are compared: away from the bounds, and from kinks at pixel 0."""
-
-DIRECTIONS, MOST_DIRECTIONS, ENOUGH = 2, 8, 8
-"""Directions per row, from two to eight, to make `MANY` probes; fewer than `ENOUGH` clear changes decide nothing."""
-
-SIGNAL, UNITS_OFF = 8.0, 4.0
-"""Changes of a margin count when they are so many times what rounding explains; and the units in the last place of the
-larger of two logits by which rounding changes the margin between them."""
-
-ZERO_SHARE, MOST_DEAD = 0.05, 0.5
-"""Shares of the rows whose gradients may vanish without a word, and that may be dead at all: of a network that is dead
-in more of them, estimates by gradients say little."""
-
+ENOUGH = 8  # clear changes, of fewer nothing is said
+BLEND = 0.1  # share of uniform noise in the inputs that are compared: away from the bounds and from kinks at pixel 0
+DIRECTIONS, MOST_DIRECTIONS = 2, 8  # per row, to make `MANY` probes
+SIGNAL = 8.0  # times what rounding explains, from which on changes of a margin count
+UNITS_OFF = 4.0  # units in the last place of the larger of two logits by which rounding changes their margin
+ZERO_SHARE, MOST_DEAD = 0.05, 0.5  # shares of rows whose gradients may vanish without a word, and at all
 OFFER = "use scores without gradients (shrinkage, monte_carlo, softmax)"
 
 
 class Slopes(NamedTuple):
-    """Changes of the nearest margin in clear probes along random directions.
+    """Changes of the nearest margin in clear probes along random directions."""
 
-    `missed` is the share of the change that the gradient misses, 0 to 2; `predicted` the mean size of the changes that
-    it says, `measured` that of the differences of the margins at the two ends of the step.
-    """
-
-    missed: float
-    predicted: float
-    measured: float
+    missed: float  # share of the change that the gradient misses, 0 to 2
+    predicted: float  # mean size of the changes by the gradient
+    measured: float  # that of the differences of the margins at the two ends of the step
     probes: int
 
 
@@ -100,25 +79,21 @@ def _about_gradients(subject: Subject) -> Iterator[Finding | str]:
     if best is not None and best.missed > allowed:
         raise ModelError(
             "masked_gradient",
-            f"along random directions the nearest margin changes by {best.measured:.3g} on average, by its gradient it "
-            f"would change by {best.predicted:.3g} (disagreement {best.missed:.3f}, at most {allowed:g}, in "
-            f"{best.probes} probes): no_grad, detach, round, sign or a made-up gradient inside the model; take it out, "
-            f"or {OFFER}",
+            f"the nearest margin changes by {best.measured:.3g} on average, by its gradient it would change by "
+            f"{best.predicted:.3g} (disagreement {best.missed:.3f}, at most {allowed:g}, in {best.probes} probes): "
+            f"no_grad, detach, round, sign or a made-up gradient inside the model; take it out, or {OFFER}",
         )
     rows, zero = _without_gradient(subject)
     if zero > MOST_DEAD * rows:
-        raise ModelError(
-            "masked_gradient",
-            f"the gradients of all margins are 0 in {zero} of {rows} rows, so an estimate by gradients says nothing "
-            f"there: round, sign, no_grad or detach inside the model, saturated outputs, or dead units; take it out, "
-            f"or {OFFER}",
-        )
+        reason = "round, sign, no_grad or detach inside the model, saturated outputs, or dead units"
+        sentence = f"the gradients of all margins are 0 in {zero} of {rows} rows: {reason}; take it out, or {OFFER}"
+        raise ModelError("masked_gradient", sentence)
     if zero > ZERO_SHARE * rows:
         yield Finding(
             "dead_points",
-            f"the gradients of all margins are 0 in {zero} of {rows} rows (dead units or saturated outputs there, or "
-            f"round and no_grad): estimates by gradients get no number at such points, and a run stops at more than 10 "
-            f"of them among the first 1,000; for a number at all of them, {OFFER}",
+            f"the gradients of all margins are 0 in {zero} of {rows} rows (dead units, saturated outputs, round or "
+            f"no_grad), where estimates by gradients get no number; a run stops at more than 10 of the first 1,000: "
+            f"for a number at all of them, {OFFER}",
         )
     agree = "rounding hides the difference quotients" if best is None else f"they miss {best.missed:.3f} of the change"
     yield f"{agree}; 0 in {zero} of {rows} rows"
@@ -130,7 +105,7 @@ def _tolerance(subject: Subject) -> Tolerance:
 
 
 def best_slopes(subject: Subject) -> Slopes | None:
-    """Return the slopes at the step where the gradient misses least; None where rounding hides them all."""
+    """Return the slopes at the step where the gradient misses least; None where rounding hides all."""
     like, tolerance = subject.inputs[subject.repeated], _tolerance(subject)
     like = like if like.dtype.itemsize >= 4 else like.float()
     noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -160,8 +135,7 @@ def best_slopes(subject: Subject) -> Slopes | None:
 
 
 def _probe(subject: Subject, base: Tensor, step: Tensor, gradient: Tensor, classes: Tensor) -> Tensor:
-    """Return changes of the margins between `classes`, `[V, 2]`, from `base - step` to `base + step`, `[3, V]`: by the
-    gradient, as measured, and by rounding."""
+    """Return the changes of margins between `classes` over two steps: by gradient, measured, by rounding, `[3, V]`."""
     ends = [(base + sign * step).to(subject.classifier.dtype or base.dtype) for sign in (1, -1)]
     pairs = [subject.logits_of(end.to(subject.inputs.dtype), subject.repeated).gather(1, classes) for end in ends]
     above, below = (pair[:, 0] - pair[:, 1] for pair in pairs)
@@ -190,8 +164,7 @@ def _margin_gradient(subject: Subject, base: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gradient(subject: Subject, numbers: Tensor, inputs: Tensor) -> Tensor:
-    """Gradient of `numbers`, `[V]`; 0 where they depend on the input through no operation that is differentiated.
-    Difference quotients then tell whether they depend on it at all."""
+    """Gradient of `numbers`, `[V]`; 0 where no operation on the way is differentiated: quotients then tell the rest."""
     try:
         return subject.classifier.gradient(numbers, inputs, keep=False)
     except ModelError as error:

@@ -1,14 +1,10 @@
 """Checks of the outputs: class scores that depend on the input, of the declared kind.
 
 Outputs whose sign decides may lie on one side of the threshold for good: a sigmoid declared as a logit is positive at
-every input, nothing flips it, and every score would say so for certain. A network may also predict the same everywhere
-and be right. What tells them apart is what other weights would give: a logit has the other sign then, and what a
-sigmoid, an exponential or a logarithm of probabilities made never has it. Where no weights are seen, inputs far away
-stand for them: there a logit passes the threshold, or stays away from it, and a sigmoid comes as near to it as one
-likes.
+every input, and every score would say so for certain. A network may also predict the same everywhere and be right.
+What tells them apart is what other weights would give: a logit has the other sign then, and a sigmoid never. Where no
+weights are seen, inputs far away stand for them: there a sigmoid comes as near to the threshold as one likes.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator
@@ -24,16 +20,12 @@ from brittle.errors import BrittleError, ModelError, listed
 from brittle.model.arrays import SMALLEST_PROBABILITY
 from brittle.model.texts import is_text_function
 
-AGREE = 5e-4
-"""Difference that margins of the same outputs may have, absolute and as a share of their size."""
+AGREE = 5e-4  # difference that margins of the same outputs may have, absolute and as a share of their size
 
-ENOUGH_ROWS, APART = 16, 0.01
-"""Rows that must have the same sum to be taken for probabilities of another total, such as 100; and by how much they
-must differ, as a share of it: a large number that is added to all logits makes equal sums, too."""
-
-SURE, ROUNDED = 0.98, 1e-3
-"""A trained model is that sure in some row; after a softmax over probabilities the logarithms still show it, and by how
-much such a probability may miss 0 and 1."""
+ENOUGH_ROWS = 16  # rows of the same sum that are taken for probabilities of another total, such as 100
+APART = 0.01  # share of it by which they must differ: a large number added to all logits makes equal sums, too
+SURE = 0.98  # of some row a trained model is, which still shows after a softmax over probabilities
+ROUNDED = 1e-3  # by which such a probability may miss 0 and 1
 
 
 def check_outputs(subject: Subject) -> Iterator[Finding | str]:
@@ -47,9 +39,7 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         if bool(masked.any()) and bool(logits[:, ~masked].isfinite().all(dim=1).any()):
             fault = f"-inf for class {listed(masked.nonzero().flatten().tolist())}"
             advice = "margins to a mask have no number: leave the class out, or mask it with a finite number (-1e4)"
-        raise ModelError(
-            "nonfinite_logits", f"the model returned {fault} in all of the {len(logits)} rows looked at; {advice}"
-        )
+        raise ModelError("nonfinite_logits", f"the model returned {fault} in all of the {len(logits)} rows; {advice}")
     comparisons = [subject.random_logits]
     if classifier.forward_only is not None:  # a tree has wide level parts, in which all first rows of a file may lie
         shares = (0.0, 1.0) if classifier.bounds.finite else (-3.0, 4.0)  # of the range of the points
@@ -61,27 +51,21 @@ def check_outputs(subject: Subject) -> Iterator[Finding | str]:
         examples = ", ".join(f"{value:.4g}" for value in logits[finite][0, :5].tolist())
         fault = f"{len(logits)} rows got the same logits ({examples}…) as their noisy copies and as random inputs"
         if not is_text_function(classifier.model):  # which may well call all that it sees at first safe
-            raise ModelError(
-                "constant_output",
-                f"{fault} beside the same other tensors; the model does not look at its input, or not at the one that "
-                f"varies (perturb=)",
-            )
+            advice = "the model does not look at its input, or not at the one that varies (perturb=)"
+            raise ModelError("constant_output", f"{fault} beside the same other tensors; {advice}")
         yield Finding("constant_output", f"{fault}; look whether the function reads its texts")
     yield f"finite in {int(finite.sum())} of {len(logits)} rows; they differ between these and other inputs"
 
 
 def check_decision(subject: Subject) -> Iterator[Finding | str]:
-    """Check that a function of the user that decides gives the same margins again, in any order and for a row alone.
-
-    Each output is compared with that of the point before it, as if it were one of its copies.
-    """
+    """Check that a function of the user that decides gives the same margins again, in any order and for a row alone."""
     decision = subject.decision
     if not isinstance(decision, Custom):
         yield "no function of yours decides"
         return
     with torch.no_grad():
         outputs = subject.classifier.read(subject.inputs, subject.extra_inputs)
-        pairs = outputs.roll(1, 0), outputs
+        pairs = outputs.roll(1, 0), outputs  # of the point before, as if each were one of its copies
         margins = decision.margins(*pairs)
         rows = zip(*(outputs_of_side.split(1) for outputs_of_side in pairs), strict=True)
         repeats = {
@@ -91,12 +75,9 @@ def check_decision(subject: Subject) -> Iterator[Finding | str]:
         }
     for how, repeat in repeats.items():
         if repeat.shape != margins.shape or not torch.allclose(margins, repeat, AGREE, AGREE, equal_nan=True):
-            raise ModelError(
-                "decision",
-                f"the function of the decision {decision.label} gave other margins of the same outputs {how}, "
-                f"{list(margins.shape)} and {list(repeat.shape)} of them; they must depend on the two outputs of a row "
-                f"alone, and not on chance, earlier calls or other rows",
-            )
+            fault = f"the decision {decision.label} gave other margins of the same outputs {how}"
+            advice = "they must depend on the two outputs of a row alone"
+            raise ModelError("decision", f"{fault}, {list(margins.shape)} and {list(repeat.shape)}; {advice}")
     yield f"{decision.label} gives the same margins of {len(outputs)} rows again, in another order and alone"
 
 
@@ -122,11 +103,9 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
         raise ModelError("outputs", f"the scores of pixels are between 0 and 1, as probabilities are; {advice}")
     if isinstance(subject.decision, MultiLabel) and declared == "probs" and subject.classes > 2:
         if bool(((logits.double().sigmoid().sum(dim=1) - 1).abs() <= exact).all()):
-            raise ModelError(
-                "outputs",
-                f"each of {len(logits)} rows of {subject.classes} probabilities sums to 1: these are classes of which "
-                f"one holds; leave out --decision multilabel (decision='multilabel')",
-            )
+            advice = "of these classes one holds; leave out --decision multilabel (decision='multilabel')"
+            rows = f"each of {len(logits)} rows of {subject.classes} probabilities"
+            raise ModelError("outputs", f"{rows} sums to 1: {advice}")
     elif subject.decision.has_classes and declared == "logits":
         _refuse_probabilities(subject, logits, exact)
     elif subject.decision.of_classes and declared == "probs":
@@ -138,7 +117,7 @@ def check_kind(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _compare_probabilities(subject: Subject) -> Iterator[Finding]:
-    """Note where an estimator gives another class than it decides the largest probability, or rows do not sum to 1."""
+    """Note where an estimator gives another class than its own the largest probability, or rows do not sum to 1."""
     classifier = subject.classifier
     if not (classifier.own_probability and any(score.serves == "probability" for score in subject.scores)):
         return
@@ -146,17 +125,12 @@ def _compare_probabilities(subject: Subject) -> Iterator[Finding]:
         logs = classifier.log_probabilities(subject.inputs, subject.extra_inputs)
     sums, decided = logs.exp().sum(dim=1), logs.gather(1, subject.logits.argmax(dim=1, keepdim=True))[:, 0]
     if differing := int((decided < logs.amax(dim=1)).sum()):
-        yield Finding(
-            "outputs",
-            f"the largest predict_proba is that of another class than the largest decision_function in {differing} of "
-            f"{len(logs)} rows; the second decides, and scores of a probability read the first",
-        )
+        rival = f"another class than the largest decision_function in {differing} of {len(logs)} rows"
+        advice = "the second decides, and scores of a probability read the first"
+        yield Finding("outputs", f"the largest predict_proba is that of {rival}; {advice}")
     if bool(((sums - 1).abs() > ROUNDED).any()):
-        yield Finding(
-            "outputs",
-            f"rows of predict_proba sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}; scores of a probability "
-            f"read shares of that sum",
-        )
+        span = f"{float(sums.min()):.3g} to {float(sums.max()):.3g}"
+        yield Finding("outputs", f"rows of predict_proba sum to {span}; scores of a probability read shares of that")
 
 
 def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> None:
@@ -164,27 +138,21 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
     sums = logits.double().sum(dim=1)
     total = _total_of(logits, sums, exact)
     if total == 1 and bool(((logits == 0) | (logits == 1)).all()):
-        raise ModelError(
-            "outputs",
-            "every row of the output is a 1 among zeros: these are classes, without scores; use --outputs probs "
-            "(outputs='probs'), which takes each class as sure",
-        )
+        advice = "use --outputs probs (outputs='probs'), which takes each class as sure"
+        raise ModelError("outputs", f"every row of the output is a 1 among zeros, classes without scores; {advice}")
     if total is not None:
-        divided = "" if total == 1 else f"divide them by {total:.4g} and "
-        raise ModelError(
-            "outputs",
-            f"every row of the output is between 0 and {total:.4g} and sums to {total:.4g}: these are probabilities; "
-            f"{divided}use --outputs probs (outputs='probs'), which takes their logarithm",
-        )
+        advice = "" if total == 1 else f"divide them by {total:.4g} and "
+        advice += "use --outputs probs (outputs='probs'), which takes their logarithm"
+        raise ModelError("outputs", f"rows of the output are from 0 and sum to {total:.4g}, as probabilities; {advice}")
     if logits.numel() < LOOKED_AT or not in_unit(logits):
         return
     more = torch.cat((subject.noisy_logits, subject.random_logits))
     if in_unit(more[more.isfinite().all(dim=1)]):
+        span = f"{float(sums.min()):.3g} to {float(sums.max()):.3g}"
         raise ModelError(
             "outputs",
-            f"every output is between 0 and 1, but rows sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}: "
-            f"these look like sigmoids of a multi-label model; for one use --decision multilabel --outputs probs "
-            f"(decision='multilabel', outputs='probs'), otherwise return the class scores",
+            f"outputs are between 0 and 1 and rows sum to {span}, as sigmoids of labels; use --decision multilabel "
+            f"--outputs probs (decision='multilabel', outputs='probs'), otherwise return the class scores",
         )
 
 
@@ -208,43 +176,34 @@ def _about_probabilities(logits: Tensor, exact: float) -> Iterator[Finding]:
     if bool(((sums - 1).abs() > exact).any()):
         raise ModelError(
             "outputs",
-            f"the outputs were declared as probabilities of classes, but rows sum to {float(sums.min()):.3g} to "
-            f"{float(sums.max()):.3g}; for labels that each hold or not add --decision multilabel "
-            f"(decision='multilabel'), for class scores leave out --outputs probs (outputs='probs')",
+            f"rows of probabilities of classes sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}; for labels "
+            f"add --decision multilabel (decision='multilabel'), for class scores leave out outputs='probs'",
         )
     # log softmax(q) = q + c where q are probabilities, and sum_k q_k = 1 gives c. Rows that are all unsure fit by
     # chance, so one must be sure.
     shares = logits + (1.0 - logits.sum(dim=1, keepdim=True)) / logits.shape[1]
     if bool(((shares >= -ROUNDED) & (shares <= 1.0 + ROUNDED)).all()) and bool((shares > SURE).any()):
-        yield Finding(
-            "outputs",
-            f"the probabilities are those of a softmax over probabilities: in all {len(logits)} rows no class gets "
-            f"more than 2.72 times what another gets; if the model ends with two softmax layers, take one away",
-        )
+        reason = f"in all {len(logits)} rows no class gets more than 2.72 times what another gets"
+        advice = "if the model ends with two softmax layers, take one away"
+        yield Finding("outputs", f"the probabilities are a softmax over probabilities: {reason}; {advice}")
 
 
 MULTIPLY = {"mm", "addmm", "_addmm_activation", "mv", "addmv", "dot", "bmm", "baddbmm", "linear", "matmul"}
 MULTIPLY |= {"convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"}
 """Operations that multiply by weights."""
 
-DRAWS, TURNED_ROWS = 24, 8
-"""Networks with other weights, and points that go through each. Of a logit, no draw with large weights has the other
-sign at most once in 2^16 times."""
-
-LARGE, LARGEST = 30.0, 1e6
-"""Size of the products, against that of the margins, at which no constant that is added to them decides the sign; and
-the largest margin that is taken for this."""
-
+DRAWS = 24  # networks with other weights: of a logit, none with large ones has the other sign once in 2^16 times
+TURNED_ROWS = 8  # points that go through each
+LARGE = 30.0  # size of the products, in margins, at which no constant that is added decides the sign
+LARGEST = 1e6  # margin that is taken for this at most
 AMOUNT = "for an amount use --decision within:T (decision='within:T'); otherwise return the logits"
 
 
 def _advice(subject: Subject) -> str:
     """Say what to do where the sign of an output never changes."""
     if subject.classifier.outputs == "binary-logit":
-        return (
-            "for the probability p of class 1 return [1 - p, p], for a class return [1, 0] or [0, 1], and use "
-            f"--outputs probs (outputs='probs') in the place of binary-logit; {AMOUNT}"
-        )
+        probabilities = "for the probability p of class 1 return [1 - p, p], for a class return [1, 0] or [0, 1]"
+        return f"{probabilities}, and use --outputs probs (outputs='probs') instead of binary-logit; {AMOUNT}"
     if isinstance(subject.decision, Custom):
         return f"let the function compare a probability with 0.5; {AMOUNT}"
     if subject.classifier.outputs == "logits":
@@ -253,8 +212,7 @@ def _advice(subject: Subject) -> str:
 
 
 class OtherWeights(TorchDispatchMode):
-    """Gives the channels of every product with weights signs by chance, and each of them the size `size`. That is what
-    other weights would give, each row of them multiplied by a number. `products` counts them."""
+    """Gives the channels of every product with weights signs by chance and the size `size`, as other weights would."""
 
     def __init__(self, seed: int, size: float) -> None:
         super().__init__()
@@ -336,8 +294,8 @@ def _changes(subject: Subject, *outputs: Tensor) -> Tensor:
 
 
 def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
-    """Return outputs that other weights give, until none of the `stuck` margins `[K]` is stuck; none where that
-    shows nothing. That is so where no product with weights is seen, or hardly any weights give finite outputs."""
+    """Return outputs that other weights give, until none of the margins `[K]` is stuck; none where that shows nothing,
+    as no product with weights is seen, or hardly any weights give finite outputs."""
     turned: list[Tensor] = []
     points = subject.inputs[:TURNED_ROWS]
     _outputs(subject, points)  # tables that a network keeps by shape are of its own weights
@@ -358,8 +316,8 @@ def _turned(subject: Subject, near: Tensor, stuck: Tensor) -> list[Tensor]:
 
 
 def _far(subject: Subject, near: Tensor) -> Tensor:
-    """Return outputs of inputs that lie 10 to 1,000 times as far away from a point, on either side, as a random one
-    of the range; those that are `near` where the model does not take such inputs."""
+    """Return outputs 10 to 1,000 times as far away from a point, on either side, as a random one of the range; those
+    that are `near` where the model does not take such inputs."""
     start = subject.inputs
     direction = subject.random_inputs(len(start)) - start
     try:

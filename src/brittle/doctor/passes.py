@@ -2,12 +2,9 @@
 
 Where it does not take them it may take another shape, another number of rows, or fewer columns.
 
-The points, and noisy copies of them, go through the network again, in another order, in pieces of many sizes, beside
-other inputs in batches as large as those of the run, and through a copy of the model that saw other inputs first. Every
-row is compared with what it gave in the first batch.
+The points, and noisy copies of them, go through again, in another order, in pieces of many sizes, beside other inputs
+and through a copy of the model that saw other inputs first, and every row is compared with that in the first batch.
 """
-
-from __future__ import annotations
 
 import math
 import re
@@ -24,24 +21,16 @@ from brittle.doctor.subject import OTHERS, Finding, Subject
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.model.classifier import CLEAN_PASSES
 
-REPEATS = 5
-"""Forward passes of the same points that must agree."""
+REPEATS = 5  # forward passes of the same points that must agree
 
-SIZES, NOISY_SIZES, FEW_SIZES = (1, 1, 3, 5, 2, 7, 11, 13), (2, 1, 6, 17, 1, 4, 23), (1, 61)
-"""Sizes of the pieces, of the points and of their noisy copies, for as long as there are rows, then again. Where a call
-costs far more than a row, as of trees, the copies come in fewer pieces. Half of the largest batch, which is what a run
-reads at a time, comes before those of the points."""
+SIZES = (1, 1, 3, 5, 2, 7, 11, 13)  # of pieces of the points, again and again, after half of the largest batch
+NOISY_SIZES, FEW_SIZES = (2, 1, 6, 17, 1, 4, 23), (1, 61)  # of noisy copies; few where a call costs more, as of trees
+BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)  # ranges of the inputs that stand beside the points, as shares of the bounds
 
-BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)
-"""Ranges of the inputs that stand beside the points, as shares of the bounds."""
-
-COARSE, SAME_BATCH = 1e-5, 16.0
-"""Relative precision of 16 bits at least, and how many times smaller differences are there when a batch is repeated: in
-the same order only sums of an accelerator differ, and what `allowed` says would excuse dropout."""
-
-DRAWN, ROWS_DRAWN, SHARED = 64, 32, 1e-6
-"""Passes, and rows of each, that tell whether a random model draws for each row; and how often the F test errs."""
-
+COARSE = 1e-5  # relative precision of 16 bits at least
+SAME_BATCH = 16.0  # how much smaller differences are there in the same batch: `allowed` would excuse dropout
+DRAWN, ROWS_DRAWN = 64, 32  # passes, and rows of each, that tell whether a random model draws for each row
+SHARED = 1e-6  # how often the F test of that errs
 LEFT_OUT = "left out: the model draws at random, as was declared"
 
 MIXES = (
@@ -64,11 +53,9 @@ def check_forward(subject: Subject) -> Iterator[Finding | str]:
     dtypes = [dtype for dtype in (classifier.dtype, classifier.output_dtype) if dtype is not None]
     kinds = ", ".join(sorted({str(dtype).removeprefix("torch.") for dtype in dtypes}))
     if any(dtype.itemsize < 4 for dtype in dtypes):
-        yield Finding(
-            "low_precision",
-            f"the model computes in {kinds}, so its logits are rounded to about {precision_of(classifier):.1g} of "
-            f"their size; score in float32 to tell small margins apart",
-        )
+        rounding = f"rounds logits to about {precision_of(classifier):.1g} of their size"
+        advice = "score in float32 to tell small margins apart"
+        yield Finding("low_precision", f"the model computes in {kinds}, and {rounding}; {advice}")
     source = "" if classifier.taken is None else f", taken from {classifier.taken}"
     yield f"{list(subject.inputs.shape)} gave {list(logits.shape)}, {kinds}{source}, on {classifier.device}"
 
@@ -96,17 +83,13 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
 
 
 def _drawn(subject: Subject) -> Finding:
-    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: of
-    a point that stands many times in each of some passes, the ranks of the logits, or of their distances from the
-    mean, then vary more between passes than within them. Ranks, so that the rate of false errors is the same for all
-    logits."""
+    """Return the note about a random model; an error where its passes, or the rows of one, share what they draw: the
+    ranks of the logits of one point, or of their distances from the mean, vary more between passes than within them."""
     logits, rows = subject.logits, min(ROWS_DRAWN, subject.rows)
     apart = differences(logits, subject.logits_of(subject.inputs)).amax(dim=1)
     if not bool((apart > 0).any()):
-        raise ModelError(
-            "nondeterministic_model",
-            f"declared as random, the model gives {len(logits)} rows the same logits twice: leave out --random-model",
-        )
+        sentence = f"declared as random, the model gives {len(logits)} rows the same logits twice"
+        raise ModelError("nondeterministic_model", f"{sentence}: leave out --random-model")
     point = apart.argmax().expand(rows)
     drawn = torch.cat([subject.logits_of(subject.inputs[point], point).double() for _ in range(DRAWN)]).cpu()
     drawn = torch.cat((drawn, (drawn - drawn.mean(dim=0)).abs()), dim=1)
@@ -139,25 +122,17 @@ def check_rows_apart(subject: Subject) -> Iterator[Finding | str]:
         if difference is not None:
             # The first batch again: a network that changes by itself is reported as such.
             subject.check_same("now", torch.arange(len(subject.inputs)))
-            raise ModelError(
-                "batch_dependent",
-                f"row {subject.numbers[int(subject.repeated[difference.row])]} {how} and in the first batch of "
-                f"{len(subject.inputs)} differ by {difference}; {MIXES}",
-            )
+            row = f"row {subject.numbers[int(subject.repeated[difference.row])]} {how}"
+            first_batch = f"in the first batch of {len(subject.inputs)}"
+            raise ModelError("batch_dependent", f"{row} and {first_batch} differ by {difference}; {MIXES}")
         largest = max(largest, float(differences(expected, logits).max()))
-    yield (
-        f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}, differ by "
-        f"at most {largest:.3g} in the logits"
-    )
+    rows = f"{len(subject.repeated)} rows and their noisy copies, alone and in batches of up to {subject.rows}"
+    yield f"{rows}, differ by at most {largest:.3g} in the logits"
 
 
 def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """Send the points and noisy copies of them in other orders, batch sizes and company.
-
-    Yields:
-        the arrangement in words; the `repeated` inputs, `[R, *shape]`; their logits in the first batch, `[R, C]`; their
-        logits in this arrangement.
-    """
+    """Send the points and noisy copies of them in other orders, batch sizes and company, and yield this in words, the
+    `repeated` inputs, `[R, *shape]`, and their logits in the first batch and now, `[R, C]` each."""
     repeated = subject.repeated
     points, noisy = (subject.inputs[repeated], subject.logits[repeated]), subject.noisy[repeated]
     # Before the others: a model that does not take such values says so.
@@ -203,10 +178,8 @@ def _beside(subject: Subject, inputs: Tensor, values: tuple[float, float], size:
 
 
 def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
-    """Logits of a batch, beside the other tensors of the points `rows`.
-
-    A model that took the first batch and fails on this one looks at its size.
-    """
+    """Return the logits of a batch, beside the other tensors of the points `rows`; a model that took the first batch
+    and fails on this one looks at its size."""
     size = len(subject.inputs)
     try:
         return subject.logits_of(inputs, rows)
@@ -218,14 +191,12 @@ def _logits(subject: Subject, inputs: Tensor, rows: Tensor) -> Tensor:
         if error.code != "model_failed" or _fails_in(subject, inputs, rows, size):
             raise
         reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
-        raise ModelError(
-            "batch_dependent",
-            f"the model takes a batch of {size} rows and fails on one of {len(inputs)} ({reason}); {MIXES}",
-        ) from error
+        sentence = f"the model takes a batch of {size} rows and fails on one of {len(inputs)} ({reason})"
+        raise ModelError("batch_dependent", f"{sentence}; {MIXES}") from error
 
 
 def _fails_in(subject: Subject, inputs: Tensor, rows: Tensor, size: int) -> bool:
-    """Return whether the model fails on these inputs in batches of `size` rows, too: then their values are why."""
+    """Return whether the model fails on these inputs in batches of `size` rows, too: by their values."""
     try:
         for places in torch.arange(-(-len(inputs) // size) * size, device=inputs.device).split(size):
             subject.logits_of(inputs[places % len(inputs)], rows[places % len(inputs)])
@@ -250,9 +221,8 @@ def check_history(subject: Subject) -> Iterator[Finding | str]:
     yield f"{OTHERS} other inputs first change nothing"
 
 
-WRONG_SHAPE, WRONG_SIZE = ("model_failed", "input_shape", "parameter"), ("model_failed", "output_shape")
-"""Codes that inputs of another layout, and batches of the wrong size, end with."""
-
+WRONG_SHAPE = ("model_failed", "input_shape", "parameter")  # codes that inputs of another layout end with
+WRONG_SIZE = ("model_failed", "output_shape")  # and batches of the wrong size
 USUAL = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500, 512, 1000, 1024)
 """Numbers of rows that people write into a network, tried where it does not take the first batch."""
 
@@ -288,7 +258,6 @@ def _explained(error: BrittleError, subject: Subject) -> BrittleError:
 
 
 def _runs(subject: Subject, inputs: Tensor) -> bool:
-    """Return whether the model takes these inputs and gives an output for each."""
     try:
         with torch.no_grad():
             return len(subject.classifier(inputs)) == len(inputs)
@@ -297,7 +266,7 @@ def _runs(subject: Subject, inputs: Tensor) -> bool:
 
 
 def _fails(subject: Subject, size: int) -> bool:
-    """Return whether the model fails on `size` points by their number; few points are repeated."""
+    """Return whether the model fails on `size` points by their number."""
     try:
         subject.logits_of(subject.inputs[torch.arange(size) % len(subject.inputs)])
     except ModelError as error:
@@ -306,19 +275,16 @@ def _fails(subject: Subject, size: int) -> bool:
 
 
 def _is_only(subject: Subject, size: int) -> bool:
-    """Return whether the model fails on one row more and one less than `size`, on half as many and on twice as many."""
+    """Return whether the model fails on one row more and less than `size`, on half and on twice as many."""
     return all(_fails(subject, neighbour) for neighbour in {size - 1, size + 1, size // 2, 2 * size} - {0})
 
 
 def _fixed_batch(size: int, failing_size: int, error: BrittleError) -> ModelError:
     """Return the error for a model that takes `size` rows alone, where a batch of `failing_size` rows gave `error`."""
     reason = str(error.__cause__ or error.args[0]).strip().partition("\n")[0]
-    return ModelError(
-        "fixed_batch",
-        f"the model takes batches of {size} rows and no others ({failing_size} rows: {reason}); this number is written "
-        f"into it: take that of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first "
-        f"states no axis of {size} rows",
-    )
+    sentence = f"the model takes batches of {size} rows and no others ({failing_size} rows: {reason})"
+    advice = f"take the number of the input, x.flatten(1) in place of x.view({size}, -1), and give buffers and first"
+    return ModelError("fixed_batch", f"{sentence}; {advice} states no axis of {size} rows")
 
 
 def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
@@ -329,10 +295,8 @@ def _other_forms(inputs: Tensor, count: int) -> Iterator[tuple[Tensor, str]]:
         channels_last = "the data look channels-last: use --layout nhwc (layout='nhwc'), or give x.permute(0, 3, 1, 2)"
         grey = "the model wants grey images: use --mode L (mode='L') for image files, or give x.mean(1, keepdim=True)"
         yield inputs.permute(0, 3, 1, 2), channels_last
-        yield (
-            inputs.permute(0, 2, 3, 1),
-            "the model wants channels last: wrap it in a module that begins with x = x.permute(0, 2, 3, 1)",
-        )
+        wrapper = "wrap it in a module that begins with x = x.permute(0, 2, 3, 1)"
+        yield inputs.permute(0, 2, 3, 1), f"the model wants channels last: {wrapper}"
         if shape[1] == 1:
             yield inputs[:, 0], "the model takes grey images without an axis of channels: give x[:, 0]"
             yield inputs.expand(-1, 3, -1, -1), f"{colours} x.repeat(1, 3, 1, 1)"

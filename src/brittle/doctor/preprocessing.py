@@ -5,8 +5,6 @@ predicts badly. With labels that shows: other readings of the first points are t
 of them is better.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,11 +20,8 @@ from brittle.errors import ModelError, listed
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs, normalise
 
-FAVOUR = 0.25
-"""Share of the points up to which a gain by another brightness may do no more than favour one class."""
-
-MOST_POINTS, FINALISTS = 256, 3
-"""Points of a run over which the best readings are compared, where the first ones leave it open; and how many."""
+FAVOUR = 0.25  # share of the points up to which a gain by another brightness may do no more than favour one class
+MOST_POINTS, FINALISTS = 256, 3  # points over which the best readings are compared, where the first leave it open
 
 RANGES = {
     "brought to 0 to 1": ((0.0,), (1.0,)),
@@ -44,25 +39,17 @@ CHANNELS = {"HWC": ("read with channels first", "CHW"), "CHW": ("read with chann
 """Place of the channels of an image, and its opposite."""
 
 CHANGE = "change x, the data or what the model does first, to"
-
-ALIKE = 0.02
-"""Difference of two readings, as a share of the deviation of the values, below which they are one."""
-
-DIGITS = 4
-"""Digits that a number is written with, and most numbers."""
+ALIKE = 0.02  # difference of two readings, as a share of the deviation of the values, below which they are one
+DIGITS = 4  # digits that a number is written with, and most numbers
 
 
 class OtherReading(NamedTuple):
-    """Another way to read the points.
+    """Another way to read the points."""
 
-    `name` says in words what becomes of the values, `advice` what to type. `change` gives the inputs of the declared
-    classifier for it, `[N, *shape]`. With `brightness` values are shifted and scaled, no more.
-    """
-
-    name: str
-    change: Callable[[Tensor], Tensor]
-    advice: str
-    brightness: bool = False
+    name: str  # what becomes of the values, in words
+    change: Callable[[Tensor], Tensor]  # gives the inputs of the declared classifier for it, `[N, *shape]`
+    advice: str  # what to type
+    brightness: bool = False  # whether values are shifted and scaled, no more
 
 
 def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
@@ -87,11 +74,9 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
                 total = int(correct.sum())
                 alike = [reading.name for also, reading in results if reading is not best and int(also.sum()) == total]
                 ties = f"; as many are right with values {listed(alike, 2)}" if alike else ""
-                yield Finding(
-                    "preprocessing",
-                    f"{int(declared.sum())} of {count} labels are right as declared, and {total} with "
-                    f"values {best.name}; {best.advice}{ties}",
-                )
+                before = f"{int(declared.sum())} of {count} labels are right as declared"
+                after = f"{total} with values {best.name}; {best.advice}{ties}"
+                yield Finding("preprocessing", f"{before}, and {after}")
                 return
         if count > LOOKED_AT or int(results[0][0].sum() - declared.sum()) < GAIN * count / 2:
             break
@@ -104,12 +89,9 @@ def check_preprocessing(subject: Subject) -> Iterator[Finding | str]:
 
 
 def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels: Tensor, tries: int) -> bool:
-    """Return whether `candidate` is right far more often than `declared`, both `[L]`, and than a guess of one class.
-
-    The first is judged by the labels `[L]` that one of them alone gets right (sign test), both for all `tries`, on the
-    first points and on all. Another `brightness` may do no more than favour one class, which a model that was trained
-    on more of the others gains by; so below `FAVOUR` no class counts for more than all others.
-    """
+    """Return whether `candidate` is right far more often than `declared`, both `[L]`, by a sign test, and than a guess
+    of one class, for all `tries`, on the first points and on all. Another `brightness` may do no more than favour one
+    class; so below `FAVOUR` no class counts for more than all others."""
     log_tries = math.log(2 * tries)
     if not surely_more(int(candidate.sum()), len(declared), int(labels.bincount().max()) / len(declared), log_tries):
         return False
@@ -121,8 +103,7 @@ def better_reading(declared: Tensor, candidate: Tensor, brightness: bool, labels
 
 
 def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor, ExtraInputs | None]:
-    """Return the points of a batch that can be read and whose label is a class, `[L, *shape]`, their labels, `[L]`, and
-    which of their values are missing."""
+    """Return the readable points of a batch whose label is a class, their labels, and which values are missing."""
     labels = torch.tensor(batch.labels or [-1] * len(batch))
     valid = readable(batch).cpu() & (labels >= 0) & (labels < subject.classes)
     extra = batch.extra_inputs
@@ -131,7 +112,7 @@ def _labelled(subject: Subject, batch: Batch) -> tuple[Tensor, Tensor, ExtraInpu
 
 
 def _right(subject: Subject, inputs: Tensor, labels: Tensor, extra: ExtraInputs | None) -> Tensor:
-    """Return for each point whether its prediction is its label, `[L]`; all False where the model fails."""
+    """Tell of each point whether its prediction is its label, `[L]`; all False where the model fails."""
     correct = torch.zeros(len(labels), dtype=torch.bool)
     try:
         for rows in torch.arange(len(labels)).split(subject.rows) if len(labels) else ():

@@ -1,8 +1,7 @@
 """Differences of logits of the same inputs: how large rounding makes them, and which ones are larger.
 
-Rounding grows with the numbers that are added up. Those of the classes that compete are what counts: a class that is
-masked with -1e9 must not excuse differences in the others, nor be blamed for its own last digits. So each logit is
-allowed for by its distance from the largest of its row and by its own size.
+Rounding grows with the numbers that are added up. A class that is masked with -1e9 must not excuse differences in the
+others, nor be blamed for its own last digits: each logit is allowed for by its distance from the largest and its size.
 """
 
 from __future__ import annotations
@@ -18,18 +17,12 @@ from brittle.errors import ModelError
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
-RELATIVE_UNITS, LAST_PLACES = 1000.0, 16.0
-"""Units of relative precision by which logits may differ: of their distance from the largest of the row, and of their
-own size (what is lost where a large number is added to all of them)."""
+RELATIVE_UNITS = 1000.0  # units of precision by which logits may differ, of their distance from the largest of the row
+LAST_PLACES = 16.0  # and of their own size, which is lost where a large number is added to all of them
+MOST_ROUNDING = 0.1  # difference in the logits, as a share of those sizes, that no precision explains
+TF32 = 2.0**-11  # relative precision of single precision on an accelerator that rounds the factors of its products
 
-MOST_ROUNDING = 0.1
-"""Difference in the logits, as a share of those sizes, that no precision explains."""
-
-TF32 = 2.0**-11
-"""Relative precision of single precision on an accelerator that rounds the factors of its products."""
-
-TRIALS, TREMBLE = 8, 8.0
-"""Copies of an input that tell whether the network jumps there, and units in the last place by which they differ."""
+TRIALS, TREMBLE = 8, 8.0  # copies of an input that show jumps of the network, and last places by which they differ
 
 
 class Difference(NamedTuple):
@@ -78,11 +71,8 @@ def excess(
     explained: Tensor | None = None,
     extra_inputs: ExtraInputs | None = None,
 ) -> Difference | None:
-    """Return the clearest difference that neither rounding nor a step of the network explains; None without any.
-
-    `logits` and `repeat` are those `[V, C]` of `inputs` `[V, *shape]`, taken in two ways, and `explained` is the
-    difference that rounding explains, `[V, C]`, by default at the size of `logits`.
-    """
+    """Return the clearest difference of logits `[V, C]`, taken in two ways, that neither rounding nor a step of the
+    network explains, or None; rounding explains `explained`, `[V, C]`, by default at the size of `logits`."""
     between = differences(logits, repeat)
     explained = allowed(logits, precision_of(classifier)) if explained is None else explained
     ratios, classes = torch.where(between > 0, between / explained, 0.0).max(dim=1)
@@ -97,11 +87,8 @@ def excess(
 
 
 def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs: ExtraInputs | None) -> bool:
-    """Return whether rounding of an input `[1, *shape]` changes its logits by half as much as `largest`.
-
-    A network with steps in it does so at a step. The input goes through alone, and one that does not repeat itself is
-    not excused.
-    """
+    """Return whether rounding of an input `[1, *shape]` changes its logits by half as much as `largest`, as at a step
+    of the network. The input goes through alone, and one that does not repeat itself is not excused."""
     size = TREMBLE * torch.finfo(inputs.dtype).eps
     smallest = size * classifier.bounds.largest(inputs)  # in the units of the inputs, however small these are
     generator = torch.Generator().manual_seed(0)
@@ -115,15 +102,11 @@ def _jumps(classifier: Classifier, inputs: Tensor, largest: float, extra_inputs:
 
 @dataclass(frozen=True)
 class Reference:
-    """A few points with the logits that they got at first.
-
-    They tell at any time, and in any process, whether the network is still the same function. Inputs, `[R, *shape]`,
-    are on the classifier's device; logits, `[R, C]`, are what the decision is taken from.
-    """
+    """A few points with the logits that they got at first, by which a process tells whether the network is the same."""
 
     rows: tuple[int, ...]
-    inputs: Tensor
-    logits: Tensor
+    inputs: Tensor  # `[R, *shape]`, on the classifier's device
+    logits: Tensor  # what the decision is taken from, `[R, C]`
     extra_inputs: ExtraInputs | None = None
 
     def checked(self, classifier: Classifier, place: str, batch_size: int | None = None) -> Reference:
@@ -148,11 +131,9 @@ def check_alike(local: Mapping[str, Any], worker: Mapping[str, Any], place: str)
     """Raise where the process `place` gets other logits for these rows; the dicts are of `Reference.content`."""
     local_logits, worker_logits = (torch.tensor(content["logits"], dtype=torch.float64) for content in (local, worker))
     if worker["rows"] != local["rows"] or local_logits.shape != worker_logits.shape:
-        raise ModelError(
-            "worker_differs",
-            f"logits {list(local_logits.shape)} of rows {local['rows']} are compared, {place} gave "
-            f"{list(worker_logits.shape)} of rows {worker['rows']}; give it the same model and data",
-        )
+        shapes = f"logits {list(local_logits.shape)} of rows {local['rows']} are compared, {place} gave"
+        shapes += f" {list(worker_logits.shape)} of rows {worker['rows']}"
+        raise ModelError("worker_differs", f"{shapes}; give it the same model and data")
     between, explained = differences(local_logits, worker_logits), torch.tensor(local["explained"], dtype=torch.float64)
     for row, column in (between > explained).nonzero().tolist()[:1]:
         difference = Difference(row, float(between[row, column]), float(explained[row, column]))
@@ -160,9 +141,7 @@ def check_alike(local: Mapping[str, Any], worker: Mapping[str, Any], place: str)
 
 
 def changed_model(row: int, place: str, difference: Difference) -> ModelError:
-    return ModelError(
-        "model_changed",
-        f"row {row} gets other logits {place} than in the first pass, they differ by {difference}: the network "
-        f"remembers what it was given, beside its weights and buffers (a moving average, a counter of calls, "
-        f"statistics or a cache of its first batch), or draws random numbers; let forward() depend on its input alone",
-    )
+    sentence = f"row {row} gets other logits {place} than in the first pass, they differ by {difference}"
+    reason = "the network remembers what it was given (a moving average, a counter of calls, statistics or a cache of"
+    advice = "its first batch), or draws random numbers; let forward() depend on its input alone"
+    return ModelError("model_changed", f"{sentence}: {reason} {advice}")

@@ -1,7 +1,5 @@
 """Checks of the settings: the chosen scores can be computed with them, and at which cost."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,32 +10,24 @@ from torch import Tensor
 from brittle.data.points import Batch, Points, SomePoints
 from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError, DataError, ParameterError
-from brittle.measure.base import look_for
+from brittle.measure.forward import look
 from brittle.noise import Noise, Stream
 from brittle.scores import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.store.settings import setting_of
 from brittle.text import duration
 
-ABSORBED_SHARE, ABSORBED_SHARE_NARROW = 0.01, 0.1
-"""Share of input numbers that noise may leave unchanged because of rounding; and of inputs of half precision, whose
-spacing is near the noise that people use (`low_precision`)."""
-
-HUGE_SIGMA, SMALL_SIGMA = 10.0, 0.001
-"""Noise above this many times the range that the first points use is noted; and below this share of the value range, a
-quarter of a level of pixels 0..255."""
-
-UNEVEN, ENOUGH_ROWS = 200.0, 16
-"""Ratio of the largest to the smallest standard deviation of a feature that is noted, and rows needed to see it."""
+ABSORBED_SHARE = 0.01  # share of input numbers that noise may leave unchanged because of rounding
+ABSORBED_SHARE_NARROW = 0.1  # in half precision, whose spacing is near the noise that people use (`low_precision`)
+HUGE_SIGMA = 10.0  # times the range that the first points use, above which noise is noted
+SMALL_SIGMA = 0.001  # share of the value range below which it is noted, a quarter of a level of pixels 0..255
+UNEVEN, ENOUGH_ROWS = 200.0, 16  # ratio of standard deviations of features that is noted, and rows needed to see it
+MOST_DIMENSIONS = 200  # competitors beyond which the integral over their margins is refused
 
 PER_FEATURE = (
     "take noise in standard deviations of each feature, --noise per-feature --sigma 0.1 "
     "(noise='per-feature', sigma=0.1 beside names of scores, or noise=brittle.noise.PerFeature.of(x, 0.1) in a score)"
 )
-"""Advice where features differ in scale."""
-
-MOST_DIMENSIONS = 200
-"""Competitors beyond which the integral over their margins is refused; 20 are kept of more than 100 by default."""
 
 
 def check_noise(subject: Subject) -> Iterator[Finding | str]:
@@ -49,18 +39,15 @@ def check_noise(subject: Subject) -> Iterator[Finding | str]:
         _check_not_absorbed(subject, noise)
     competitors = max((min(need.kept_competitors or 0, subject.classes - 1) for need in subject.needs), default=0)
     if competitors > MOST_DIMENSIONS:
-        raise ParameterError(
-            f"an integral over {competitors} margins takes seconds per point; keep at most {MOST_DIMENSIONS} "
-            f"competitors (--set NAME.classes={MOST_DIMENSIONS}, classes=), the interval says what the others could "
-            "add"
-        )
+        advice = f"keep at most {MOST_DIMENSIONS} (--set NAME.classes={MOST_DIMENSIONS}, classes=)"
+        raise ParameterError(f"an integral over {competitors} margins takes seconds per point; {advice}")
     levels = [f"sigma {noise.sigma:g}" if noise.in_pixels else str(setting_of(noise.parameters)) for noise in noises]
     yield "; ".join(dict.fromkeys(levels)) or "no chosen score adds noise"
 
 
 def _about_size(subject: Subject, noise: Noise) -> str | None:
-    """Return what is wrong with noise far larger or smaller than the span of the values, or of those of a feature. Only
-    features of mostly different values count: a category, or a pixel that is seldom on, has no scale."""
+    """Return what is wrong with noise far larger or smaller than the span of the values, or of those of a feature of
+    mostly different values: a category, or a pixel that is seldom on, has no scale."""
     pair, inputs, sigma = subject.classifier.bounds.pair, subject.inputs.double(), noise.sigma
     used, count = float(inputs.max() - inputs.min()), len(inputs)
     if pair is not None and sigma < SMALL_SIGMA * (span := pair[1] - pair[0]):
@@ -96,9 +83,9 @@ def _check_not_absorbed(subject: Subject, noise: Noise) -> None:
     draw = Stream(noise, inputs, ids, subject.seed, "doctor").draw(1)[:, 0]
     absorbed = float(((inputs + draw == inputs) & (draw != 0)).double().mean())
     if absorbed > (ABSORBED_SHARE if inputs.dtype.itemsize >= 4 else ABSORBED_SHARE_NARROW):
+        reason = f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma"
         raise ParameterError(
-            f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the input numbers, because "
-            f"{str(inputs.dtype).removeprefix('torch.')} cannot tell them apart; use a larger sigma"
+            f"noise of sigma {noise.sigma:g} changes nothing in {absorbed:.0%} of the inputs: {reason}"
         )
 
 
@@ -106,12 +93,9 @@ def check_certificates(subject: Subject) -> Iterator[Finding | str]:
     """Check at one point that bounds go through every layer, where a score asks for certificates."""
     certificates = certified(subject, 1)
     for layer in sorted({certificate.unsupported for certificate in certificates if certificate.unsupported}):
-        yield Finding(
-            "no_certificate",
-            f"no certificate can be computed, because no lower bound goes through {layer}; every point would get the "
-            f"status no_certificate, a low end of 0 that proves nothing, and the distance that the attack finds: leave "
-            f"the certificate out (certify=false) and use the attack alone",
-        )
+        reason = f"no lower bound goes through {layer}, and every low end would be 0"
+        advice = "leave the certificate out (certify=false) and use the attack alone"
+        yield Finding("no_certificate", f"no certificate can be computed, because {reason}: {advice}")
     yield "bounds go through every layer" if certificates else "no chosen score asks for certificates"
 
 
@@ -121,16 +105,15 @@ def certified(subject: Subject, count: int) -> list[Any]:
     inputs = subject.inputs[:count]
     ids, extra = tuple(f"doctor {row}" for row in range(len(inputs))), subject.take_extra(len(inputs))
     needs = [need for need in subject.needs if need.certifies]
-    return [need(decided, look_for([need], decided, inputs, ids, subject.seed, extra_inputs=extra)) for need in needs]
+    reads = [{"differentiate": need.uses_graph, "observe": need.uses_features, "extra_inputs": extra} for need in needs]
+    looks = [look(decided, inputs, ids, subject.seed, **part) for part in reads]
+    return [need(decided, clean) for need, clean in zip(needs, looks, strict=True)]
 
 
 def varying(points: Points, batch: Batch, scores: Sequence[Score], device: torch.device | str = "cpu") -> Points:
-    """Return `points` with the coordinates held still that no noise of `scores` moves.
-
-    So an attack, a gradient or a certificate beside the noise leaves alone what the noise leaves alone, such as
-    categories. All vary where no score has noise, or where one is not of brittle and may have noise of its own. `batch`
-    are some of the points, and `device` is that of the model.
-    """
+    """Return `points` with the coordinates held still that no noise of `scores` moves, such as categories, so that an
+    attack, a gradient or a certificate leaves them alone, too. All vary where no score has noise, or where one is not
+    of brittle and may have noise of its own. `batch` are some of the points."""
     noises = {score.noise for score in scores if isinstance(score, NoiseScore)}
     are_ours = all(isinstance(score, NoiseScore) or type(score) in CATALOGUE.values() for score in scores)
     moves = [noise.moves(batch.inputs[0].numel(), device) for noise in noises] if are_ours else []
@@ -140,10 +123,9 @@ def varying(points: Points, batch: Batch, scores: Sequence[Score], device: torch
     together = torch.stack(parts).any(dim=0)
     still = batch.extra_inputs.varies if batch.extra_inputs is not None else None
     if still is not None and not bool((still.flatten(1) & together.cpu()).any()):
+        advice = "name other columns, or give the codes of categories as numbers"
         raise DataError(
-            "columns",
-            "the noise is of columns alone that are categories, which stay as they are in a frame or a table of text; "
-            "name other columns, or give the codes of categories as numbers",
+            "columns", f"the noise is of columns alone that are categories, which stay as they are; {advice}"
         )
     return points if bool(together.all()) else SomePoints.of(points, moves=together)
 

@@ -1,7 +1,5 @@
 """The subject of the checks: a model with its declaration, the first points of the data, and the chosen scores."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,28 +23,21 @@ from brittle.noise import Gaussian, Stream
 from brittle.scores import NoiseScore, Score
 from brittle.store.record import Finding as Finding
 
-LOOKED_AT = 64
-"""Points that the checks send through the network."""
+LOOKED_AT = 64  # points that the checks send through the network
 
-FEWEST, WAYS, COST = 16, 25, 0.02
-"""Fewest points that go through again in other ways, their usual passes, and up to which share of the run's more do."""
-
-KEPT, OTHERS = 8, 3
-"""Points whose logits are compared during a run, and inputs that a worker, or a copy of the model, sees before them."""
-
-CURVED_AT = 8
-"""Points at which a measurement is tried out, to know what it costs."""
+FEWEST, WAYS = 16, 25  # points that go through again in other ways, and their usual passes
+COST = 0.02  # share of the run's passes up to which more points do
+KEPT, OTHERS = 8, 3  # points whose logits are compared during a run, and inputs that a worker sees before them
+CURVED_AT = 8  # points at which a measurement is tried out, to know what it costs
 
 
 class Subject:
     """Subject of an examination. A check that first needs a pass through the network takes it, and all others reuse it.
 
-    The classifier is in evaluation mode, and is called for its numbers, whatever it decides. `points` is None where
-    only the first are at hand, `batch`. `numbers` are the rows of the data of `inputs`, and `extra_inputs` what these
-    have beside them. `provenance` is empty where only the first points are at hand; `chosen` says whether points were
-    chosen by their ids, perhaps for what is predicted. `needs` are the measurements of the chosen scores, each once;
-    `differentiates` says whether one sends anything backward through the model. `untouched` is a copy of the model as
-    it was before its first pass here, which shares its weights; or why there is none.
+    The classifier is in evaluation mode, and is called for its numbers, whatever it decides. `points` is None, and
+    `provenance` empty, where only the first are at hand, `batch`. `numbers` are the rows of the data of `inputs`;
+    points may be `chosen` by their ids, perhaps for what is predicted. `untouched` is a copy of the model before its
+    first pass here, which shares its weights; or why there is none.
     """
 
     def __init__(
@@ -84,10 +75,8 @@ class Subject:
         if not self.numbers:
             detail = next((detail for detail in self.batch.detail if detail), "NaN or infinite values")
             count = min(len(self.batch), LOOKED_AT)
-            raise DataError(
-                "no_usable_points",
-                f"none of the first {count} points can be used: {detail}; check the files and their values",
-            )
+            sentence = f"none of the first {count} points can be used: {detail}; check the files and their values"
+            raise DataError("no_usable_points", sentence)
         return self.batch.inputs[self._read].to(self.classifier.device)
 
     @cached_property
@@ -117,8 +106,7 @@ class Subject:
 
     @property
     def seconds_per_point(self) -> float:
-        """Estimated seconds of the passes of a point, by the fastest pass of the checks so far, whose batches are
-        small. A backward pass counts as two forward ones."""
+        """Estimated seconds of the passes of a point, by the fastest pass so far; a backward one counts as two."""
         return (self.passes_per_point.forward + 2 * self.passes_per_point.backward) * self._seconds
 
     @cached_property
@@ -132,12 +120,10 @@ class Subject:
 
     @property
     def forward_only(self) -> str | None:
-        """Reason why the model never has a gradient, or None."""
         return self.classifier.forward_only
 
     @property
     def own_probability(self) -> bool:
-        """Tell whether its probabilities take a pass apart from its logits."""
         return self.classifier.own_probability
 
     @cached_property
@@ -149,10 +135,8 @@ class Subject:
         return cost
 
     def logits_of(self, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them.
-
-        `rows`, `[N]`, are the points whose extra inputs go with the inputs; by default the points in order, repeated.
-        """
+        """Logits of inputs of the same shape, `[N, C]`, from one pass; for gradients where `inputs` ask for them. Extra
+        inputs are those of the points `rows`, `[N]`, by default in order, repeated."""
         started = time.perf_counter()
         with torch.set_grad_enabled(inputs.requires_grad):
             logits = self.classifier(inputs, self.take_extra(len(inputs), rows))
@@ -162,7 +146,6 @@ class Subject:
         return logits
 
     def take_extra(self, count: int, rows: Tensor | None = None) -> ExtraInputs | None:
-        """Return the extra inputs of `count` inputs; `rows` as for `logits_of`."""
         places = torch.arange(count) % len(self.inputs) if rows is None else rows
         return self.extra_inputs and self.extra_inputs.only(places)
 
@@ -187,8 +170,7 @@ class Subject:
             return None
 
     def check_same(self, place: str, positions: Tensor, classifier: Classifier | None = None) -> None:
-        """Raise where the points at `positions`, `[R]`, get other logits now than in the first pass. `place` says in
-        words when or where; `classifier` is by default the examined one."""
+        """Raise where the points at `positions`, `[R]`, get other logits than in the first pass; `place` is where."""
         inputs, extra_inputs = self.inputs[positions], self.take_extra(len(positions), positions)
         with torch.no_grad():
             logits = (classifier or self.classifier)(inputs, extra_inputs)
@@ -201,11 +183,9 @@ class Subject:
         """The rows of the batch that get finite class scores, and what is decided from, `[S, ...]`, on the CPU."""
         read = readable(self.batch).cpu().nonzero().flatten()
         extra = self.batch.extra_inputs
+        places, inputs = read.split(self.rows), self.batch.inputs
         with torch.no_grad():
-            parts = [
-                self.classifier.read(self.batch.inputs[rows.to(self.batch.inputs.device)], extra and extra.only(rows))
-                for rows in read.split(self.rows)
-            ]
+            parts = [self.classifier.read(inputs[at.to(inputs.device)], extra and extra.only(at)) for at in places]
         outputs = torch.cat([part.cpu() for part in parts])
         finite = outputs.flatten(1).isfinite().all(dim=1)
         return read[finite].tolist(), outputs[finite]
@@ -215,19 +195,16 @@ class Subject:
         """Numbers of correct predictions and of labels among these points."""
         rows, outputs = self.predicted
         labels, targets = self.batch.labels, self.batch.targets
-        outcomes = self.decision.right(
-            self.decision.decide(outputs),
-            None if labels is None else torch.tensor(labels)[rows],
-            None if targets is None else targets[rows],
-        )
+        labels = None if labels is None else torch.tensor(labels)[rows]
+        targets = None if targets is None else targets[rows]
+        outcomes = self.decision.right(self.decision.decide(outputs), labels, targets)
         return outcomes.count(True), len(outcomes) - outcomes.count(None)
 
     # Other inputs than the points, the same ones every time.
 
     @cached_property
     def is_unrestricted(self) -> bool:
-        """True where the model accepts values that do not occur among the points; strict categories refuse them.
-        Where nothing moves the points, it need not."""
+        """True where the model accepts values that do not occur among the points, as strict categories do not."""
         inputs = self.inputs
         try:
             self.logits_of(self.classifier.bounds.closed(inputs).sample(tuple(inputs.shape), inputs, (0.0, 1.0)))
@@ -238,10 +215,9 @@ class Subject:
     def random_inputs(self, count: int, values: tuple[float, float] = (0.0, 1.0)) -> Tensor:
         """Return inputs of the same shape, uniform in these shares of the bounds, `[count, *shape]`.
 
-        Without bounds, where the scores see nothing but what noise that is not added makes of the points, or nothing
-        but the points and the model takes no others, each coordinate is that of a random point: other values, of a
-        category say, the model may never see. They are taken from these shares of its values in order, so that they
-        all occur.
+        Without bounds, where scores see nothing but what noise that is not added makes of the points, or the model
+        takes no others, each coordinate is that of a random point, of these shares of its values in order: the model
+        may never see others, of a category say.
         """
         bounds, shape = self.classifier.bounds.closed(self.inputs), (count, *self.inputs.shape[1:])
         added = [score.noise.added for score in self.scores if isinstance(score, NoiseScore)]
@@ -259,11 +235,8 @@ class Subject:
 
     @cached_property
     def noisy(self) -> Tensor:
-        """A noisy copy of each of `inputs`, with the noise of the scores of the largest sigma, in pixels first.
-
-        Inside the bounds where no score sends anything beyond them. Where there is no noise to draw it is normal, with
-        a tenth of the range of each coordinate for sigma; without bounds that is the range of the inputs.
-        """
+        """A noisy copy of each of `inputs`, with the noise of the largest sigma, in pixels first, inside the bounds if
+        no score goes beyond them; else normal, of a tenth of the range of a coordinate."""
         inputs, bounds, varies = self.inputs, self.classifier.bounds, self.extra_inputs and self.extra_inputs.varies
         drawing = [score for score in self.scores if isinstance(score, NoiseScore)]
         noise = max((score.noise for score in drawing), key=lambda noise: (noise.in_pixels, noise.sigma), default=None)
@@ -278,14 +251,13 @@ class Subject:
 
     @cached_property
     def noisy_logits(self) -> Tensor:
-        """Logits of `noisy`, `[V, C]`."""
         return self.logits_of(self.noisy)
 
     # What is looked at again during the run.
 
     def reference(self, *, others_first: bool = False) -> Reference:
-        """Return the first `KEPT` points with their logits: of the first pass, or of one now, after other inputs. A
-        network that sets itself up from what it is given first is then another one than where the points came first."""
+        """Return the first `KEPT` points with their logits: of the first pass, or of one now, after other inputs, by
+        which a network that sets itself up from what it is given first is another one."""
         rows, inputs = tuple(self.numbers[:KEPT]), self.inputs[:KEPT]
         extra_inputs = self.take_extra(len(inputs))
         if not others_first:

@@ -11,9 +11,8 @@ from brittle.estimate import Estimate
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_draws
 from brittle.scores.base import NoiseScore
-from brittle.scores.linear import conclude_flips, margins, orthant_flips
 from brittle.scores.options import option
-from brittle.scores.taylor import TangentScore
+from brittle.scores.taylor import TangentScore, conclude_flips, margins, orthant_flips
 
 DRAWS = 20  # noisy copies per point and sigma by default: each costs a Jacobian
 Form = Literal["quadratic", "linear"]  # the kind of margins whose variance is exact
@@ -52,7 +51,7 @@ class MMSE(_Smoothed):
     `1 - P(g > 0)` with `g ~ N(D mean_j z(x + e_j), sigma^2 D G D^T)`. With the form `quadratic`, `G = (a + b) / 2`: `a`
     is the mean of `J(x + e_i) K J(x + e_j)^T` over copies of different units of noise, and `b` that of `J(x + e_j) K
     J(x + e_j)^T`: their mean is the variance of a quadratic margin (see
-    `brittle.measure.linearization.quadratic_gram`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
+    `brittle.measure.linearize.quadratic_gram`). With the form `linear`, `G = J K J^T`, `J = mean_j J(x + e_j)`: the
     linear model that is closest to the network in mean square, with the bias `Cov(J) / draws`. Both cost the same.
 
     Validity: exact for linear models and normal noise, with antithetic pairs at any number of draws; mean and variance

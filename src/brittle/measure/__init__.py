@@ -1,16 +1,13 @@
 """The only code that runs the network.
 
 A measurement is a frozen dataclass, called on a batch of points that the network has already classified (`Clean`).
-Equal measurements are one key in a dictionary, so a run takes each of them once per batch. Measurements that differ
-in the number of draws alone share one stream of passes: `take` measures the largest and reads the others off on the
-way.
+Equal measurements are one key in a dictionary, so a run takes each of them once per batch. Those that differ in the
+number of draws alone share their passes: `take` measures the largest and reads the others off on the way.
 """
 
-from brittle.measure.base import Measurement, NetworkTraits, Passes, passes_of, take
-from brittle.measure.features import Features, Forward, HeadInputs
+from brittle.measure.base import Features, Forward, HeadInputs, Measurement, NetworkTraits, Passes, passes_of, take
 from brittle.measure.forward import Clean
-from brittle.measure.linearization import Linearization
-from brittle.measure.linearize import Linearize
+from brittle.measure.linearize import Linearization, Linearize
 from brittle.measure.nearest import Nearest, NearestPoint
 from brittle.measure.noisy_margins import NoisyMargins, Spread, Votes
 from brittle.measure.sample_sums import ProbabilityChanges, Sampled

@@ -1,4 +1,4 @@
-"""Common parts of all measurements."""
+"""Common parts of all measurements, and those of the clean pass alone: logits, the input of the last linear layer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import CONFIDENCE, LARGEST_DRAWS
-from brittle.measure.forward import Clean, look
+from brittle.estimate import LARGEST_DRAWS
+from brittle.measure.forward import Clean
 from brittle.model.classifier import Classifier
-from brittle.model.inputs import ExtraInputs
 from brittle.user_code import failing
 
-PROOFS = ("full", "middle", "fast")
-"""Budgets of the proof of a certificate, the largest first."""
+PROOFS = ("full", "middle", "fast")  # budgets of the proof of a certificate, the largest first
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,8 @@ class Passes:
 
 
 class NetworkTraits(Protocol):
-    """Facts on which the cost of a measurement depends: classes, coordinates of an input, why the network never has a
-    gradient, where it has none, whether its probabilities take a pass apart from its logits, and what a measurement
-    finds at a few points."""
+    """Facts on which the cost of a measurement depends: among them why the network never has a gradient, whether its
+    probabilities take a pass apart from its logits, and what a measurement finds at a few points."""
 
     @property
     def classes(self) -> int: ...
@@ -54,26 +51,15 @@ class NetworkTraits(Protocol):
 
 @dataclass(frozen=True)
 class Measurement(ABC):
-    """A kind of pass through the network. Equal measurements are taken once.
+    """A kind of pass through the network. Equal measurements are taken once. A result says what it cost as `passes`,
+    per point, forward and backward, with the clean one: a number, or `[B]`."""
 
-    A result says what it cost as `passes`: passes per point, forward and backward, the clean one included; one number,
-    or `[B]` where points differ.
-
-    Class attributes:
-        differentiates: whether it sends anything backward through the model.
-        needs_gradients: whether it fails where the model has no gradients, rather than go on without them.
-        uses_graph: whether it differentiates the clean pass itself, where that pass kept its graph.
-        uses_features: whether it reads what the last linear layer sees in the clean pass.
-        kept_competitors: how many competing classes it keeps; None for the default.
-        certifies: whether its result has the `radius` that is proved for each point, and the layer `unsupported`.
-    """
-
-    differentiates: ClassVar[bool] = True
-    needs_gradients: ClassVar[bool] = True
-    uses_graph: ClassVar[bool] = False
-    uses_features: ClassVar[bool] = False
-    kept_competitors: ClassVar[int | None] = None
-    certifies: ClassVar[bool] = False
+    differentiates: ClassVar[bool] = True  # whether it sends anything backward through the model
+    needs_gradients: ClassVar[bool] = True  # whether it fails without gradients, rather than go on
+    uses_graph: ClassVar[bool] = False  # whether it differentiates the clean pass itself, where that kept its graph
+    uses_features: ClassVar[bool] = False  # whether it reads what the last linear layer sees in the clean pass
+    kept_competitors: ClassVar[int | None] = None  # competing classes that it keeps; None for the default
+    certifies: ClassVar[bool] = False  # whether its result has the proved `radius` of each point, and `unsupported`
 
     @abstractmethod
     def cost(self, network: NetworkTraits) -> Passes:
@@ -110,6 +96,55 @@ class Measurement(ABC):
             return self.measure([self], classifier, clean)[0]
 
 
+@dataclass(frozen=True)
+class Forward(Measurement):
+    """The clean forward pass, which comes first; with the log-probabilities of an estimator by another pass."""
+
+    probabilities: bool = False
+
+    differentiates = False
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        return Passes(int(self.probabilities and network.own_probability))
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Clean]:
+        if needs[0].probabilities and classifier.own_probability:
+            clean = replace(clean.with_probabilities(classifier), passes=clean.passes + 1)
+        return [clean for _ in needs]
+
+
+@dataclass(frozen=True)
+class HeadInputs:
+    """Input of the last linear layer of the network at each point, and that layer, in double precision."""
+
+    clean: Clean
+    features: Tensor  # `h`, `[B, d]`
+    weight: Tensor  # `W` of the logits `W h + b`, `[C, d]`
+    passes: int
+
+
+@dataclass(frozen=True)
+class Features(Measurement):
+    """The features of the clean pass, which cost nothing where it kept them."""
+
+    differentiates = False
+    uses_features = True
+
+    def cost(self, network: NetworkTraits) -> Passes:
+        return Passes(0)
+
+    @classmethod
+    def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[HeadInputs]:
+        features, passes = clean.features, clean.passes
+        if features is None:
+            passes += 1
+            with torch.no_grad():
+                features = classifier.observe(clean.inputs, clean.extra_inputs)[1]
+        head_inputs = HeadInputs(clean, features.detach().double(), classifier.head.weight.detach().double(), passes)
+        return [head_inputs for _ in needs]
+
+
 def by_stream(needs: Iterable[Measurement]) -> list[list[Measurement]]:
     """`needs`, each once, those together that share their passes."""
     streams: dict[Hashable, dict[Measurement, None]] = {}
@@ -131,26 +166,8 @@ def take(needs: Iterable[Measurement], classifier: Classifier, clean: Clean) -> 
     return results
 
 
-def look_for(
-    needs: Sequence[Measurement],
-    classifier: Classifier,
-    inputs: Tensor,
-    ids: Sequence[str],
-    seed: int,
-    rows: int | None = None,
-    confidence: float = CONFIDENCE,
-    extra_inputs: ExtraInputs | None = None,
-) -> Clean:
-    """Return the clean pass with what `needs` read of it: the graph where one differentiates it, the features where
-    one does. Arguments as for `brittle.measure.forward.look`."""
-    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
-    recorded = {"differentiate": differentiate, "observe": observe}
-    return look(classifier, inputs, ids, seed, rows=rows, **recorded, confidence=confidence, extra_inputs=extra_inputs)
-
-
 def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
-    """Return passes beyond the clean one that the results say they cost, `[B]`; those of one stream count once. A
-    result without `passes` says nothing and counts as 0."""
+    """Return the passes beyond the clean one that results state, `[B]`, 0 where they do not; a stream counts once."""
     total = torch.zeros_like(clean.predicted)
     for members in by_stream(results):
         with failing(type(members[0]), "measure"):
@@ -161,7 +178,6 @@ def passes_of(results: Mapping[Measurement, Any], clean: Clean) -> Tensor:
 
 
 def check_draws(draws: int, antithetic: bool = True) -> None:
-    """Raise unless `draws` is a number of noisy copies that can be taken."""
     if type(draws) is not int or not 2 <= draws <= LARGEST_DRAWS or (antithetic and draws % 2):
         kind = "an even number, as noisy copies come in pairs of opposite noise," if antithetic else "a whole number"
         raise ParameterError(
@@ -170,18 +186,15 @@ def check_draws(draws: int, antithetic: bool = True) -> None:
 
 
 def check_enough(name: str, count: int) -> None:
-    """Raise unless `count` directions, the parameter `name`, are enough for an error of their mean."""
     if count < 2:
         raise ParameterError(f"at least 2 {name} are needed for an error; found {count}")
 
 
 def check_rank(rank: int) -> None:
-    """Raise unless `rank` is a place among the classes, 1 that of the predicted one."""
     if type(rank) is not int or rank < 1:
         raise ParameterError(f"rank must be a whole number of 1 or more, 1 for the predicted class; found {rank}")
 
 
 def check_classes(classes: int | None) -> None:
-    """Raise unless at least one competing class is kept; None keeps the default."""
     if classes is not None and classes < 1:
         raise ParameterError(f"at least 1 competitor must be kept; found classes={classes}")

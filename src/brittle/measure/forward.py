@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,35 +12,26 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.data.arrays import array_points
-from brittle.data.points import Points, SomePoints
+from brittle.data.points import Batch, Points, SomePoints, check_values
 from brittle.errors import ModelError, ParameterError
 from brittle.estimate import CONFIDENCE
+from brittle.measure.rows import pick
 from brittle.model.arrays import Fitted
 from brittle.model.bounds import BoundsLike
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 from brittle.noise import Noise, Stream
 
-ALL_CLASSES_UP_TO = 100
-"""Number of classes up to which every competitor is kept."""
+ALL_CLASSES_UP_TO = 100  # number of classes up to which every competitor is kept
+KEPT_CLASSES = 20  # number of the nearest competitors that are kept above that, by default
 
-KEPT_CLASSES = 20
-"""Number of the nearest competitors that are kept above that, by default."""
-
-ROWS, MOST_ROWS, MOST_OUTSIDE = 64, 4096, 16384
-"""Rows in one pass through the network on a CPU by default, of wide networks and of narrow ones; and the most of a
-model outside PyTorch, such as a forest, where a call costs as much as thousands of rows."""
-
-WIDE, NUMBERS = 2**20, 2**23
-"""Numbers in one pass at its widest layer: where there are more, rows take longer, up to twice as long
-(`research/benchmarks/batches.py`). And input numbers at most, where `ROWS` rows would hold more."""
-
-LOGITS = 2**22
-"""Logits of one pass at most, where that is more than `ROWS` rows."""
-
-POINTS, SHARE, MOST_POINTS = 32, 4, 512
-"""Points that are measured at a time on a CPU; one for so many rows of a pass where these are more, and the most, or
-half as many as that share: of a model outside PyTorch, whose calls cost more than its rows."""
+ROWS, MOST_ROWS = 64, 4096  # rows in one pass on a CPU by default, of wide networks and of narrow ones
+MOST_OUTSIDE = 16384  # the same of a model outside PyTorch, where a call costs as much as thousands of rows
+WIDE = 2**20  # numbers at the widest layer, above which rows take twice as long (`research/benchmarks/batches.py`)
+NUMBERS = 2**23  # input numbers of one pass at most, where `ROWS` rows would hold more
+LOGITS = 2**22  # logits of one pass at most, where that is more than `ROWS` rows
+POINTS, SHARE = 32, 4  # points measured at a time on a CPU at least, and rows of a pass for each where these are more
+MOST_POINTS = 512  # points at a time at most, or half as many as that share: of a model outside PyTorch
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
@@ -92,11 +83,7 @@ def competitors_kept(classes: int, count: int | None = None) -> int:
 
 
 def class_of_rank(logits: Tensor, predicted: Tensor, rank: int) -> Tensor:
-    """Return the predicted class for the rank 1, the others in the order of their logits after it, `[B]`.
-
-    Raises:
-        ParameterError: there are fewer classes.
-    """
+    """Return the predicted class for the rank 1, the others in the order of their logits after it, `[B]`."""
     if rank > logits.shape[1]:
         raise ParameterError(f"rank must be at most the number of classes kept, {logits.shape[1]} here; found {rank}")
     ahead = logits.nan_to_num(nan=-torch.inf).scatter(1, predicted[:, None], torch.inf)
@@ -105,36 +92,20 @@ def class_of_rank(logits: Tensor, predicted: Tensor, rank: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Clean:
-    """Points as the network sees them without noise.
+    """Points as the network sees them without noise."""
 
-    Attributes:
-        inputs: `[B, *shape]`, in the declared units, on the classifier's device.
-        ids: the id of each point, `[B]`, which keys its noise.
-        seed: seed of the run.
-        logits: `[B, C]`; the margins of another decision than the predicted class as logits, `[0, -m_1, .., -m_K]`.
-        rows: most rows in one pass through the network.
-        graph: the inputs and logits of the same pass with the graph between them, until a Jacobian uses it; or None.
-        features: what the last linear layer saw in the same pass, `[B, d]`, where that was asked for; or None.
-        confidence: of all intervals, for a measurement that goes on until its interval is good enough.
-        is_usable: the points whose numbers count, `[B]`; others only keep their place. None is all.
-        extra_inputs: what the points have beside their inputs, and what was decided at them; None for nothing.
-        passes: through the network for each point, forward.
-        log_probabilities: logarithms of the probabilities of an estimator, `[B, C]`, float64, where a measurement asks
-            for them; None for the logits.
-    """
-
-    inputs: Tensor
-    ids: tuple[str, ...]
-    seed: int
-    logits: Tensor
-    rows: int
-    graph: tuple[Tensor, Tensor] | None = None
-    features: Tensor | None = None
-    confidence: float = CONFIDENCE
-    is_usable: Tensor | None = None
-    extra_inputs: ExtraInputs | None = None
-    passes: int = 1
-    log_probabilities: Tensor | None = None
+    inputs: Tensor  # `[B, *shape]`, in the declared units, on the classifier's device
+    ids: tuple[str, ...]  # the id of each point, `[B]`, which keys its noise
+    seed: int  # seed of the run
+    logits: Tensor  # `[B, C]`; margins of another decision than the predicted class as `[0, -m_1, .., -m_K]`
+    rows: int  # most rows in one pass through the network
+    graph: tuple[Tensor, Tensor] | None = None  # inputs and logits with their graph, until a Jacobian uses it
+    features: Tensor | None = None  # what the last linear layer saw, `[B, d]`, where that was asked for
+    confidence: float = CONFIDENCE  # of all intervals; a measurement may go on until its own is good enough
+    is_usable: Tensor | None = None  # points whose numbers count, `[B]`; others only keep their place; None is all
+    extra_inputs: ExtraInputs | None = None  # what the points have beside their inputs, and what was decided at them
+    passes: int = 1  # through the network for each point, forward
+    log_probabilities: Tensor | None = None  # of an estimator, `[B, C]`, float64, where a measurement asks for them
 
     def with_probabilities(self, classifier: Classifier) -> Clean:
         """Return the same points with the log-probabilities of an estimator, by another pass, not counted here."""
@@ -147,11 +118,10 @@ class Clean:
     ) -> Tensor:
         """Logits `[N, C]` of copies `[N, *shape]` of the points, by what was decided at the points: `N` forward passes.
 
-        With `probabilities` they are `Classifier.log_probabilities`. `rows` is the position of the point that each of
-        them is a copy of, `[N]`; None is one copy of every point. No more than `self.rows` go through the network
-        together: of several passes each has copies of all points, so that a row of any of them that is looked at again
-        stands for all. Of a random model no pass has two copies of a point, which stand one after another, so that
-        these are independent whatever the rows of a pass share.
+        With `probabilities` they are `Classifier.log_probabilities`. `rows` is the position of the point of each copy,
+        `[N]`; None is one copy of every point. At most `self.rows` go through together; of several passes each has
+        copies of all points, so that a row of any that is looked at again stands for all. Of a random model no pass has
+        two copies of a point, so that these are independent whatever the rows of a pass share.
         """
         passes, extra = -(-len(inputs) // self.rows), self.extra_inputs
         call = classifier.log_probabilities if probabilities else classifier
@@ -200,17 +170,13 @@ class Clean:
 
     def only(self, rows: Tensor) -> Clean:
         """Return the points at the positions `rows`, without the graph of the pass."""
+        parts = ("inputs", "logits", "is_usable", "extra_inputs", "log_probabilities")
+        chosen = {name: pick(getattr(self, name), rows) for name in parts}
         ids = tuple(self.ids[row] for row in rows.tolist())
-        is_usable = None if self.is_usable is None else self.is_usable[rows]
-        extra_inputs = None if self.extra_inputs is None else self.extra_inputs.only(rows)
-        logs = None if self.log_probabilities is None else self.log_probabilities[rows]
-        parts = (self.inputs[rows], ids, self.seed, self.logits[rows], self.rows)
-        beside = {"confidence": self.confidence, "is_usable": is_usable, "extra_inputs": extra_inputs}
-        return Clean(*parts, **beside, passes=self.passes, log_probabilities=logs)
+        return replace(self, ids=ids, graph=None, features=None, **chosen)
 
     def competitors(self, count: int | None = None) -> Tensor:
-        """Return the `count` classes with the largest logits other than the predicted one, `[B, K]`, in class order.
-        All of them by default, or the `KEPT_CLASSES` nearest above `ALL_CLASSES_UP_TO` classes."""
+        """Return the `count` classes with the largest logits beside the predicted one, `[B, K]`, in class order."""
         other_logits = self.logits.nan_to_num(nan=-torch.inf).scatter(1, self.predicted[:, None], -torch.inf)
         nearest = other_logits.topk(competitors_kept(self.logits.shape[1], count), dim=1).indices
         return nearest.sort(dim=1).values
@@ -226,18 +192,25 @@ def as_points(x: Tensor | Points, bounds: BoundsLike, **details: Any) -> Points:
     return x
 
 
+def batches_of(classifier: Classifier, points: Points) -> Iterator[tuple[Batch, int]]:
+    """Yield the points in batches that can be measured, each with the rows in one pass."""
+    points = hold_missing(classifier, points)
+    sample = next(iter(points.batches(1, 0, 1)))
+    rows = default_rows(classifier, sample.inputs, sample.extra_inputs)
+    for batch in points.batches(batch_points(rows, classifier.device)):
+        check_values(batch, classifier.bounds)
+        yield batch, rows
+
+
 @dataclass(frozen=True)
 class TakesMissing:
-    """Tells which inputs with missing values an estimator takes: it answers finite numbers there.
-
-    One input of each pattern of missing values is sent, and passes are not counted. `answers` has them by pattern.
-    """
+    """Tells which inputs with missing values an estimator takes, those with finite answers, by the pattern of what is
+    missing: one input of each is sent. These passes are not counted."""
 
     classifier: Classifier
     answers: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Tell of each of `inputs`, `[B, *shape]`, whether it is taken, `[B]`."""
         patterns = [bytes(row) for row in inputs.isnan().flatten(1).cpu().numpy()]
         new = {pattern: place for place, pattern in enumerate(patterns) if pattern not in self.answers}
         if new:
@@ -245,7 +218,6 @@ class TakesMissing:
         return torch.tensor([self.answers[pattern] for pattern in patterns])
 
     def _try(self, inputs: Tensor) -> list[bool]:
-        """Send all in one pass, or halves where that fails."""
         before = self.classifier.forward_passes
         try:
             return self.classifier.read(inputs).flatten(1).isfinite().all(dim=1).tolist()
@@ -267,7 +239,6 @@ def look(
     inputs: Tensor,
     ids: Sequence[str],
     seed: int,
-    *,
     rows: int | None = None,
     differentiate: bool = False,
     observe: bool = False,

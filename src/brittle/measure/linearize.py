@@ -11,25 +11,90 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_classes, check_draws
-from brittle.measure.chunks import PAIRS, SINGLE, NoiseChunk, add_in_turn, noisy_chunks
 from brittle.measure.forward import Clean, competitors_kept, look
-from brittle.measure.linearization import (
-    COLUMNS,
-    Linearization,
-    action_at,
-    contract,
-    grams_of_units,
-    last,
-    quadratic_gram,
-)
 from brittle.measure.noisy_margins import Votes
 from brittle.measure.rows import join
+from brittle.measure.sampling import PAIRS, SINGLE, NoiseChunk, add_in_turn, noisy_chunks
 from brittle.model.classifier import Classifier
 from brittle.noise.base import Action, Noise
 
-JACOBIAN_NUMBERS = 2**26
-"""Numbers in the Jacobians of the points that are differentiated together (256 MiB in single precision), and as many in
-those of their noisy copies in one pass."""
+COLUMNS = 2**14  # input coordinates that are contracted at a time in double precision
+JACOBIAN_NUMBERS = 2**26  # numbers in the Jacobians of points that are differentiated together, or of copies in a pass
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """A linear model of the network around each point: all that the linear theory needs.
+
+    For noise with covariance `s^2 K` the linear model's logits are normal with mean `logits` and covariance
+    `s^2 gram`, `gram = J K J^T` with `J` the Jacobian of the logits.
+
+    Fields that noise gives (`draws`, `quadratic_gram`, `votes`) are None at the point.
+    """
+
+    logits: Tensor  # `[B, C]`, float64
+    gram: Tensor  # `[B, M, M]`, float64, of the classes in `classes`; `M = C` up to 100 classes
+    classes: Tensor  # of the Gram's rows, `[B, M]`, in class order: the predicted class and its competitors
+    predicted: Tensor  # class of the clean input, `[B]`
+    tied: Tensor  # whether that was a tie, `[B]`
+    passes: int  # through the network per point, forward and backward
+    draws: int | None  # noisy copies that were averaged
+    nonfinite: Tensor  # how many of these, or of the points themselves, had NaN or infinite logits, `[B]`
+    dimension: int  # coordinates of an input, `n`
+    lengths: Tensor | None = None  # norm of the gradient of each competitor's margin, `[B, M - 1]`, if asked for
+    quadratic_gram: Tensor | None = None  # `[B, M, M]`, float64: Gram of logits quadratic in the noise
+    votes: Votes | None = None  # of the noisy copies
+
+    def quadratic(self) -> Linearization:
+        """Return the same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""
+        return self if self.quadratic_gram is None else replace(self, gram=self.quadratic_gram)
+
+
+def contract(jacobian: Tensor, action: Action | None) -> Tensor:
+    """`J K J^T` in double precision, `[B, M, M]`, for `jacobian` `[B, M, n]` and `v -> K v`; None is `K = I`."""
+    if action is not None:
+        return jacobian.double() @ action(jacobian.double()).mT
+    gram = jacobian.new_zeros(*jacobian.shape[:2], jacobian.shape[1], dtype=torch.float64)
+    for columns in jacobian.split(COLUMNS, dim=2):
+        exact = columns.double()
+        gram.baddbmm_(exact, exact.mT)
+    return gram
+
+
+def action_at(shape: Noise | None, clean: Clean) -> Action | None:
+    """`v -> K v` at the points, for `contract`; None for the identity."""
+    return None if shape is None else shape.covariance_at(clean.inputs, clean.varies)
+
+
+def last(classes: Tensor, predicted: Tensor) -> Tensor:
+    """Return the order of the classes `classes` `[B, M]` in which the predicted one comes last, `[B, M]`."""
+    return (classes == predicted[:, None]).int().argsort(dim=1, stable=True)
+
+
+def quadratic_gram(of_means: Tensor, even: Tensor, odd: Tensor, units: int) -> Tensor:
+    """Return `(a + b) / 2`, from gradients at noisy copies: the covariance of functions quadratic in the noise.
+
+    With `a` the Gram matrix of the expected gradients and `b` the expected Gram matrix of single ones, both in the
+    metric `K`, functions `g` of normal noise of covariance `s^2 K` have the covariance `s^2 (a + b) / 2`, as far as
+    they are quadratic. In the Hermite expansion of `g`, with `c_k` the covariance of its terms of order `k`,
+
+        Cov g = sum_k c_k,  s^2 a = c_1,  s^2 b = sum_k k c_k,  s^2 (a + b) / 2 = c_1 + c_2 + sum_{k > 2} (k / 2) c_k.
+
+    So `s^2 a <= Cov g <= s^2 b`, and the mean of the two is exact for linear functions under any noise, and for
+    quadratic ones under normal noise. Of higher orders it counts too much: of cubic terms one and a half times.
+
+    The gradients of a unit of noise have an even part, the half-sum of a pair, and an odd one, the half-difference, 0
+    for a single copy. `a` is free of the bias `Cov / units` of the Gram matrix of a mean: over products of different
+    units alone it is `(units of_means - even) / (units - 1)`, with `even` and `odd` the means over the units. With
+    `b = even + odd` the result is a sum of positive semidefinite matrices. Of a single unit `a` is `of_means`, which in
+    a pair has no bias where functions are quadratic.
+
+    Source: this library; the two bounds are the first of C. Houdre, A. Kagan, Variance inequalities for functions of
+    Gaussian variables, J. Theor. Probab. 8 (1995).
+    """
+    if units == 1:
+        return of_means + odd / 2
+    return (units * of_means + (units - 2) * even) / (2 * (units - 1)) + odd / 2
 
 
 @dataclass(frozen=True)
@@ -39,12 +104,11 @@ class Linearize(Measurement):
     Without noise: at the point, one Jacobian for every sigma. With noise: both averaged over `draws` noisy copies,
     `z = mean_j z(x + e_j)` and `J = mean_j J(x + e_j)`. Antithetic pairs `(e, -e)` remove the noise of the mean
     exactly for a linear model. `mean(J) K mean(J)^T` overestimates the Gram of the expected Jacobian by
-    `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither
-    (`brittle.measure.linearization.quadratic_gram`).
+    `Cov(J) / draws`, and leaves out what the variance of `J` adds to that of the logits; `quadratic_gram` does neither.
 
-    `shape` decides `K`, None for the identity; `noise` is averaged over, or None. With `antithetic` pairs `(e, -e)` are
-    drawn; False is the paper's own form. `classes` says how many competitors to keep; by default all up to 100 classes,
-    the 20 nearest by logit above. At the point the norm of `order` of the margins' gradients is measured, too.
+    `shape` decides `K`, None for the identity. Without `antithetic` pairs it is the paper's own form. `classes`
+    competitors are kept; by default all up to 100 classes, the 20 nearest by logit above. At the point the norm of
+    `order` of the margins' gradients is measured, too.
 
     Source: Han, Srinivas, Lakkaraju, Characterizing data point vulnerability via average-case robustness (UAI 2024),
     definitions 2 and 3.
@@ -92,10 +156,8 @@ class Linearize(Measurement):
         measured = _at_point if need.draws is None else _smoothed
         if len(classes) <= block:
             return measured(needs, classifier, clean, classes)
-        parts = [
-            measured(needs, classifier, clean.only(rows), classes[rows])
-            for rows in torch.arange(len(classes), device=classes.device).split(block)
-        ]
+        blocks = torch.arange(len(classes), device=classes.device).split(block)
+        parts = [measured(needs, classifier, clean.only(rows), classes[rows]) for rows in blocks]
         return [join(pieces) for pieces in zip(*parts, strict=True)]
 
 
@@ -123,7 +185,7 @@ def linearize(
         classes: how many competitors to keep; by default all up to 100 classes, the 20 nearest by logit above.
 
     Returns:
-        the `Linearization`, with `logits` `[B, C]` and `gram` `[B, C, C]`; its Gram is in the metric of `noise`.
+        the `Linearization`; its Gram is in the metric of `noise`.
 
     Raises:
         ParameterError: noise without draws or the reverse, or draws out of range.
@@ -145,10 +207,12 @@ def linearize(
 
 def _at_point(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
     """Take one Jacobian, from the graph of the clean pass where there is one, contracted in the metric of each need."""
-    owns_graph = clean.graph is None
-    inputs, logits = clean.graph or _differentiable(classifier, clean)
-    jacobian = _jacobian(classifier, logits.gather(1, classes), inputs).flatten(2)
-    exact, passes = logits.detach().double(), clean.passes + owns_graph + classes.shape[1]
+    inputs, logits = clean.graph or (clean.inputs.clone().requires_grad_(True), None)
+    logits = clean.logits_of(classifier, inputs) if logits is None else logits
+    values, count = logits.gather(1, classes), classes.shape[1]
+    rows = [classifier.gradient(values[:, number], inputs, keep=number + 1 < count) for number in range(count)]
+    jacobian = torch.stack(rows, dim=1).flatten(2)
+    exact, passes = logits.detach().double(), clean.passes + (clean.graph is None) + count
     broken = (~exact.isfinite().all(dim=1)).long()
     orders = {need.order for need in needs if need.order is not None}
     lengths = {order: _lengths(jacobian, classes, clean.predicted, order) for order in orders}
@@ -170,11 +234,6 @@ def _lengths(jacobian: Tensor, classes: Tensor, predicted: Tensor, order: float)
     return torch.linalg.vector_norm(torch.stack(parts, dim=2), order, dim=2)
 
 
-def _differentiable(classifier: Classifier, clean: Clean) -> tuple[Tensor, Tensor]:
-    inputs = clean.inputs.clone().requires_grad_(True)
-    return inputs, clean.logits_of(classifier, inputs)
-
-
 def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, classes: Tensor) -> list[Linearization]:
     """Return the linearisations averaged over the noise, from the draws of the largest of `needs`."""
     largest = needs[0]
@@ -192,30 +251,18 @@ def _smoothed(needs: Sequence[Linearize], classifier: Classifier, clean: Clean, 
     return [linearizations[budget] for budget in budgets]
 
 
-def _jacobian(classifier: Classifier, values: Tensor, inputs: Tensor) -> Tensor:
-    """Gradients of each column of `values`, `[B, M]`, with respect to the input: `[B, M, *shape]`."""
-    count = values.shape[1]
-    rows = [classifier.gradient(values[:, number], inputs, keep=number + 1 < count) for number in range(count)]
-    return torch.stack(rows, dim=1)
-
-
 @dataclass
 class LinearSums:
-    """Running sums over units of noise.
-
-    `kept_classes`, `[B, M]`, are the classes whose gradients are taken, in class order; `action`, `v -> K v`, is that
-    of the contraction, None for the identity. Logits are `[B, C]`, the Jacobian `[B, M, n]`; `even` and `odd`, `[B, M,
-    M]`, float64, are Gram matrices of the even and the odd parts of the gradients of each unit.
-    """
+    """Running sums over units of noise."""
 
     classifier: Classifier
     clean: Clean
-    kept_classes: Tensor
-    action: Action | None
-    logits: Tensor
-    jacobian: Tensor
-    even: Tensor
-    odd: Tensor
+    kept_classes: Tensor  # whose gradients are taken, `[B, M]`, in class order
+    action: Action | None  # `v -> K v`, None for the identity
+    logits: Tensor  # `[B, C]`
+    jacobian: Tensor  # `[B, M, n]`
+    even: Tensor  # Gram of the even parts of the gradients of each unit, `[B, M, M]`, float64
+    odd: Tensor  # that of the odd parts
     votes: Votes
 
     @classmethod
@@ -244,24 +291,14 @@ class LinearSums:
         by_unit = chunk.unfold(gradients)
         add_in_turn(self.jacobian, by_unit.sum(2))
         even = by_unit.mean(2)
-        add_in_turn(self.even, grams_of_units(even, self.action))
-        if chunk.members == 2:
-            add_in_turn(self.odd, grams_of_units(by_unit[:, :, 0] - even, self.action))
+        for part in even.unbind(1):  # a unit at a time for its memory
+            self.even += contract(part, self.action)
+        for part in (by_unit[:, :, 0] - even).unbind(1) if chunk.members == 2 else ():
+            self.odd += contract(part, self.action)
 
     def read(self, units: int) -> Linearization:
-        """Means over all units so far."""
-        clean, draws = self.clean, units * self.votes.members
-        gram = contract(self.jacobian / draws, self.action)
-        return Linearization(
-            logits=self.logits / draws,
-            gram=gram,
-            classes=self.kept_classes,
-            predicted=clean.predicted,
-            tied=clean.tied,
-            passes=clean.passes + draws * (1 + self.kept_classes.shape[1]),
-            draws=draws,
-            nonfinite=self.votes.nonfinite,
-            dimension=clean.inputs[0].numel(),
-            quadratic_gram=quadratic_gram(gram, self.even / units, self.odd / units, units),
-            votes=self.votes,
-        )
+        clean, classes, draws = self.clean, self.kept_classes, units * self.votes.members
+        gram, passes = contract(self.jacobian / draws, self.action), clean.passes + draws * (1 + classes.shape[1])
+        common = (classes, clean.predicted, clean.tied, passes, draws, self.votes.nonfinite, clean.inputs[0].numel())
+        quadratic = quadratic_gram(gram, self.even / units, self.odd / units, units)
+        return Linearization(self.logits / draws, gram, *common, quadratic_gram=quadratic, votes=self.votes)

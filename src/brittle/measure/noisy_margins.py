@@ -20,25 +20,15 @@ class Votes:
     A copy votes for the predicted class `t` when its logit is larger than every other. A copy whose largest logit is
     shared by `t` and another class is a tie; it counts as a flip in `flips` and as a vote in `flips_without_ties`. A
     copy with NaN or infinite logits is a flip in both.
-
-    Attributes:
-        units: independent units of noise, `[B]`, int64.
-        flips: units with none, one and (in pairs) two copies that flipped, `[B, members + 1]`.
-        flips_without_ties: the same with ties as votes, `[B, members + 1]`.
-        ties: copies that tied, `[B]`.
-        nonfinite: copies with NaN or infinite logits, `[B]`.
-        classes: of every class the units of which one copy voted for it and, in pairs, those of which both did,
-            `[B, C, members]`; copies whose largest logit is shared vote for none.
-        margins: sum of the nearest margins of the copies with finite logits, `[B]`, float64.
     """
 
-    units: Tensor
-    flips: Tensor
-    flips_without_ties: Tensor
-    ties: Tensor
-    nonfinite: Tensor
-    classes: Tensor
-    margins: Tensor
+    units: Tensor  # independent units of noise, `[B]`, int64
+    flips: Tensor  # units with none, one and (in pairs) two copies that flipped, `[B, members + 1]`
+    flips_without_ties: Tensor  # the same with ties as votes, `[B, members + 1]`
+    ties: Tensor  # copies that tied, `[B]`
+    nonfinite: Tensor  # copies with NaN or infinite logits, `[B]`
+    classes: Tensor  # units of which one copy voted for each class, and both, `[B, C, members]`; of a tie none
+    margins: Tensor  # sum of the nearest margins of copies with finite logits, `[B]`, float64
 
     @property
     def members(self) -> int:
@@ -92,7 +82,7 @@ def _count_units(copies: Tensor) -> Tensor:
 
 
 def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor, flips: Tensor) -> Tensor:
-    """`Votes.classes`; only the copies that `flipped`, `[B, units, members]`, are looked at, as few do."""
+    """`Votes.classes`, by a look at the few copies that `flipped`, `[B, units, members]`, alone."""
     points, units, members, classes = logits.shape
     copies = flipped.flatten().nonzero()[:, 0]
     flipped_logits, votes = logits.flatten(0, 2)[copies], finite.flatten()[copies]
@@ -116,18 +106,13 @@ def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and variance of some numbers over the noise, and how well the units of noise know them; each `[B, M]`.
-
-    `even_variance` is what of the variance is that of the even part: 0 where the numbers are linear in the noise.
-    Skewness and excess kurtosis are those of the sample in their standard errors under normal parts; 0 where nothing
-    varies.
-    """
+    """Mean and variance of some numbers over the noise, and how well the units of noise know them; each `[B, M]`."""
 
     mean: Tensor
     variance: Tensor
-    even_variance: Tensor
-    skewness: Tensor
-    kurtosis: Tensor
+    even_variance: Tensor  # that of the even part: 0 where the numbers are linear in the noise
+    skewness: Tensor  # of the sample, in its standard error under normal parts; 0 where nothing varies
+    kurtosis: Tensor  # excess, likewise
 
 
 @dataclass(frozen=True)

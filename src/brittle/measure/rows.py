@@ -1,7 +1,5 @@
 """Rows of what was found for a batch: some of its points, and points put together again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast

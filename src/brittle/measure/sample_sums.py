@@ -11,14 +11,9 @@ from brittle.measure.forward import Clean
 from brittle.measure.noisy_margins import NoisyMargins, Votes, margins_of, nearest_margins, powers_of, spread_of
 from brittle.orthant import without_rounding
 
-KEPT_DRAWS = 2000
-"""Noisy copies of a point whose nearest margins are kept."""
-
-CHOOSING_COPIES = 16
-"""Noisy copies of a point by which it is chosen which of many competitors are kept."""
-
-KEPT_UNITS = 2**16
-"""Units of noise whose doubts are kept: more draws narrow the interval of a change no further."""
+KEPT_DRAWS = 2000  # noisy copies of a point whose nearest margins are kept
+CHOOSING_COPIES = 16  # noisy copies of a point by which it is chosen which of many competitors are kept
+KEPT_UNITS = 2**16  # units of noise whose doubts are kept: more draws narrow the interval of a change no further
 
 
 @dataclass(frozen=True)
@@ -26,44 +21,26 @@ class ProbabilityChanges:
     """`dp = p_t(x + e) - p_t(x)` over units of noise, `p_t` the probability of the predicted class; float64.
 
     A unit is an antithetic pair or a single copy, and its average is over its members.
-
-    Attributes:
-        mean: means of `dp`, of `dp^2` and of `|dp|`, `[B, 3]`.
-        between: variance of the average `dp` between units, `[B]`.
-        doubt: `1 - p_t(x)`, `[B]`.
-        doubts: `1 - p_t(x + e)` of the first units, all of them up to `KEPT_UNITS`, `[B, U, members]`.
     """
 
-    mean: Tensor
-    between: Tensor
-    doubt: Tensor
-    doubts: Tensor
+    mean: Tensor  # means of `dp`, of `dp^2` and of `|dp|`, `[B, 3]`
+    between: Tensor  # variance of the average `dp` between units, `[B]`
+    doubt: Tensor  # `1 - p_t(x)`, `[B]`
+    doubts: Tensor  # `1 - p_t(x + e)` of the first units, all of them up to `KEPT_UNITS`, `[B, U, members]`
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Statistics of noisy copies of each point: as many of every point, or fewer where a point stopped earlier.
+    """Statistics of noisy copies of each point, fewer where it stopped earlier. Where votes alone were wanted, the
+    three of margins and `nearest` are None; where mirror images were drawn, these stand in `nearest`, too."""
 
-    Attributes:
-        votes: how they voted.
-        margins: mean and covariance of the margins of the kept competitors; None below two units.
-        left_out: `sum_j P(margin of j <= 0)` over the competitors `j` that were not kept, by the normal model, `[B]`;
-            None where all are.
-        change: how the probability changed; None below two units, or where nobody asked for it.
-        nearest: margin to the nearest competitor in each copy, `[B, copies]`; NaN behind those of points that have
-            fewer, and of all above `KEPT_DRAWS` copies. Where mirror images were drawn, they stand here, too.
-            These three are None, too, where the votes alone were wanted.
-        tied: whether the prediction of the clean input was a tie, `[B]`.
-        passes: passes through the network of each point, the clean one included, `[B]`.
-    """
-
-    votes: Votes
-    margins: NoisyMargins | None
-    left_out: Tensor | None
-    change: ProbabilityChanges | None
-    nearest: Tensor | None
-    tied: Tensor
-    passes: Tensor
+    votes: Votes  # how they voted
+    margins: NoisyMargins | None  # of the kept competitors; None below two units
+    left_out: Tensor | None  # `sum_j P(margin of j <= 0)` over competitors that were not kept, if normal, `[B]`
+    change: ProbabilityChanges | None  # of the probability
+    nearest: Tensor | None  # nearest margin of each copy, `[B, copies]`; NaN behind fewer, and above `KEPT_DRAWS`
+    tied: Tensor  # whether the clean prediction was a tie, `[B]`
+    passes: Tensor  # of each point, with the clean one, `[B]`
 
     @property
     def draws(self) -> Tensor:
@@ -73,48 +50,28 @@ class Sampled:
 
 @dataclass
 class SampleSums:
-    """Running sums over units of noise.
+    """Running sums over units of noise."""
 
-    Attributes:
-        clean: the points.
-        competitors: those that are kept, `[B, K]`: all, or those whose margins had the smallest ratio of mean to
-            standard deviation in the first `CHOOSING_COPIES` copies; until then, those with the largest logits.
-        origin: the clean margins of all, `[B, C]`; margins are summed relative to them.
-        doubt: `1 - p_t(x)`, `[B]`.
-        votes: how the copies voted.
-        units: units whose margins are summed, `[B]`, int64.
-        powers: of the even and odd parts of the margins (`powers_of`), `[B, 8, K]`.
-        even_even: products of the even parts, `[B, K, K]`; `odd_odd` those of the odd parts, None for single copies.
-        changes: the average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; `change_products` their products, `[B, 3, 3]`.
-        doubts: of `KEPT_UNITS` units at least.
-        changed: units whose changes are summed.
-        nearest: margins of `KEPT_DRAWS` copies at least.
-        of_all: sums of the even parts of the margins of all classes, of their squares and of those of the odd parts,
-            `[B, 3, C]`; None where all competitors are kept.
-        waiting: margins relative to the origin, `[B, units, members, C]`, until the kept ones are `chosen`.
-    """
-
-    clean: Clean
-    competitors: Tensor
-    origin: Tensor
-    doubt: Tensor
-    votes: Votes
-    units: Tensor
-    powers: Tensor
-    even_even: Tensor
+    clean: Clean  # the points
+    competitors: Tensor  # that are kept, `[B, K]`: the largest logits, from `CHOOSING_COPIES` on the likeliest to win
+    origin: Tensor  # the clean margins of all, `[B, C]`; margins are summed relative to them
+    doubt: Tensor  # `1 - p_t(x)`, `[B]`
+    votes: Votes  # how the copies voted
+    units: Tensor  # units whose margins are summed, `[B]`, int64
+    powers: Tensor  # of the even and odd parts of the margins (`powers_of`), `[B, 8, K]`
+    even_even: Tensor  # products of the even parts, `[B, K, K]`; of the odd parts below, None for single copies
     odd_odd: Tensor | None
-    changes: Tensor
+    changes: Tensor  # average `dp`, `dp^2` and `|dp|` of a unit, `[B, 3]`; their products below, `[B, 3, 3]`
     change_products: Tensor
-    doubts: list[Tensor] = field(default_factory=list)
-    changed: int = 0
-    nearest: list[Tensor] = field(default_factory=list)
-    of_all: Tensor | None = None
-    waiting: list[Tensor] = field(default_factory=list)
+    doubts: list[Tensor] = field(default_factory=list)  # of `KEPT_UNITS` units at least
+    changed: int = 0  # units whose changes are summed
+    nearest: list[Tensor] = field(default_factory=list)  # margins of `KEPT_DRAWS` copies at least
+    of_all: Tensor | None = None  # sums of even parts of all classes, their squares and odd ones, `[B, 3, C]`
+    waiting: list[Tensor] = field(default_factory=list)  # margins of units, until the kept ones are `chosen`
     chosen: bool = True
 
     @classmethod
     def start(cls, clean: Clean, members: int = 2) -> SampleSums:
-        """No units of `members` copies yet."""
         competitors, logits = clean.competitors(), clean.logits.double()
         finite = logits.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         origin = margins_of(logits, clean.predicted).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -129,16 +86,10 @@ class SampleSums:
         return cls(clean, competitors, origin, doubts, none, none.units, *sums, of_all=of_all, chosen=all_kept)
 
     def add(
-        self,
-        logits: Tensor,
-        log_probabilities: Tensor | None = None,
-        *,
-        rows: Tensor | None = None,
-        votes_only: bool = False,
+        self, logits: Tensor, logs: Tensor | None = None, *, rows: Tensor | None = None, votes_only: bool = False
     ) -> None:
-        """Add the logits of some units, `[B, units, members, C]`, and where the change of the probability is asked for
-        their log-probabilities; with `votes_only` nothing but how they vote. Those of some points come with the
-        positions of these, `rows`, once the kept competitors are chosen."""
+        """Add the logits of some units, `[B, units, members, C]`, perhaps of the points `rows` alone, and where the
+        change of the probability is asked for their log-probabilities; with `votes_only` nothing but how they vote."""
         rows = torch.arange(len(self.origin), device=logits.device) if rows is None else rows
         predicted = self.clean.predicted[rows]
         nearest = nearest_margins(logits, predicted[:, None, None])
@@ -149,15 +100,14 @@ class SampleSums:
         self._add_margins(
             margins_of(logits.double(), predicted[:, None, None]).sub_(self.origin[rows, None, None]), rows
         )
-        if log_probabilities is not None:
-            self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
+        if logs is not None:
+            self._add_changes(doubt(logs.double(), predicted[:, None, None]))
         if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:
             padded = self.origin.new_full((len(self.origin), logits.shape[1] * logits.shape[2]), torch.nan)
             padded[rows] = nearest.flatten(1)
             self.nearest.append(padded)
 
     def _add_changes(self, doubts: Tensor) -> None:
-        """Add `1 - p_t` of some units, `[B, units, members]`."""
         if self.changed < KEPT_UNITS:
             self.doubts.append(doubts)
         self.changed += doubts.shape[1]
@@ -180,7 +130,6 @@ class SampleSums:
             self._choose()
 
     def _choose(self) -> None:
-        """Choose the competitors that are kept, by the first margins, and add what waited for that."""
         shifted = torch.cat(self.waiting, dim=1)
         early = shifted[:, : max(1, CHOOSING_COPIES // shifted.shape[2])].flatten(1, 2)
         mean, deviation = early.mean(dim=1) + self.origin, early.std(dim=1, correction=0)
@@ -198,7 +147,6 @@ class SampleSums:
             self.odd_odd.index_add_(0, rows, odd.mT @ odd)
 
     def read(self) -> Sampled:
-        """Return the statistics of the units so far."""
         if self.waiting:  # those that come later are not to be chosen by so few
             odd_odd = None if self.odd_odd is None else self.odd_odd.clone()
             now = replace(self, powers=self.powers.clone(), even_even=self.even_even.clone(), odd_odd=odd_odd)
@@ -210,15 +158,9 @@ class SampleSums:
             between = self.change_products - self.changed * mean[:, :, None] * mean[:, None, :]
             doubts = torch.cat(self.doubts, dim=1)[:, :KEPT_UNITS]
             change = ProbabilityChanges(mean, between[:, 0, 0] / (self.changed - 1), self.doubt, doubts)
-        return Sampled(
-            votes=self.votes,
-            margins=self._margins() if fewest >= 2 else None,
-            left_out=self._left_out() if fewest >= 2 else None,
-            change=change,
-            nearest=self._nearest(),
-            tied=self.clean.tied,
-            passes=self.votes.draws + self.clean.passes,
-        )
+        margins, left_out = (self._margins(), self._left_out()) if fewest >= 2 else (None, None)
+        passes = self.votes.draws + self.clean.passes
+        return Sampled(self.votes, margins, left_out, change, self._nearest(), self.clean.tied, passes)
 
     def _nearest(self) -> Tensor | None:
         if not self.nearest:

@@ -1,22 +1,68 @@
-"""Noisy forward passes, as many copies for every point."""
+"""Noisy copies in chunks that end at every budget, and forward passes of as many copies for every point."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
-from brittle.measure.chunks import PAIRS, SINGLE, noisy_chunks
 from brittle.measure.forward import Clean, row_numbers
 from brittle.measure.sample_sums import Sampled, SampleSums
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
-TOGETHER, MOST_PASSES = 2**21, 16
-"""Numbers of inputs, or logits, drawn or summed in one go, where these are several passes; and the most passes."""
+PAIRS, SINGLE, MIRRORED = (1, -1), (1,), (-1,)  # signs of the noise `e` in a unit: a pair, its first, its second
+TOGETHER, MOST_PASSES = 2**21, 16  # numbers drawn, or logits summed, in one go of several passes; the most passes
+
+
+@dataclass(frozen=True)
+class NoiseChunk:
+    """Some units of noise for each point of a batch: antithetic pairs `(e, -e)`, or single draws, `e` or `-e`."""
+
+    inputs: Tensor  # `[B * units * members, *shape]`, in this order
+    first_unit: int
+    units: int
+    members: int
+
+    @property
+    def end(self) -> int:
+        """Number of units up to the last of this chunk."""
+        return self.first_unit + self.units
+
+    @property
+    def rows(self) -> Tensor:
+        """The position of the point that each copy is one of, `[copies]`."""
+        copies = self.units * self.members
+        points = len(self.inputs) // copies
+        return torch.arange(points, device=self.inputs.device).repeat_interleave(copies)
+
+    def unfold(self, values: Tensor) -> Tensor:
+        """`values`, one row per copy, as `[B, units, members, *rest]`."""
+        return values.view(-1, self.units, self.members, *values.shape[1:])
+
+
+def noisy_chunks(
+    clean: Clean, noise: Noise, purpose: str, budgets: Sequence[int], signs: tuple[int, ...] = PAIRS, passes: int = 1
+) -> Iterator[NoiseChunk]:
+    """Yield noisy copies of the points in chunks that end at every budget, for about so many `passes` through the
+    network each. The noise of a unit is the same for all `signs`."""
+    members = len(signs)
+    stream = clean.stream(noise, purpose)
+    max_units = max(1, passes * clean.rows // (len(clean.inputs) * members))
+    start = 0
+    for end in sorted({budget // members for budget in budgets}):
+        while start < end:
+            units = min(max_units, end - start)
+            yield NoiseChunk(stream.copies(units, signs).flatten(0, 2), start, units, members)
+            start += units
+
+
+def add_in_turn(total: Tensor, by_unit: Tensor) -> None:
+    """Add each unit of `[B, units, *rest]` in turn, so that the last bits do not depend on the cut into chunks."""
+    for unit in by_unit.unbind(1):
+        total += unit
 
 
 @dataclass(frozen=True)
@@ -41,7 +87,7 @@ class Sample(Measurement):
 
     @property
     def stream(self) -> Hashable:
-        """Numbers of draws share their passes: those of a smaller budget are the first of a larger one."""
+        """All budgets share their passes: those of a smaller one are the first of a larger one."""
         return replace(self, draws=2, votes_only=False, probability=False)
 
     @property

@@ -16,36 +16,32 @@ from torch.nn.functional import pad
 
 from brittle.intervals import decided, out_of_reach, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
-from brittle.measure.chunks import MIRRORED, noisy_chunks
 from brittle.measure.forward import Clean
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import Sampled, SampleSums
-from brittle.measure.sampling import passes_together
+from brittle.measure.sampling import MIRRORED, noisy_chunks, passes_together
 from brittle.model.classifier import Classifier
 from brittle.noise import Noise
 
 FIRST_LOOK = 60
 """Draws of a point before its counts are looked at: where none flips they show a flip probability below 0.1."""
 
-GROWTH = 5
-"""Growth of the draws from one look to the next: one part in so many."""
+GROWTH = 5  # growth of the draws from one look to the next: one part in so many
 
 MARGINS_UP_TO = 240
 """Number of draws whose margins are kept; more are counted alone, as their share errs hardly more than with margins."""
 
-MIRRORED_UP_TO, NEAR = 120, 2**0.5
-"""Draws up to which a point near the boundary gets the mirror images of its first copies, and how near, in deviations
-of its nearest margin: of linear margins further away, single copies know the tail better than half as many pairs."""
+MIRRORED_UP_TO = 120  # draws up to which a point near the boundary gets the mirror images of its first copies
+NEAR = 2**0.5  # deviations of its nearest margin: further away, copies know the tail better than half as many pairs
 
 
 @dataclass(frozen=True)
 class SampleUntil(Measurement):
     """Independent noisy copies of each point, until their counts answer the question.
 
-    The counts are looked at after numbers of draws that are the same for all points, whatever `draws` is, so that a
-    point's draws depend on the point alone and those of fewer `draws` are the first of those of more. Points that go on
-    share their passes. `draws` are those of a point at most; `limit` and `precision` are as in `StoppingRule`. With
-    `clip` copies are clipped to the classifier's bounds.
+    The counts are looked at after the same numbers of draws, whatever `draws` is at most, so that a point's draws
+    depend on the point alone and those of fewer are the first of those of more. Points that go on share their passes.
+    `limit` and `precision` are as in `StoppingRule`. With `clip` copies are clipped to the classifier's bounds.
 
     The votes of the result are those of the independent copies. A point that stops within `MIRRORED_UP_TO` of them, and
     whose nearest margin has a mean within `NEAR` of its deviations from 0, gets the mirror images of its first copies
@@ -76,19 +72,18 @@ class SampleUntil(Measurement):
         return ("until", self.noise)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Return a forward pass a copy: with a limit a fifth of the most in the mean, as trained networks took."""
+        """Return a forward pass a copy: with a limit a fifth of the most, as trained networks took in the mean."""
         return Passes(self.draws if self.limit is None else max(-(-self.draws // 5), min(self.draws, FIRST_LOOK)))
 
     @classmethod
     def measure(cls, needs: Sequence[Any], classifier: Classifier, clean: Clean) -> list[Sampled]:
-        """Return the results of `needs`, from the same copies; mirror images are passes of those that read margins."""
         sampled = _count(min(needs, key=lambda need: need.votes_only), classifier, clean)
         counted = replace(sampled, passes=sampled.draws + clean.passes)
         return [counted if need.votes_only else sampled for need in needs]
 
 
 def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
-    """Draw until every point has its answer, or its most draws; one without finite logits takes the first look."""
+    """Draw until every point has its answer, or all draws; one without finite logits takes the first look."""
     rule = StoppingRule(need.draws, need.limit, need.precision, clean.confidence)
     stream, drawn, together = clean.stream(need.noise, "until"), 0, clean.rows * passes_together(clean)
     usable = clean.finite if clean.is_usable is None else clean.finite & clean.is_usable
@@ -124,8 +119,8 @@ def _logits(need: SampleUntil, classifier: Classifier, clean: Clean, points: Ten
 
 
 def _mirror(need: SampleUntil, classifier: Classifier, clean: Clean, sampled: Sampled, logits: Tensor) -> Sampled:
-    """Return `sampled`; of points near the boundary that stopped early the margins are over pairs of their first
-    copies, which have these `logits` `[B, units, 1, C]`, with the mirror images of these."""
+    """Return `sampled`, with margins of points near the boundary that stopped early over pairs of their first copies,
+    whose `logits` are `[B, units, 1, C]`, and mirror images of these."""
     assert sampled.nearest is not None
     mean = sampled.nearest.nanmean(dim=1)
     deviation = (sampled.nearest - mean[:, None]).square().nanmean(dim=1).sqrt()

@@ -1,10 +1,9 @@
 """Base class of noise families: a sampler and, where there is one, a covariance action, scaled by `sigma`.
 
-Noise is added to the input in the declared pixel units, before the model's own normalisation, and is not clipped to
-the bounds. The linear scores use the covariance action `v -> K v` and a mean of zero, the sampled scores the sampler; a
-family without covariance works with the sampled scores alone. For families with independent coordinates that are not
-normal the linear scores hold in the limit of many input coordinates (Han, Srinivas, Lakkaraju 2024, lemma 2). Scores
-draw pairs `(e, -e)` of symmetric families alone.
+Noise is added to the input in the declared pixel units, before the model's own normalisation, and is not clipped. The
+linear scores use the covariance action `v -> K v` and a mean of zero, the sampled scores the sampler. For families with
+independent coordinates that are not normal the linear scores hold in the limit of many input coordinates (Han,
+Srinivas, Lakkaraju 2024, lemma 2). Scores draw pairs `(e, -e)` of symmetric families alone.
 """
 
 from __future__ import annotations
@@ -23,12 +22,10 @@ from brittle.errors import ParameterError
 from brittle.estimate import Parameters
 from brittle.registry import GROUP, Registry
 
-Action = Callable[[Tensor], Tensor]
-"""`v -> K v` for each row of vectors `[..., n]`."""
+Action = Callable[[Tensor], Tensor]  # `v -> K v` for each row of vectors `[..., n]`
 
 _CORE_FAMILIES: dict[str, Any] = {}
-_FAMILIES = Registry("family", _CORE_FAMILIES)
-"""The families of brittle by name; no other family may take these names, as tables identify families by name."""
+_FAMILIES = Registry("family", _CORE_FAMILIES)  # by name, which no other family may take, as tables tell them by it
 
 
 @dataclass(frozen=True)
@@ -41,28 +38,19 @@ class Noise(ABC):
     Attributes:
         sigma: root mean square of one coordinate where `K = I`, in the declared pixel units; a common factor elsewhere.
 
-    Class attributes:
-        name: the name in tables and on the command line.
-        normal: whether draws are jointly normal, so that every linear function of them is; declared beside `draw`.
-        symmetric: whether `-e` is as likely as `e`, as in normal draws; declared beside `draw`.
-        fixed_length: whether every draw has the length `sigma sqrt(n)`; declared beside `draw`.
-        explanation: the distribution in a few words, for a report; where empty, the report shows the name.
-        unit: unit of `sigma`, where that is not the pixel unit.
-        added: whether the noise is added to the input; see `brittle.noise.Transform`.
-
     Raises:
         ParameterError: `sigma` is not a positive finite number, or the family has no name or one of brittle's.
     """
 
     sigma: float
 
-    name: ClassVar[str]
-    normal: ClassVar[bool] = False
-    symmetric: ClassVar[bool] = False
-    fixed_length: ClassVar[bool] = False
-    explanation: ClassVar[str] = ""
-    unit: ClassVar[str] = ""
-    added: ClassVar[bool] = True
+    name: ClassVar[str]  # in tables and on the command line
+    normal: ClassVar[bool] = False  # jointly, so that every linear function is; this and two more stand beside `draw`
+    symmetric: ClassVar[bool] = False  # whether `-e` is as likely as `e`, as in normal draws
+    fixed_length: ClassVar[bool] = False  # whether every draw has the length `sigma sqrt(n)`
+    explanation: ClassVar[str] = ""  # the distribution in a few words, for a report; by default the name
+    unit: ClassVar[str] = ""  # of `sigma`, where that is not the pixel unit
+    added: ClassVar[bool] = True  # to the input; see `brittle.noise.Transform`
 
     def __init_subclass__(cls) -> None:
         """Reset properties that were declared for other draws: they count beside `draw`, or in a subclass, alone."""
@@ -80,10 +68,8 @@ class Noise(ABC):
         object.__setattr__(self, "sigma", float(self.sigma))
         family, name = type(self), getattr(self, "name", None)
         if not isinstance(name, str) or not name or (name in _FAMILIES and _FAMILIES[name] is not family):
-            raise ParameterError(
-                f"the noise family {family.__name__} is called {name!r}; it needs a name that none of brittle's own "
-                f"has, such as name = 'speckle', because tables tell families by name"
-            )
+            advice = "it needs a name that none of brittle's own has, such as name = 'speckle'"
+            raise ParameterError(f"the noise family {family.__name__} is called {name!r}; {advice}")
 
     @abstractmethod
     def draw(self, generator: torch.Generator, size: int) -> Tensor:
@@ -114,17 +100,14 @@ class Noise(ABC):
 
     @property
     def has_covariance(self) -> bool:
-        """True where the family declares its covariance."""
         return type(self).covariance is not Noise.covariance
 
     @property
     def is_symmetric(self) -> bool:
-        """True where the mirror image of a draw is as likely."""
         return self.added and (self.normal or self.symmetric)
 
     @property
     def in_pixels(self) -> bool:
-        """True where `sigma` is in the declared pixel units."""
         return self.added and not self.unit
 
     @property
@@ -137,20 +120,14 @@ class Noise(ABC):
 
     @property
     def shape(self) -> Noise | None:
-        """The part that determines `K`: None for `K = I`, otherwise this family at `sigma = 1`.
-
-        Two families of equal shape share one linearisation at the point.
-        """
+        """The part that determines `K`, shared by linearisations: None for `K = I`, else this family at `sigma = 1`."""
         if not self.has_covariance:
             raise _no_covariance(self, "a linear estimate")
         return None if type(self).covariance is identity else at_one(self)
 
     @property
     def parameters(self) -> Parameters:
-        """The family in the table: its name, `sigma`, and its other fields that decide equality.
-
-        The metadata `written` of a field renames it.
-        """
+        """The name, `sigma`, and other fields that decide equality, perhaps renamed by their metadata `written`."""
         unit = {"unit": self.unit} if self.unit else {}
         name_field = {} if self.name == "gaussian" else {"noise": self.name}
         values = {f.metadata.get("written", f.name): getattr(self, f.name) for f in fields(self) if f.compare}
@@ -164,10 +141,8 @@ class Noise(ABC):
             raise no_mirror(self, score)
         field_names = {field.name for field in fields(self)}
         if extra_attributes := sorted(name for name in vars(self) if name not in field_names and name[0] != "_"):
-            raise ParameterError(
-                f"the noise family {self.name} keeps {', '.join(extra_attributes)} beside its fields, so two that "
-                f"differ there would count as equal; make it a frozen dataclass with a field for each"
-            )
+            advice = "beside its fields, by which no table tells two apart; write a field for each"
+            raise ParameterError(f"the noise family {self.name} keeps {', '.join(extra_attributes)} {advice}")
 
 
 def identity(self: Noise, vectors: Tensor) -> Tensor:
@@ -176,7 +151,6 @@ def identity(self: Noise, vectors: Tensor) -> Tensor:
 
 
 def at_one(noise: Noise) -> Noise:
-    """Return the family at `sigma = 1`."""
     unit_noise = copy(noise)
     object.__setattr__(unit_noise, "sigma", 1.0)
     return unit_noise
@@ -188,22 +162,18 @@ def is_builtin(family: type) -> bool:
 
 
 def _defining_class(family: type[Noise], method: str) -> type:
-    """Return the class that defines a method or an attribute of `family`."""
     return next(base for base in family.__mro__ if method in vars(base))
 
 
 def no_mirror(noise: Noise, method: str) -> ParameterError:
-    """Return the error of a `method` that draws pairs `(e, -e)` of noise whose draws have no mirror image."""
+    scores = "or use shrinkage, monte_carlo, or mmse with antithetic=False (--set mmse.antithetic=false)"
+    advice = f"write symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, {scores}"
     return ParameterError(
-        f"{method} draws pairs (e, -e), and the noise family {noise.name} does not declare that -e is as likely as e; "
-        f"write symmetric: ClassVar[bool] = True beside {type(noise).__name__}.draw where it is, or use shrinkage, "
-        f"monte_carlo, probability_change, or mmse with antithetic=False (--set mmse.antithetic=false)"
+        f"{method} draws pairs (e, -e), which the noise family {noise.name} does not declare; {advice}"
     )
 
 
 def _no_covariance(noise: Noise, method: str) -> ParameterError:
-    return ParameterError(
-        f"{method} needs the covariance of the noise, and the family {noise.name} declares none beside its draws; "
-        f"write {type(noise).__name__}.covariance, which gives K v (covariance = brittle.noise.identity where K = I), "
-        f"or use shrinkage, monte_carlo or probability_change"
-    )
+    gives = "which gives K v (covariance = brittle.noise.identity where K = I), or use shrinkage or monte_carlo"
+    advice = f"write {type(noise).__name__}.covariance, {gives}"
+    return ParameterError(f"{method} needs the covariance of noise, and {noise.name} declares none; {advice}")

@@ -59,10 +59,7 @@ class Laplace(Noise):
 
 @dataclass(frozen=True)
 class Sphere(Noise):
-    """Uniform on the sphere of radius `sigma sqrt(n)`, where it meets normal noise of the same `sigma`.
-
-    For a given radius `r` in `n` dimensions `sigma = r / sqrt(n)`, see `of_radius`.
-    """
+    """Uniform on the sphere of radius `sigma sqrt(n)`, where it meets normal noise of the same `sigma`."""
 
     name: ClassVar[str] = "sphere"
     explanation: ClassVar[str] = "Uniform on a sphere around the point"
@@ -82,10 +79,7 @@ class Sphere(Noise):
 
 @dataclass(frozen=True)
 class Ball(Noise):
-    """Uniform in the ball of radius `sigma sqrt(n + 2)`, whose coordinates have variance `sigma^2`.
-
-    For a given radius `r` in `n` dimensions put `sigma = r / sqrt(n + 2)`.
-    """
+    """Uniform in the ball of radius `sigma sqrt(n + 2)`, whose coordinates have variance `sigma^2`."""
 
     name: ClassVar[str] = "ball"
     explanation: ClassVar[str] = "Uniform in a ball around the point"
@@ -120,9 +114,8 @@ class DiagonalGaussian(Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not bool(((self.scale >= 0) & self.scale.isfinite()).all()):
-            raise ParameterError(
-                f"every scale must be finite and at least 0; found {self.scale.min():g} to {self.scale.max():g}"
-            )
+            span = f"{self.scale.min():g} to {self.scale.max():g}"
+            raise ParameterError(f"every scale must be finite and at least 0; found {span}")
         object.__setattr__(self, "scale", self.scale.detach().flatten().clone())
         object.__setattr__(self, "digest", digest_of_tensors(self.scale))
 
@@ -171,7 +164,6 @@ class FactorGaussian(Noise):
 
 
 FAMILIES: dict[str, type[Noise]] = {family.name: family for family in (Gaussian, Uniform, Laplace, Sphere, Ball)}
-"""The families that `sigma` alone describes, by the name that the command line takes."""
 
 
 def _normal(size: int, generator: torch.Generator) -> Tensor:

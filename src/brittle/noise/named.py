@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -23,44 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoiseData:
-    """Data for making noise, besides its levels.
+    """Data for making noise, besides its levels."""
 
-    Attributes:
-        bounds: bounds of an input.
-        text: the text behind the colon.
-        categories: names of the chosen columns.
-        points: points that noise learns from; None before the data are open, when noise is only checked.
-        texts: the text form of an open model that reads texts.
-        rules: rules of columns; a column with a rule for numbers is not a category.
-    """
-
-    bounds: BoundsLike
-    text: str
-    categories: Collection[str] = ()
-    points: Points | None = None
-    texts: Any = None
-    rules: Mapping[str, str] | None = None
+    bounds: BoundsLike  # bounds of an input
+    categories: Collection[str] = ()  # names of the chosen columns
+    points: Points | None = None  # points that noise learns from; None when noise is only checked
+    texts: Any = None  # the text form of an open model that reads texts
+    rules: Mapping[str, str] | None = None  # rules of columns; a column with a rule for numbers is not a category
+    text: str = ""  # the text behind the colon
 
 
 @dataclass(frozen=True)
 class NamedNoise:
-    """A word of `--noise`.
+    """A word of `--noise`."""
 
-    Attributes:
-        make: function from levels, or standard deviations, to noises.
-        example: a level behind the colon, or a file name for a word without levels; None for a word without colon.
-        changes: the part of a point that changes; noise on columns learns from the data.
-        sigma: unit of `--sigma`, for a word that needs it where there is no level.
-        family: the class that `--sigma` describes where there is no level.
-        above: bound that every level exceeds.
-    """
-
-    make: Callable[[Sequence[float], NoiseData], Sequence[Noise]]
-    example: float | str | None = None
-    changes: Literal["values", "columns", "tokens", "characters"] = "values"
-    sigma: str = ""
-    family: type[Noise] | None = None
-    above: float | None = None
+    make: Callable[[Sequence[float], NoiseData], Sequence[Noise]]  # from levels, or standard deviations
+    example: float | str | None = None  # a level behind the colon, or a file; None for a word without colon
+    changes: Literal["values", "columns", "tokens", "characters"] = "values"  # the part of a point
+    sigma: str = ""  # unit of `--sigma`, for a word that needs it where there is no level
+    family: type[Noise] | None = None  # the class that `--sigma` describes where there is no level
+    above: float | None = None  # bound that every level exceeds
 
     @property
     def has_levels_alone(self) -> bool:
@@ -75,11 +57,9 @@ def _spheres(radii: Sequence[float], data: NoiseData) -> list[Sphere]:
 
 def _per_feature(sigmas: Sequence[float], data: NoiseData) -> list[PerFeature]:
     moving = [column for column, words in (data.rules or {}).items() if "fixed" not in words]
-    learned = (
-        PerFeature(1.0, torch.ones(1))
-        if data.points is None
-        else PerFeature.of(data.points, 1.0, data.categories or None, moving)
-    )
+    if data.points is None:
+        return [PerFeature(sigma, torch.ones(1)) for sigma in sigmas]
+    learned = PerFeature.of(data.points, 1.0, data.categories or None, moving)
     return [PerFeature(sigma, learned.scale, learned.still) for sigma in sigmas]
 
 
@@ -132,19 +112,8 @@ def check_noise(text: str, sigmas: Sequence[float], categories: Collection[str])
         raise UsageError(f"--noise {text:.60} needs --sigma, such as --sigma 0.1, in {word.sigma}")
 
 
-def noises(
-    text: str,
-    sigmas: Sequence[float],
-    bounds: BoundsLike,
-    categories: Collection[str] = (),
-    points: Points | None = None,
-    texts: Any = None,
-    rules: Mapping[str, str] | None = None,
-) -> str | Sequence[Noise]:
-    """Make the noise of `--noise`: finished noises, or the name of a class that standard deviations describe.
-
-    The other arguments are fields of `NoiseData`.
-    """
+def noises(text: str, sigmas: Sequence[float], data: NoiseData) -> str | Sequence[Noise]:
+    """Make the noise of `--noise`: noises, or the name of a class that standard deviations describe."""
     function = _function(text)
     if function is not None:
         return [function]
@@ -152,11 +121,10 @@ def noises(
     if word is None or (word.family is not None and not has_level(text)):
         return _plain_name(text) if _plain_name(text) in NOISES else text
     levels = _levels(text, word) if has_level(text) else [*dict.fromkeys(sigmas)]
-    return word.make(levels, NoiseData(bounds, text.partition(":")[2], categories, points, texts, rules))
+    return word.make(levels, replace(data, text=text.partition(":")[2]))
 
 
 def _plain_name(text: str) -> str:
-    """Return the name in the text of `--noise`, with underscores."""
     return text.partition(":")[0].replace("-", "_")
 
 
@@ -166,22 +134,19 @@ def _word(text: str) -> NamedNoise | None:
 
 
 def _levels(text: str, word: NamedNoise) -> list[float]:
-    """Return the distinct levels behind the colon."""
     if isinstance(word.example, str):
         return []
     try:
         levels = [float(level) for level in dict.fromkeys(text.partition(":")[2].split(","))]
     except ValueError as error:
-        raise UsageError(
-            f"--noise {text:.60} needs a level behind a colon, or several with commas: --noise {_example(text)}"
-        ) from error
+        advice = f"a level behind a colon, or several with commas: --noise {_example(text)}"
+        raise UsageError(f"--noise {text:.60} needs {advice}") from error
     if word.above is not None and min(levels) <= word.above:
         raise UsageError(f"--noise {text:.60} needs a level above {word.above:g}; found {min(levels):g}")
     return levels
 
 
 def _example(text: str) -> str:
-    """Return the word with an example of a level."""
     word = _word(text)
     example = None if word is None else word.example
     return f"{text.partition(':')[0]}:{example if isinstance(example, str) else format(example or 0.5, 'g')}"

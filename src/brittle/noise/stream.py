@@ -4,8 +4,6 @@ The draws of a point come from a generator keyed by (seed, purpose, point id), o
 depend on the batch, the order or the number of later draws.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
@@ -19,26 +17,14 @@ from brittle.noise.base import Noise, at_one, is_builtin, no_mirror
 from brittle.noise.families import Gaussian
 from brittle.noise.transform import Transforming, check_keyed, transform_copies
 
-FEWEST_DRAWS, CHECKED_DRAWS, CHECKED_NUMBERS = 512, 1024, 2**24
-"""Draws of a custom family that are checked, fewer for large inputs: about `CHECKED_NUMBERS` numbers in all."""
-
-DIRECTIONS, PLACES = 4, 384
-"""Directions of random signs for the checks, and coordinates that are checked alone, in pairs and in threes."""
-
-STANDARD_ERRORS, RELATIVE_ERROR = 10.0, 1e-3
-"""Allowed error of an average over the draws, in standard errors, and in addition relative to a variance of one."""
-
-EVENTS = 1 / 5
-"""Smallest share of the draws that must contribute to an average: otherwise a few large draws would decide."""
-
-BLOCK = 16
-"""Normal numbers that PyTorch makes at once on a CPU. A call fills whole blocks, alike however many draws there are."""
-
-LARGE = 2**14
-"""Size above which a draw that does not fill whole blocks is made alone: it takes long enough, and much memory."""
-
-FALSE_FAIL = 1e-6
-"""Largest probability of refusing a symmetric family."""
+FEWEST_DRAWS, CHECKED_DRAWS = 512, 1024  # draws of a custom family that are checked, fewer for large inputs
+CHECKED_NUMBERS = 2**24  # numbers of these draws, about
+DIRECTIONS, PLACES = 4, 384  # directions of random signs, and coordinates checked alone, in pairs and in threes
+STANDARD_ERRORS, RELATIVE_ERROR = 10.0, 1e-3  # allowed error of an average over the draws, and of a variance of one
+EVENTS = 1 / 5  # smallest share of the draws that must contribute to an average, lest a few large draws decide
+BLOCK = 16  # normal numbers that PyTorch makes at once on a CPU: a call fills whole blocks, however many draws it makes
+LARGE = 2**14  # size above which a draw that does not fill whole blocks is made alone, for its memory
+FALSE_FAIL = 1e-6  # largest probability of refusing a symmetric family
 
 
 class Stream:
@@ -47,13 +33,10 @@ class Stream:
     def __init__(
         self, noise: Noise, like: Tensor, ids: Sequence[str], seed: int, purpose: str, varies: Tensor | None = None
     ) -> None:
-        """Start the streams of the points `like`, `[B, *shape]`, with the ids `ids`.
+        """Start the streams of the points `like`, `[B, *shape]`.
 
         `varies`, `[B, *shape]` or with axes of size 1 at the end, is the mask of the coordinates with noise; None is
         all. A family with exchangeable coordinates draws for these alone, as if there were no others.
-
-        Raises:
-            ParameterError: the draws of a custom family break its promises.
         """
         self._noise, self._like, self._varies = noise, like, varies
         self._keys = [(seed, purpose, point) for point in ids]
@@ -73,9 +56,6 @@ class Stream:
         """Return the next `count` noisy copies of each point for each of `signs`, `[B, count, len(signs), *shape]`.
 
         A copy is `x + e`, and `x - e` for the sign -1, with `e` the next draw; other noise transforms the point.
-
-        Raises:
-            ParameterError: noise without symmetry has no mirror images, or a draw or a copy is malformed.
         """
         if -1 in signs and not self._noise.is_symmetric:
             raise no_mirror(self._noise, "a measurement")
@@ -101,16 +81,11 @@ class Stream:
         return copies if self._varies is None else torch.where(self._varies[:, None, None], copies, like)
 
     def _copy_generator(self, row: int, number: int) -> torch.Generator:
-        """Return the generator of one copy of one point under noise that is not added."""
         seed, purpose, point = self._keys[row]
         return _generator(seed, purpose, f"{point}\n{number}", torch.device("cpu"))
 
     def draw(self, count: int) -> Tensor:
-        """Return the next `count` draws of each point, `[B, count, *shape]`, in the dtype of the inputs.
-
-        Raises:
-            ParameterError: a draw has another size than the inputs, or holds NaN or infinite values.
-        """
+        """Return the next `count` draws of each point, `[B, count, *shape]`, in the dtype of the inputs."""
         noise, shape = self._noise, self._like.shape[1:]
         if not noise.added:
             noise.draw(torch.Generator(), shape.numel())  # raises: there is no draw
@@ -151,8 +126,7 @@ class Stream:
         return draws[:, :count]
 
     def _varying_places(self) -> list[Tensor] | None:
-        """Return the places of each point's varying coordinates, if the family draws for these alone, so that padding
-        changes no draw; None if it draws for all."""
+        """Return each point's varying coordinates, so that padding changes no draw; None if it draws for all."""
         if self._varies is None or not self._noise.is_exchangeable:
             return None
         return [mask.nonzero().flatten() for mask in self._varies.expand_as(self._like).flatten(1)]
@@ -180,29 +154,21 @@ def _generator(seed: int, purpose: str, point: str, device: torch.device) -> tor
 
 
 def check_draw(noise: Noise, draw: Tensor, size: int) -> Tensor:
-    """Return `draw` if it has one number for each of `size` coordinates; raise otherwise."""
     if isinstance(draw, Tensor) and draw.shape == (size,) and not draw.is_complex():
         return draw
     description = f"a tensor of shape {list(draw.shape)}" if isinstance(draw, Tensor) else f"{type(draw).__name__}"
-    raise ParameterError(
-        f"expected a draw [{size}] of the noise family {noise.name}, one number a coordinate; found {description}"
-    )
+    raise ParameterError(f"expected a draw [{size}] of the noise family {noise.name}; found {description}")
 
 
 def check_finite(noise: Noise, draws: Tensor) -> None:
     if not bool(draws.isfinite().all()):
-        broken = int((~draws.isfinite()).sum())
-        raise ParameterError(
-            f"{broken} of {draws.numel()} numbers that the noise family {noise.name} drew are NaN or infinite"
-        )
+        broken = f"{int((~draws.isfinite()).sum())} of {draws.numel()} numbers"
+        raise ParameterError(f"{broken} that the noise family {noise.name} drew are NaN or infinite")
 
 
 @lru_cache(maxsize=64)
 def check_promise(noise: Noise, size: int, device: torch.device) -> None:
     """Raise where `[size]` draws of a custom family, at sigma 1, break its promises.
-
-    A wrong size would broadcast over the input without an error, draws from another generator could not be repeated,
-    and a family that wrongly declares symmetry would be scored as its mixture with its mirror image.
 
     The same generator must give the same draws, and not one draw for ever. Draws of a symmetric family must be
     distributed like their mirror images, those of another family with a covariance must have mean 0; and the covariance
@@ -234,18 +200,16 @@ def check_promise(noise: Noise, size: int, device: torch.device) -> None:
 
 
 def _repeated_draws(noise: Noise, size: int, device: torch.device) -> Iterator[Tensor]:
-    """Yield draws of a family, `[size]` each, float64, and raise unless they can be repeated."""
+    """Yield draws of a family, `[size]` each, float64, that can be repeated."""
     generators = [torch.Generator(device).manual_seed(2) for _ in range(2)]
     first_draw, is_constant = None, True
     for number in range(draws := max(FEWEST_DRAWS, min(CHECKED_DRAWS, CHECKED_NUMBERS // size))):
         draw, again = (check_draw(noise, noise.draw(source, size), size).double().clone() for source in generators)
         check_finite(noise, draw)
         if not torch.equal(draw, again):
-            raise _broken_promise(
-                noise,
-                f"draw {number} differs in {int((draw != again).sum())} of {size} numbers between two generators of "
-                f"one seed; it must take all randomness from its generator (generator=generator) and keep nothing",
-            )
+            share = f"{int((draw != again).sum())} of {size} numbers"
+            advice = "take all randomness from generator=generator, and keep nothing"
+            raise _broken_promise(noise, f"draw {number} differs in {share} between generators of one seed; {advice}")
         first_draw = draw if first_draw is None else first_draw
         is_constant = is_constant and torch.equal(draw, first_draw)
         yield draw
@@ -268,9 +232,8 @@ def _check_symmetric(noise: Noise, odd: Tensor) -> None:
     if bool((gaps > limit).any()):
         raise _broken_promise(
             noise,
-            f"-e is declared as likely as e, but the distribution functions of an odd function of {draws} draws and "
-            f"of their mirror images are {float(gaps.max()):.3f} apart, where chance explains {limit:.3f}; leave "
-            f"symmetric (or normal) out of the family, and scores draw single copies",
+            f"-e is declared as likely as e, but odd functions of {draws} draws and of their mirror images are "
+            f"{float(gaps.max()):.3f} apart, where chance explains {limit:.3f}; leave symmetric (or normal) out",
         )
 
 

@@ -14,11 +14,8 @@ from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, UsageError, listed
 from brittle.noise.families import DiagonalGaussian
 
-FEW = 10
-"""Most distinct values of a column of whole numbers that counts as a category."""
-
-READ = 1024
-"""Rows read at a time."""
+FEW = 10  # most distinct values of a column of whole numbers that counts as a category
+READ = 1024  # rows read at a time
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,7 @@ class PerFeature(DiagonalGaussian):
         categories: Collection[str | int] | None = None,
         moving: Collection[str | int] = (),
     ) -> PerFeature:
-        """Estimate the standard deviation of each feature in one pass over the data; categories get 0.
-
-        Missing values are left out. A subset uses the scales of the full data set.
+        """Estimate the standard deviation of each feature in one pass over the full data set; categories get 0.
 
         Args:
             points: the data, as for `brittle.score`: points, an array `[N, n]`, a frame, `(x, y)`, a path.
@@ -90,7 +85,7 @@ def full_points(data: Any) -> Points:
 
 
 def _scales(points: Points) -> tuple[Tensor, Tensor]:
-    """Return the standard deviation of each column, `[n]`, float64, and the mask of columns of few whole numbers."""
+    """Return the deviation of each column, `[n]`, float64, and the mask of columns of few whole numbers."""
     count, mean, squares = torch.zeros(3, 1).double()
     values_of: dict[int, set[float] | None] = {}
     for rows in readable_rows(points):
@@ -113,7 +108,7 @@ def _few_values(previous: set[float] | None, column: Tensor) -> set[float] | Non
 
 
 def readable_rows(points: Points) -> Iterator[Tensor]:
-    """Yield the readable rows, `[b, n]` each, float64; NaN where a value is missing."""
+    """Yield readable rows, `[b, n]` each, float64; NaN where a value is missing."""
     empty = True
     for batch in points.batches(READ):
         read = [status.has_value for status in batch.status]
@@ -126,13 +121,11 @@ def readable_rows(points: Points) -> Iterator[Tensor]:
 
 
 def feature_names_of(points: Points, size: int) -> Sequence[str]:
-    """Return the names of the features, or their places."""
     names = points.provenance.get("feature_names")
     return names if names is not None and len(names) == size else [*map(str, range(size))]
 
 
 def select_features(features: Collection[str | int], names: Sequence[str]) -> Tensor:
-    """Return the mask of the chosen features, `[n]`."""
     chosen = {str(feature) for feature in features}
     if missing := [f"{name!r:.40}" for name in sorted(chosen - set(names))]:
         raise UsageError(f"no feature is called {listed(missing)}; there are {listed(list(names))}")

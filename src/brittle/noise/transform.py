@@ -1,7 +1,5 @@
 """Noise that is not added: any random function of an input, such as a rotation."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from abc import abstractmethod
@@ -25,20 +23,15 @@ class Transforming(Noise):
     """Noise that replaces a point by another input: `x' = f(x, randomness)`.
 
     It has no covariance, and no draw has a mirror image: copies are drawn singly, each with its own generator, and the
-    sampled scores alone apply to it. A custom family has a `name`, a `unit` and the method `apply`.
-
-    Attributes:
-        sigma: strength of the noise, in its unit.
-        of_rows: whether each row of an input, such as a token, changes by itself: `apply` then gets the varying rows.
-        of_characters: whether the noise is for texts whose points are codes of characters.
+    sampled scores alone apply to it. A custom family has a `name`, the `unit` of `sigma`, and the method `apply`.
     """
 
     sigma: float = 1.0
 
     unit: ClassVar[str] = "own units"
     added: ClassVar[bool] = False
-    of_rows: ClassVar[bool] = False
-    of_characters: ClassVar[bool] = False
+    of_rows: ClassVar[bool] = False  # each row of an input, such as a token, by itself: `apply` gets the varying rows
+    of_characters: ClassVar[bool] = False  # for texts whose points are codes of characters
 
     @abstractmethod
     def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -54,15 +47,12 @@ class Transforming(Noise):
 
     def check_supports(self, score: str, linear: bool, pairs: bool = False) -> None:
         if linear or pairs:
-            raise ParameterError(
-                f"{score} needs noise that is added to the input, its covariance or pairs (e, -e), and {self._text} is "
-                f"not added; use shrinkage, monte_carlo or probability_change"
-            )
+            advice = f"and {self._text} is not added; use shrinkage, monte_carlo or probability_change"
+            raise ParameterError(f"{score} needs noise that is added, its covariance or pairs (e, -e), {advice}")
         super().check_supports(score, linear)
 
     def _set(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values)
         super().__post_init__()
 
     @property
@@ -91,18 +81,15 @@ class Transform(Transforming):
         sigma: 1; the function sets the strength.
         fn: takes one input, a tensor `[*shape]` on the CPU in the declared units, which it may change, and a
             `torch.Generator`; returns an input of the same shape, a tensor or a NumPy array.
-        called: its name.
-        settings: parameters that tell it from other functions of that name, as text: `degrees=10`.
-        code: digest of the code of `fn` and of the values it holds, so that no run goes on with another function.
 
     Raises:
         ParameterError: the name is not one word, or a parameter is neither a number nor a text.
     """
 
     fn: Callable[[Tensor, torch.Generator], Tensor | np.ndarray] = field(init=False, repr=False)
-    called: str = field(init=False)
-    settings: str = field(init=False)
-    code: str = field(init=False)
+    called: str = field(init=False)  # its name
+    settings: str = field(init=False)  # parameters that tell it from others of that name, as text: `degrees=10`
+    code: str = field(init=False)  # digest of the code of `fn` and of what it holds: no run goes on with another
 
     name: ClassVar[str] = "transform"
     explanation: ClassVar[str] = "A random function of the input"
@@ -114,7 +101,7 @@ class Transform(Transforming):
         name: str | None = None,
         parameters: Mapping[str, int | float | str] | None = None,
     ) -> None:
-        """Use `fn` as noise, under its own name or `name`, with numbers and texts such as `{"degrees": 10}`."""
+        """Use `fn` as noise, under its own name or `name`, with parameters such as `{"degrees": 10}`."""
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         if not isinstance(called, str) or not (called.isascii() and called.isidentifier()):
             raise ParameterError(f"a transform needs a name of one word, such as name='rotate'; found {called!r:.60}")
@@ -141,13 +128,11 @@ def transform_copies(noise: Transforming, x: Tensor, generators: list[torch.Gene
 
 
 def check_keyed(noise: Transforming, x: Tensor, generator: Callable[[], torch.Generator]) -> None:
-    """Raise unless two copies of `x` with the same randomness are equal: otherwise no number could be repeated."""
+    """Raise unless two copies of `x` with the same randomness are equal."""
     copy, repeated = (transform_copies(noise, x, [generator()]) for _ in range(2))
     if not torch.equal(copy, repeated):
-        raise ParameterError(
-            f"{noise._text} gives two results for one input and one generator; take all randomness from the "
-            f"generator, as in torch.rand(1, generator=generator), and keep nothing between two calls"
-        )
+        advice = "take all randomness from it, as in torch.rand(1, generator=generator), and keep nothing"
+        raise ParameterError(f"{noise._text} gives two results for one input and one generator; {advice}")
 
 
 def _copy(noise: Transforming, x: Tensor, generator: torch.Generator, seed: Callable[[int], None]) -> Tensor:
@@ -182,7 +167,6 @@ def shared_generators() -> Iterator[Callable[[int], None]]:
 
 
 def _written(parameters: Mapping[str, Any]) -> str:
-    """Format parameters in the order of their names."""
     for name, value in parameters.items():
         if not isinstance(value, int | float | str) or not isinstance(name, str):
             raise ParameterError(f"a parameter of a transform is a number or a text; found {name!r:.40}: {value!r:.40}")
@@ -190,6 +174,5 @@ def _written(parameters: Mapping[str, Any]) -> str:
 
 
 def check_share(share: object) -> None:
-    """Raise unless `share` is a share of values to change."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
         raise ParameterError(f"the share of values or tokens to change is above 0 and at most 1; found {share!r:.40}")

@@ -37,8 +37,7 @@ _RANK_REDUCTION_ERROR = 1e-7
 _NEARLY_ONE = 1e-9  # correlations of two variables this near to 1 or -1 are left to the reduction of rank
 _PAIRED_UP_TO = 8  # events whose pairs take less time than an integral
 _PAIR_ERROR = 1e-15  # absolute, of the closed form of a pair
-ILL_CONDITIONED_ABOVE = 1e12
-"""Condition number above which the error includes that of the rank reduction."""
+ILL_CONDITIONED_ABOVE = 1e12  # condition number above which the error includes that of the rank reduction
 
 
 @dataclass(frozen=True)

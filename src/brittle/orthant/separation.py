@@ -1,7 +1,5 @@
 """Genz's separation of variables: an orthant probability as a mean over the unit cube, on shifted rank-1 lattices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-SHIFTS = 8
-"""Independent random shifts of each lattice: their spread is the error."""
+SHIFTS = 8  # independent random shifts of each lattice: their spread is the error
 
+# Prime sizes and primitive roots of the lattices; an integral goes on to the next where its error asks it to.
 LATTICES = {31: 3, 127: 3, 509: 2, 1021: 10, 2039: 7, 4093: 2, 8191: 17, 16381: 2, 32749: 2, 131071: 3}
-"""Prime sizes and primitive roots of the lattices; an integral goes on to the next where its error asks it to."""
 
 
 def lattice_shifts(size: int, dimension: int, seed: int) -> Tensor:
@@ -31,12 +28,11 @@ def lattice_coordinate(index: Tensor, shifts: Tensor, size: int, j: int) -> Tens
 
 @lru_cache(maxsize=64)
 def generating_vector(size: int, dimension: int) -> list[int]:
-    """Return generating vector of a rank-1 lattice of prime `size`, by fast component-by-component construction.
+    """Return the generating vector of a rank-1 lattice of prime `size`, by fast component-by-component construction.
 
-    Minimises the worst-case error in the Korobov space of smoothness 2 with product weights `1 / j^2`; a lattice point
-    and its mirror image count alike, so half the multiplicative group is searched.
-    Source: D. Nuyens, R. Cools, Fast algorithms for component-by-component construction of rank-1 lattice rules,
-    Math. Comp. 75 (2006), sec. 4.
+    It minimises the worst-case error in the Korobov space of smoothness 2 with product weights `1 / j^2`; a point and
+    its mirror image count alike, so half the multiplicative group is searched. Source: D. Nuyens, R. Cools, Fast
+    algorithms for component-by-component construction of rank-1 lattice rules, Math. Comp. 75 (2006), sec. 4.
     """
     half = (size - 1) // 2
     powers = [pow(LATTICES[size], exponent, size) for exponent in range(half)]
@@ -60,12 +56,12 @@ _NODE_NUMBERS = {"cpu": 2**22, "cuda": 2**25}  # numbers held at once by the int
 
 
 def rank_tolerance(dimension: int) -> float:
-    """Size that rounding leaves of a conditional variance, or an eigenvalue, of zero of a correlation matrix."""
+    """Size that rounding leaves of a conditional variance, or an eigenvalue, of zero."""
     return 4 * dimension * torch.finfo(torch.float64).eps
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Return standard normal distribution function, at full relative precision in the lower tail."""
+    """Return the standard normal distribution function, at full relative precision in the lower tail."""
     return 0.5 * torch.erfc(x * -math.sqrt(0.5))
 
 

@@ -1,7 +1,5 @@
 """Arguments of a run, checked before anything is computed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -24,41 +22,31 @@ from brittle.intervals import check_confidence
 from brittle.measure.forward import default_rows, hold_missing
 from brittle.model.arrays import Fitted, names_itself
 from brittle.model.classifier import Classifier
-from brittle.noise.named import changes, check_noise, has_level, noises
+from brittle.noise.named import NoiseData, changes, check_noise, has_level, noises
 from brittle.run.job import Job
 from brittle.scores import NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
-from brittle.scores.choose import choose, usual_names, usual_sigma
+from brittle.scores.choose import check_scores, choose, find_score, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
-from brittle.scores.outside import check_scores, find_score
 from brittle.scores.sound import check_serves
 
-Asked = Sequence[Score | str] | str | None
-"""Scores, or names of scores as `brittle list` shows them; None is `brittle.scores.choose.BY_DEFAULT`."""
+Asked = Sequence[Score | str] | str | None  # scores, or names; None is `brittle.scores.choose.BY_DEFAULT`
 
-
-WORDS = tuple(
-    sorted(
-        {field.name for field in fields(Reading)} - {"bounds", "limit", "targets", "texts", "levels", "label_column"}
-    )
-)
-"""Fields of `Reading` that are arguments of `brittle.score`; the others it has itself, or the model tells."""
+_OTHERS = {"bounds", "limit", "targets", "texts", "levels", "label_column"}  # of `score` itself, or of the model
+WORDS = tuple(sorted({field.name for field in fields(Reading)} - _OTHERS))
+"""Fields of `Reading` that are arguments of `brittle.score`."""
 
 
 def check_words(words: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Raise where a word is neither a field of `Reading` nor one of these arguments, which has a name like it."""
     for word in words:
         if word not in WORDS:
             if word in signature(Classifier).parameters:
-                raise ParameterError(
-                    f"{word}= is of brittle.Classifier: give brittle.score(brittle.Classifier(model, {word}=...), ...)"
-                )
+                example = f"brittle.score(brittle.Classifier(model, {word}=...), ...)"
+                raise ParameterError(f"{word}= is of brittle.Classifier: give {example}")
             near = get_close_matches(word, [*arguments, *WORDS], 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise ParameterError(
-                f"brittle.score takes no argument {word!r:.60}; {meant}beside its own it takes how a path is read: "
-                f"{', '.join(WORDS)}"
-            )
+            accepted = f"{meant}beside its own it takes how a path is read: {', '.join(WORDS)}"
+            raise ParameterError(f"brittle.score takes no argument {word!r:.60}; {accepted}")
 
 
 def labels_and_scores(y: Any, scores: Asked) -> tuple[Any, Asked]:
@@ -79,17 +67,14 @@ def _are_scores(y: Any) -> bool:
 
 
 def with_labels(data: Data, y: Any) -> Data:
-    """Return `data` with these labels; refused where they bring their own."""
     if y is None:
         return data
     x, labels = data if isinstance(data, tuple) and len(data) == 2 else (cast("Any", data), None)
     if labels is not None:
         raise ParameterError("labels are given twice, in the pair (x, y) and behind it; give one")
     if isinstance(x, str | os.PathLike | Points | Dataset | DataLoader) or names_itself(x):
-        raise ParameterError(
-            f"y goes with arrays, tensors and frames; found it beside a {type(x).__name__}, which has its own labels: "
-            "leave y out (for a path, label_column= names a column and labels= a file of labels)"
-        )
+        advice = "leave y out (for a path, label_column= names a column and labels= a file of labels)"
+        raise ParameterError(f"y goes with arrays, tensors and frames; found it beside a {type(x).__name__}: {advice}")
     return x, y
 
 
@@ -105,8 +90,7 @@ def make_job(
     words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """Return the job of `score` with these arguments; `words` are fields of `Reading`, and `options` those of scores
-    by name (`brittle.scores.choose`)."""
+    """Return the job of `score`; `words` are fields of `Reading`, and `options` those of scores by name."""
     check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)
@@ -119,9 +103,7 @@ def make_job(
     else:
         scores = cast("Sequence[Score]", requested_scores)
         if names := [name for name, value in {"sigma": sigma, "noise": noise, **options}.items() if value is not None]:
-            raise ParameterError(
-                f"{', '.join(names)}: for scores by name; scores that are given as objects have their own"
-            )
+            raise ParameterError(f"{', '.join(names)}: for scores by name; scores as objects have their own")
         _check_scores(scores, classifier)
         points = _points_for(classifier, data, words)
     classifier = classifier.reading(points.provenance)
@@ -136,7 +118,6 @@ def make_job(
 
 
 def _has_names(requested: Any) -> bool:
-    """Tell whether scores are asked for by name, as those by default are."""
     items = requested if isinstance(requested, list | tuple) else ()
     return requested is None or isinstance(requested, str) or any(isinstance(item, str) for item in items)
 
@@ -160,17 +141,16 @@ def _named(
         advice = "noise='per-feature'" if texts is None else "noise='relative:0.5'"
         raise ParameterError(f"without bounds no range says how large the noise is: give sigma=, or {advice}")
     sigmas = sigmas or (level or 1.0,)
-    return choose(names, sigmas, noises(family, sigmas, bounds, (), points, texts, classifier.rules), options)
+    data = NoiseData(bounds, (), points, texts, classifier.rules)
+    return choose(names, sigmas, noises(family, sigmas, data), options)
 
 
 def _check_noise(family: Any, sigmas: tuple[Any, ...], sigma: Any, texts: Any) -> None:
-    """Raise unless these are words of noise and numbers for it."""
     numbers = all(isinstance(number, int | float) for number in sigmas)
     if not numbers or not isinstance(family, str) or (changes(family) == "tokens" and texts is None):
-        raise ParameterError(
-            f"sigma takes numbers, and noise the words of --noise that are not for tokens; found {sigma!r:.40} and "
-            f"{family!r:.60}; other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
-        )
+        advice = "other noise goes into a score, [brittle.scores.Shrinkage(noise=...)]"
+        kinds = "sigma takes numbers, and noise the words of --noise that are not for tokens"
+        raise ParameterError(f"{kinds}; found {sigma!r:.40} and {family!r:.60}; {advice}")
     check_noise(family, sigmas, ())
 
 
@@ -189,7 +169,6 @@ def _points_for(classifier: Classifier, data: Data, words: Mapping[str, Any]) ->
 
 
 def _check_scores(scores: Any, classifier: Classifier) -> None:
-    """Raise unless these are different scores that can be used together and of this classifier."""
     if not isinstance(scores, Sequence) or not all(isinstance(score, Score) for score in scores):
         example = "[brittle.scores.Moments(sigma=0.1)], with brackets around a single one"
         raise ParameterError(f"expected a list of scores such as {example}; found {scores!r:.80}")

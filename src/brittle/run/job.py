@@ -1,7 +1,5 @@
 """Job of a run, shard by shard: the same rows in any order of the shards, in any process."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,27 +29,18 @@ from brittle.store import schemas
 from brittle.store.folder import Shard
 from brittle.store.record import Account, RunRecord
 
-SHARD = 256
-"""Points in a shard of the run folder, or a multiple of this: what a run holds are the points of one shard, and the
-manifest of all, which is written with each of them; so a long one has as many points in a shard as shards."""
+SHARD = 256  # points in a shard of the run folder, or a multiple: a long run has as many points in a shard as shards
+LARGE_BATCH = 256  # points in a batch from which on shards grow with the batches, which models with narrow inputs have
 
-LARGE_BATCH = 256
-"""Points in a batch from which on shards grow with the batches, which models with narrow inputs have."""
-
-FEW_SHARDS = 4
-"""Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
-
-ROWS_A_POINT = 32
-"""Rows of a pass per point of a batch at least: smaller batches are not divided, as calls cost more than rows."""
-
+FEW_SHARDS = 4  # shards that a run of few points is divided into at most, so that they can be shared
+ROWS_A_POINT = 32  # rows of a pass per point of a batch at least: calls cost more than rows
 
 T = TypeVar("T")
 
 
 @dataclass
 class Job:
-    """Everything that decides the numbers of a run. `fit` is the rows in one pass that memory has room for in this
-    process, as far as is known; it decides no number."""
+    """Everything that decides the numbers of a run. `fit` are the rows in one pass that memory has room for here."""
 
     classifier: Classifier
     points: Points
@@ -65,8 +54,7 @@ class Job:
         self.fit = self.rows
 
     def fitting(self, take: Callable[[int], T]) -> T:
-        """Return what `take` gives for the most rows in one pass, which are halved for good where memory runs out.
-        Passes of a failed attempt are not counted."""
+        """Return what `take` gives for the most rows in one pass, which are halved for good where memory runs out."""
         while True:
             forward, backward = self.classifier.forward_passes, self.classifier.backward_passes
             try:
@@ -75,11 +63,9 @@ class Job:
                 if not ran_out(error):
                     raise
                 if self.fit == 1:
-                    raise ModelError(
-                        "out_of_memory",
-                        f"out of memory: one row in a pass does not fit on {self.classifier.device}; give smaller "
-                        f"inputs, free memory, or compute on another device (--device)",
-                    ) from error
+                    advice = "give smaller inputs, free memory, or compute on another device (--device)"
+                    sentence = f"out of memory: one row in a pass does not fit on {self.classifier.device}; {advice}"
+                    raise ModelError("out_of_memory", sentence) from error
             # Out of the block above, whose error holds what fills the memory.
             self.classifier.count(forward - self.classifier.forward_passes, backward - self.classifier.backward_passes)
             self.fit //= 2
@@ -124,11 +110,8 @@ class Job:
         begun: Callable[[Batch], None] | None = None,
         reference: Reference | None = None,
     ) -> Shard:
-        """Return the rows of shard `number`, without those of the data that are lost, each with why.
-
-        `begun` is called with each batch before it is measured. `reference` holds the first points as this process saw
-        them at first, to check that the network is still the same; None does not look.
-        """
+        """Return the rows of shard `number`, without those of the data that are lost, each with why. `begun` is called
+        with each batch before it is measured; by `reference` it is checked that the network is still the same."""
         before = self.classifier.passes
         parts: list[dict[str, pa.Table]] = []
         rechecks = Rechecks(self.classifier, number, -(-self.shard_points // self.batch_points), reference)
@@ -163,7 +146,6 @@ class Job:
             return self.fitting(seen)
 
     def batches(self, number: int, lost: Mapping[int, str] | None = None) -> Iterator[Batch]:
-        """Yield the batches of a shard, with the rows of `lost` marked."""
         start = number * self.shard_points
         for batch in self.points.batches(self.batch_points, start, start + self.shard_points):
             check_values(batch, self.classifier.bounds)
@@ -171,7 +153,6 @@ class Job:
 
 
 def _without(batch: Batch, lost: Mapping[int, str]) -> Batch:
-    """`batch` with the rows of `lost` marked as lost, so that the others are computed as ever."""
     if not any(row in lost for row in batch.rows):
         return batch
     status = [Status.WORKER_DIED if row in lost else state for row, state in zip(batch.rows, batch.status, strict=True)]
@@ -185,33 +166,27 @@ def whole_shard(count: int, batch: int = SHARD) -> int:
     return size * max(1, -(-math.isqrt(count) // size))
 
 
-Opening = Callable[[], Job]
-"""Opens the job of a run in another process; it is pickled."""
+Opening = Callable[[], Job]  # opens the job of a run in another process; it is pickled
 
-Opened = tuple[RunRecord, Mapping[str, Any]]
-"""The record of a worker's job, and the logits of its first points (`Reference.content`)."""
+Opened = tuple[RunRecord, Mapping[str, Any]]  # a worker's job, and logits of its first points (`Reference.content`)
 
 
 class Workers(Protocol):
     """Processes that share the shards of a run."""
 
     def shards(self, numbers: Sequence[int], job: Job, expected: Opened) -> Generator[Shard]:
-        """Return the shards with these numbers, in the order in which they are done. A worker that opened something
-        else than `expected`, what this process opened, is refused; what one raises is raised here."""
+        """Yield the shards with these numbers as they are done; a worker that opened anything but `expected` is
+        refused, and what one raises is raised here."""
         ...
 
 
-_STATUS = {int(status): status for status in Status}
-"""The members by their numbers: `Status(number)` takes far longer, once a point."""
+_STATUS = {int(status): status for status in Status}  # `Status(number)` takes far longer, once a point
 
 
 def rows_of(evaluated: Evaluated, scores: Sequence[Score], classifier: Classifier) -> dict[str, pa.Table]:
     """Return the rows of a batch, by the kinds of shard file that hold them."""
-    return {
-        "points": _points(evaluated, classifier),
-        "scores": _scores(evaluated, scores, classifier),
-        "counterexamples": _counterexamples(evaluated, scores, classifier),
-    }
+    tables = {"points": _points(evaluated, classifier), "scores": _scores(evaluated, scores, classifier)}
+    return tables | {"counterexamples": _counterexamples(evaluated, scores, classifier)}
 
 
 def _points(evaluated: Evaluated, classifier: Classifier) -> pa.Table:
@@ -276,8 +251,8 @@ def _counterexamples(evaluated: Evaluated, scores: Sequence[Score], classifier: 
 
 
 def _packed(inputs: Tensor, dtype: torch.dtype | None, is_packed: Sequence[bool]) -> Sequence[bytes | None]:
-    """Return inputs `[N, *shape]` as a network of `dtype` gets them, in cells; None where they are images, large,
-    unwanted. They lose no digit: single precision holds what is narrower."""
+    """Return inputs `[N, *shape]` as a network of `dtype` gets them, in cells, with every digit; None where they are
+    images, large or unwanted."""
     shape = tuple(inputs.shape[1:])
     if is_image(shape) or not schemas.keeps(shape):
         return [None] * len(inputs)
@@ -294,8 +269,7 @@ def _magnified(difference: Tensor, bounds: Bounds) -> Tensor:
 
 
 def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
-    """Return the cells of an estimate, a list over its points for each column; NaN becomes null. Votes are those for
-    classes, where the decision is a class."""
+    """Return the cells of an estimate, a list over its points for each column; NaN becomes null."""
     status = [_STATUS[code] for code in estimate.status.tolist()]
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if estimate.counted is not None:
@@ -303,11 +277,8 @@ def _cells(estimate: Estimate, by_class: bool) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [None if math.isnan(number) else number for number in values.tolist()] for name, values in numbers.items()
     }
-    columns |= {
-        "status": [state.slug for state in status],
-        "detail": list(estimate.detail or [None] * len(status)),
-        "passes": estimate.passes.tolist(),
-    }
+    columns["status"], columns["passes"] = [state.slug for state in status], estimate.passes.tolist()
+    columns["detail"] = list(estimate.detail or [None] * len(status))
     if estimate.evidence is not None:
         pairs = zip(estimate.evidence.tolist(), status, strict=True)
         columns["evidence"] = [Evidence(code).slug if state.has_value else None for code, state in pairs]

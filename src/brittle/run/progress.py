@@ -3,8 +3,6 @@
 A notebook gets it in the output of the cell; all else goes to a stream, stderr as a rule.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -16,14 +14,10 @@ from typing import Any, TextIO
 from brittle.errors import ParameterError
 from brittle.text import duration
 
-Progress = Callable[[int, int, int], None]
-"""Called with the points done, all points, and the passes through the network so far."""
+Progress = Callable[[int, int, int], None]  # called with the points done, all points, and the passes so far
 
-SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2
-"""Shortest times between two lines, and between two changes of a line; the last is always written."""
-
-FORECAST_FROM = 60.0
-"""Seconds of a run from which its duration is estimated before it begins."""
+SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_CHANGES = 10.0, 0.2  # at least, between lines and between changes of a line
+FORECAST_FROM = 60.0  # seconds of a run from which its duration is estimated before it begins
 
 
 class ProgressLine:
@@ -66,7 +60,7 @@ class ProgressLine:
 
 @contextmanager
 def progress(option: Progress | bool | None, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """Return the callback of batches: the caller's function, a `ProgressLine` where `option` is True, else None."""
+    """Yield the callback of batches: the caller's function, a `ProgressLine` where `option` is True, else None."""
     if option is not True:
         if option and not callable(option):
             expected = "progress must be True, or a function of the points done, all points and the passes so far"

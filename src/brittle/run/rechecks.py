@@ -1,11 +1,8 @@
 """Some rows of every shard go through the network again: do they depend on their batch, and is it the same function?
 
-What mixes the rows of a batch may not show in the first rows of the data. So a few rows of the passes of every shard,
-chosen by their position alone, go through the network once more, alone or beside others. And the first points of the
-data go through it again: a network that counts, averages or remembers is not what it was.
+A few rows of the passes of every shard, chosen by their position alone, go through once more, alone or beside others,
+and so do the first points of the data: a network that counts, averages or remembers is not what it was.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass, field
 
@@ -19,38 +16,31 @@ from brittle.measure.rows import join
 from brittle.model.classifier import Classifier
 from brittle.model.inputs import ExtraInputs
 
-FIRST_PASSES = 16
-"""Passes at the start of a shard that are all looked at; a fault that comes and goes falls on one of them."""
+FIRST_PASSES = 16  # passes of a shard that are all looked at: a fault that comes and goes falls on one of them
+ROWS, NOISY_ROWS = 64, 2048  # rows of a pass per row that is looked at, without noise and with noise
 
-ROWS, NOISY_ROWS = 64, 2048
-"""Rows of a pass per row that is looked at, without noise and with noise."""
-
-SPACING = 0.6180339887498949
-"""Step between the rows that are chosen, as a share of the batch: the golden ratio spreads them evenly."""
+SPACING = 0.6180339887498949  # step between the rows, as a share of the batch: the golden ratio spreads them evenly
 
 
 @dataclass(frozen=True)
 class PassRow:
-    """A row of a pass of so many rows: its place in words, its input `[1, *shape]` with its extra inputs, its logits
-    `[1, C]`, what rounding explains of them, and whether gradients were recorded in the pass.
-    """
+    """A row of a pass."""
 
-    description: str
-    rows: int
-    inputs: Tensor
+    description: str  # its place in words
+    rows: int  # of the pass
+    inputs: Tensor  # `[1, *shape]`
     extra_inputs: ExtraInputs | None
-    logits: Tensor
-    explained: Tensor
-    recorded: bool
+    logits: Tensor  # `[1, C]`
+    explained: Tensor  # by rounding, of these
+    recorded: bool  # whether gradients were
 
 
 @dataclass
 class Rechecks:
     """Watches the passes of one shard.
 
-    Rows are kept of the first pass of some batches, of each of the first `FIRST_PASSES` passes of the shard, and of the
-    passes 32, 64, 128 and so on; of a pass of many rows more of them. `reference` has the first points as this process
-    saw them at first; None looks at none. `watched` is the classifier whose passes are watched.
+    Rows are kept of the first pass of some batches, of the first `FIRST_PASSES` passes of the shard and of those at
+    powers of 2; of a pass of many rows more. `reference` has the first points as this process saw them, or is None.
     """
 
     classifier: Classifier
@@ -82,15 +72,13 @@ class Rechecks:
                 self._check_recorded(row, again)
                 if self.reference is not None:  # it may have changed just now
                     self.reference.checked(self.classifier, f"at the end of shard {self.shard}", batch_size)
-                raise ModelError(
-                    "batch_dependent",
-                    f"{row.description} of shard {self.shard} looked at again and in its batch of {row.rows} differ by "
-                    f"{difference}; the model mixes the rows of a batch, make it treat each row alone",
-                )
+                place = f"{row.description} of shard {self.shard} looked at again and in its batch of {row.rows}"
+                advice = "the model mixes the rows of a batch, make it treat each row alone"
+                raise ModelError("batch_dependent", f"{place} differ by {difference}; {advice}")
         return self.classifier.passes - before
 
     def _other(self) -> list[tuple[PassRow, Tensor]]:
-        """Return the rows that get other logits again, by more than rounding explains, with these."""
+        """Return the rows that get other logits again, by more than rounding explains, and these."""
         if not self._kept:
             return []
         # Each alone; where a call costs far more than a row, as of trees, the first alone and the others in one batch.
@@ -114,12 +102,9 @@ class Rechecks:
             recorded = self.classifier.numbers(inputs, row.extra_inputs).detach()
         difference = excess(self.classifier, row.inputs, alone, recorded, row.explained, row.extra_inputs)
         if difference is not None:
-            raise ModelError(
-                "model_changed",
-                f"{row.description} of shard {self.shard} gets other logits where gradients are recorded than "
-                f"where they are not, they differ by {difference}: forward() asks for torch.is_grad_enabled() or "
-                f"requires_grad; let it compute the same in both",
-            )
+            place = f"{row.description} of shard {self.shard} gets other logits where gradients are recorded"
+            advice = "let forward() not ask for torch.is_grad_enabled() or requires_grad"
+            raise ModelError("model_changed", f"{place}, by {difference}: {advice}")
 
     def _keep(self, classifier: Classifier, inputs: Tensor, logits: Tensor, extra_inputs: ExtraInputs | None) -> None:
         """Keep a row of this pass, if it is one of those that are looked at."""

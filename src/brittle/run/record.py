@@ -1,7 +1,5 @@
 """The record of a run: what is known when it starts, and a running account of it."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections import Counter
@@ -16,37 +14,31 @@ import torch
 from torch import nn
 
 from brittle.data.points import Points, SomePoints
+from brittle.decisions.function_code import code_digest
 from brittle.doctor import Subject, about_accuracy
 from brittle.errors import DataError
 from brittle.estimate import parameters_json
 from brittle.model.classifier import Classifier
 from brittle.model.digest import digest_of
-from brittle.noise import Noise
+from brittle.noise import Noise, Transform
 from brittle.run.job import Job
 from brittle.scores import Score
-from brittle.scores.outside import code_of
 from brittle.store import record
 from brittle.store.record import FIRST_ROWS, Account, ModelRecord, RunRecord, ScoreRecord, record_of
 from brittle.user_code import digests, failing
 
-PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")
-"""Packages that can change a number."""
-
-DIGITS = 16
-"""Characters of the digest of a source of noise."""
-
-MOST_FAILURES = FIRST_ROWS // 100
-"""A run stops when more than this many of its first rows get no number, by default."""
+PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "pillow", "safetensors")  # packages that can change a number
+DIGITS = 16  # characters of the digest of a source of noise
+MOST_FAILURES = FIRST_ROWS // 100  # a run stops when more than this many of its first rows get no number, by default
 
 
 @dataclass
 class RunningRecord:
-    """The record of a run as things stand. A run stops where more than `most_failures` of the first 1,000 points have
-    no number. `confusion` holds labels and predictions of the points so far."""
+    """The record of a run as things stand."""
 
     now: RunRecord
-    most_failures: int | None
-    confusion: Counter[tuple[int, int]] = field(default_factory=Counter)
+    most_failures: int | None  # of the first 1,000 points, above which a run stops
+    confusion: Counter[tuple[int, int]] = field(default_factory=Counter)  # labels and predictions of the points so far
 
     def examined(self, subject: Subject, created: str | None, *, skipped: bool) -> None:
         """Enter what looking at the first points showed, and when the run began; None is now."""
@@ -60,29 +52,24 @@ class RunningRecord:
         self.now = replace(self.now, model=model, data=data, doctor=examined, created=created, warnings=findings)
 
     def add(self, account: Account, points: pa.Table) -> None:
-        """Account for a shard: what became of its points, and their columns `label` and `predicted`."""
+        """Account for a shard and its points."""
         account = self.now.account + account
         self.now = replace(self.now, account=account)
         pairs = zip(points["label"].to_pylist(), points["predicted"].to_pylist(), strict=True)
         self.confusion += Counter(pair for pair in pairs if None not in pair)
         if self.most_failures is not None and account.failed_early > self.most_failures:
-            raise DataError(
-                "too_many_failures",
-                f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number (at most "
-                f"{self.most_failures} of {FIRST_ROWS} may); one of them: {account.failures[0]}",
-            )
+            failed = f"{account.failed_early} of the first {min(account.points, FIRST_ROWS)} points got no number"
+            allowed = f"at most {self.most_failures} of {FIRST_ROWS} may"
+            raise DataError("too_many_failures", f"{failed} ({allowed}); one of them: {account.failures[0]}")
 
     def note_memory(self, job: Job) -> None:
         drawn = " and the draws of the model" if self.now.model.random else ""
-        sentence = (
-            f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same but "
-            f"for rounding{drawn}, and --batch-size {job.fit} saves the time of the tries"
-        )
+        sentence = f"memory ran out with {job.rows} rows in one pass, and {job.fit} went on; their numbers are the same"
+        sentence += f" but for rounding{drawn}, and --batch-size {job.fit} saves the time of the tries"
         self.now = replace(self.now, warnings=(*self.now.warnings, record.Finding("out_of_memory", sentence)))
 
     def finish(self, seconds: float | None) -> None:
-        """Finish the run after so many seconds, which are not known of an interrupted run. A part of a run does not
-        judge its few points: `brittle join` judges all."""
+        """Finish the run after so many seconds, not known of an interrupted run; `brittle join` judges the parts."""
         self.now = replace(self.now, seconds=seconds, finished=_now())
         if self.now.part is None:
             self.note_outcome()
@@ -98,7 +85,7 @@ class RunningRecord:
 
 
 def describe(job: Job, command: Sequence[str] | None = None, part: tuple[int, int] | None = None) -> RunRecord:
-    """Everything needed to repeat `job`, or a part of it; no pass through the network is made for it."""
+    """Return everything needed to repeat `job`, or a part of it, without a pass through the network."""
     points, device, dtype = job.points, job.classifier.device, torch.get_default_dtype()
     labelled = points.labels is not None or points.provenance.get("targets") is not None
     names = list(points.class_names or job.classifier.class_names or ()) or None
@@ -138,9 +125,22 @@ def describe_score(score: Score) -> ScoreRecord:
     return record_of(ScoreRecord, content, f"the score {score.label}")
 
 
+def code_of(score: Score) -> dict[str, str] | None:
+    """Return the sha256 of files from outside in which the score, its noise and its measurements stand, of the code of
+    classes that stand in no file, and the extensions that are missing, as runs without them differ; by their names."""
+    noise = getattr(score, "noise", None)
+    function_parts = (noise.fn, type(noise.fn)) if isinstance(noise, Transform) else ()
+    parts = (score, noise, *score.needs)
+    used = [code for need in score.needs for code in need.code]
+    files = digests((*function_parts, *used, *(kind for part in parts for kind in type(part).__mro__)))
+    kinds = [type(part) for part in (score, noise) if part is not None]
+    typed = [kind for kind in kinds if kind.__module__.partition(".")[0] != "brittle" and digests([kind]) is None]
+    without = {f"without {name}": "missing" for need in score.needs for name in need.missing}
+    return (files or {}) | {f"class {kind.__qualname__}": code_digest(kind) for kind in typed} | without or None
+
+
 def draws_of(score: Score) -> dict[str, int]:
-    """Return how many draws `score` reads of each source of noise, by the digest of the source's key; empty without
-    noise. Equal digests mean equal draws."""
+    """Return how many draws `score` reads of each source of noise, by a digest: equal ones mean equal draws."""
     draws_by_source: dict[str, int] = {}
     for need in score.needs:
         draws = getattr(need, "draws", None)
@@ -164,7 +164,7 @@ def _still(points: Points) -> str | None:
 
 
 def _key_text(value: object) -> str:
-    """`value` in words that are the same in every process; what has none is told by its kind alone."""
+    """Return `value` in words that are the same in every process, or its kind alone."""
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     kind = _key_text(type(value))
@@ -208,7 +208,6 @@ def _describe_model(classifier: Classifier) -> ModelRecord:
 
 @cache
 def _version(package: str) -> str:
-    """Return the version of an installed package; read once in a process, for it takes a millisecond or two."""
     return metadata.version(package)
 
 

@@ -1,7 +1,5 @@
 """A run: examine, measure each point once, derive every score, write rows, shard by shard."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -96,20 +94,19 @@ def score(
     """Score every point of `data` by every score of `scores`.
 
     Measurements that several scores need are taken once. The noise of a point is keyed by (seed, point id), so its
-    scores do not depend on the batch size or on the other points, except as a network rounds differently in another
-    batch (attacks can amplify that, see `docs/explanation/attacks.md`).
+    scores do not depend on the batch size or on other points, but for rounding (see `docs/explanation/attacks.md`).
 
     Args:
         classifier: the trained model; a network of PyTorch, a fitted estimator of scikit-learn or a model of MAITE as
             it is stands for `brittle.Classifier` of it, without bounds where it is an estimator or the noise is one of
             columns. Or its name, as the command line takes it: a file, a folder, or `FILE.py:FACTORY`, which runs.
-        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a data set or loader of PyTorch, a data set
-            of MAITE, or a list of images of Pillow, read as `brittle.data.dataset_points` does; a path, read as
-            `brittle.data.open_points` does; or points from either of these two; a frame of pandas, alone or as `x`,
-            read as a table in a file. Of an estimator that was fitted on a frame, columns of text and categories stay
-            as they are.
-        y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; or `scores`: a text, a
-            score, or a list of scores or of different names with a score's among them is no `y`.
+        data: `x` `[N, *shape]` in the declared units, or the pair `(x, y)`; a frame of pandas, alone or as `x`; a data
+            set or loader of PyTorch, a data set of MAITE, or a list of images of Pillow, as for
+            `brittle.data.dataset_points`; a path, as for `brittle.data.open_points`; or points from either. Of an
+            estimator that was fitted on a frame, columns of text and categories stay as they are.
+        y: the label of each point, `[N]`, where `data` are arrays, a tensor or a frame alone; a text, a score, or a
+            list with a score or
+            the name of one stands for `scores`.
         scores: what to compute; each at most once, told apart by name and parameters. Or names, such as `"shrinkage"`
             or `["shrinkage", "input_margin"]` (`brittle list`); by default `shrinkage`, `softmax` and `logit_margin`.
         sigma: standard deviations of the noise of scores by name; by default a tenth of the range of the inputs.
@@ -119,17 +116,16 @@ def score(
             as `"within:0.5"` of a regressor, or one of `brittle.decisions`; by default the predicted class.
         name: name of a model that is given as it is, in the record and on the page; by default its type.
         seed: seed of the noise.
-        batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size, up to
-            16,384 of a model outside PyTorch, and 512 elsewhere; fewer of very large ones. On a CPU wide layers are
-            given fewer, down to 64. It is halved where memory runs out.
+        batch_size: most rows in one pass through the network; by default 64 to 4,096 on a CPU, by their size and the
+            widest layer, up to 16,384 of a model outside PyTorch, and 512 elsewhere. Halved where memory runs out.
         confidence: of all intervals in the table.
         out: folder to write the run to, shard by shard; None keeps it in memory.
         mirror: a second place for it, such as `s3://bucket/run`, which gets each file once it is whole in `out`; with
             `resume` a run goes on from either.
         resume: go on with the run in `out`, if there is one: shards that are there and whole are kept.
         expected_accuracy: stop when the accuracy on the first labelled points is surely below.
-        progress: True shows how far the run is, on a terminal, in a notebook or in lines, and before a long one how
-            long it will take; a function is called after every batch with points done, all points and passes so far.
+        progress: True shows how far the run is, and before a long one how long it will take; a function is called after
+            every batch with points done, all points and passes so far.
         command: how the run was started, for the record.
         most_failures: stop when more of the first 1,000 points than this get no number; None never stops for that.
         skip_doctor: leave out the checks before the run (see `docs/reference/doctor.md`); the record says so.
@@ -137,9 +133,9 @@ def score(
             probability or more; None counts exactly `draws`. It, `precision` and `draws` are for scores by name.
         precision: count until the interval of that probability is no wider, whatever the limit.
         draws: noisy copies of a point at most; by default 1,000. Several make several scores.
-        workers: processes that compute side by side, with one thread each, as `--workers` has them; each gets a copy of
-            the model and of the data, so what you define has to stand in a module that can be imported. The table is
-            the same for any number of them, and for none with one thread. None computes here.
+        workers: processes that compute side by side, with one thread each; each gets a copy of the model and of the
+            data, so what you define has to stand in a module that can be imported. The table is the same for any number
+            of them. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
         reading: how data that are given as a path are read: `split`, `layout`, `text_column` and the other fields of
             `brittle.data.reading.Reading`, but `bounds` and `limit`.
@@ -192,7 +188,6 @@ def score(
 
 
 def _declared(model: Any, decision: Decision | str | None, name: str | None, noise: str | None) -> Any:
-    """Return a network or an estimator as it is with what `score` is told of it; anything else as it stands."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ParameterError(f"a name is a text, such as 'forest'; found {name!r:.40}")
     if isinstance(model, nn.Module) or is_estimator(model) or names_itself(model):
@@ -201,10 +196,8 @@ def _declared(model: Any, decision: Decision | str | None, name: str | None, noi
         bounds = None if is_estimator(model) or of_columns else (0.0, 1.0)
         return Classifier(model, bounds, decision=decision, source=source)
     if decision is not None or name is not None:
-        raise ParameterError(
-            "decision= and name= are for a model as it is; a Classifier has its own: Classifier(model, decision=..., "
-            "source={'spec': name})"
-        )
+        advice = "a Classifier has its own: Classifier(model, decision=..., source={'spec': name})"
+        raise ParameterError(f"decision= and name= are for a model as it is; {advice}")
     return model
 
 
@@ -221,18 +214,14 @@ def execute(
     part: tuple[int, int] | None = None,
     note: Callable[[str, str], None] = lambda code, sentence: None,
 ) -> RunRecord:
-    """Compute the shards of `job` that are not in `out` yet; return the run's record. For other arguments see `score`.
-
-    `note` is called once with the code and the sentence of every note, those of the examination before the scoring.
-    """
-    started = time.monotonic()
-    share = job.share(part)
+    """Compute the shards of `job` that are not in `out` yet; return the run's record. `note` is called once with the
+    code and the sentence of every note, those of the examination before the scoring."""
+    started, share = time.monotonic(), job.share(part)
+    record = RunningRecord(describe(job, command, part), most_failures)
 
     def advance(done: int, passes: int) -> None:
         if progress is not None:
             progress(done, job.points_in(share), passes)
-
-    record = RunningRecord(describe(job, command, part), most_failures)
 
     with out.open(record.now), job.classifier.evaluating():
         before = out.record
@@ -276,14 +265,13 @@ def _note(findings: Sequence[Finding], note: Callable[[str, str], None]) -> None
 def _examine(
     job: Job, expected: float | None, skipped: bool, record: RunningRecord, created: str | None
 ) -> tuple[doctor.Subject, doctor.Reference, str]:
-    """Make the checks, and record what they found; what they look at, its points with their logits, and a digest."""
+    """Make and record the checks; return their subject, its points with their logits, and a digest."""
     batch = next(iter(job.points.batches(doctor.GUARD_ROWS if expected else doctor.LOOKED_AT)))
     digest = doctor.digest(batch)
 
     def seen(rows: int) -> tuple[doctor.Subject, doctor.Reference]:
-        subject = doctor.Subject(
-            job.classifier, batch, job.points.labels, job.scores, job.seed, rows, job.points, expected
-        )
+        about = (batch, job.points.labels, job.scores, job.seed, rows, job.points, expected)
+        subject = doctor.Subject(job.classifier, *about)
         doctor.examine(subject, skip=skipped)
         return subject, subject.reference().checked(job.classifier, "when the run begins")
 

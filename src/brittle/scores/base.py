@@ -1,7 +1,5 @@
 """Common parts of all scores."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.data.points import Points, check_values
+from brittle.data.points import Points
 from brittle.errors import ParameterError
 from brittle.estimate import CONFIDENCE, FLIP_PROBABILITY, Direction, Estimate, Parameters, Status, score_label
 from brittle.intervals import check_confidence
 from brittle.measure import Clean, Measurement, NearestPoint
-from brittle.measure.forward import as_points, batch_points, default_rows, hold_missing
+from brittle.measure.forward import as_points, batches_of
 from brittle.model.classifier import Classifier
 from brittle.noise import Gaussian, Noise
 from brittle.scores.evaluate import check_classifier, check_seed, concatenate, evaluate
@@ -27,15 +25,10 @@ from brittle.scores.sound import check_parameters, check_score, check_serves
 GRAVE = (Status.VACUOUS, Status.NOISY_TIES, Status.CONTRADICTED, Status.REFUTED, Status.TIE)
 """Outcomes with a number that say more than that something was left out or not found; the last is the gravest."""
 
-NOT_FINITE = "gave NaN or infinite logits"
-"""Fault of a pass that tells nothing about its points."""
+NOT_FINITE = "gave NaN or infinite logits"  # fault of a pass that tells nothing about its points
 
-_WEIGHTS = (
-    {status: 1 if status.has_value else 2 + len(GRAVE) for status in Status}
-    | {status: 2 + rank for rank, status in enumerate(GRAVE)}
-    | {Status.OK: 0}
-)
-"""The graver a status, the larger: `OK`, others with a number, `GRAVE`, those without a number."""
+_WEIGHTS = {status: 1 if status.has_value else 2 + len(GRAVE) for status in Status}  # the graver the larger
+_WEIGHTS |= {status: 2 + rank for rank, status in enumerate(GRAVE)} | {Status.OK: 0}
 
 
 @dataclass(frozen=True)
@@ -44,38 +37,25 @@ class Score(ABC):
 
     A parameter that is out of range, or a word that is not known, is refused with a `ParameterError` when it is made.
 
-    Class attributes:
-        name: what tables and the command line call it.
-        title: what it is, in a few words.
-        quantity: what its value is: `flip_probability` (`1 - p_robust`), `distance` (in pixel units, in the norm of
-            its parameters), `feature_distance`, `logit_margin`, `probability`, `entropy`, `laplacian` (of a
-            probability, per squared pixel unit) or `probability_change`.
-        cost: passes through the network per point, in words.
-        reference: where it comes from.
-        explanation: a plain sentence or two that a report says of it.
-        safer: whether points are safer where the value is `higher` or `lower`; None where they are not ranked by it.
-        colour: its place in the palette of a report; None for the next free place.
-        preference: its place among the estimators that may represent a run, the smallest first; or None.
-        model: what a report names as its source where no noisy copy showed a flip probability: `counting` the copies,
-            or a model alone, such as `the linear model`; None where every number is counted.
-        serves: which decisions of a classifier it is about: `all` that have margins, those with a `probability` of
-            their own (the predicted class, one label), or `classes` alone; or `counts`: all, those without margins
-            (masks, boxes) and of random models too, as it counts how often a noisy copy keeps the decision.
-        unsaid: fields that its parameters hold only where they differ from their defaults.
+    Its `quantity` is `flip_probability` (`1 - p_robust`), `distance` (in pixel units, in the norm of its parameters),
+    `feature_distance`, `logit_margin`, `probability`, `entropy`, `laplacian` (of a probability, per squared pixel unit)
+    or `probability_change`. It `serves` `all` decisions of a classifier that have margins, those with a `probability`
+    of their own (the predicted class, one label), or `classes` alone; or it `counts` how often a noisy copy keeps the
+    decision: any, those without margins (masks, boxes) and of random models too.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
+    name: ClassVar[str]  # in tables and on the command line
+    title: ClassVar[str]  # what it is, in a few words
     quantity: ClassVar[str]
-    cost: ClassVar[str]
-    reference: ClassVar[str]
-    explanation: ClassVar[str]
-    safer: ClassVar[Direction] = None
-    colour: ClassVar[int | None] = None
-    preference: ClassVar[float | None] = None
-    model: ClassVar[str | None] = None
+    cost: ClassVar[str]  # passes through the network per point, in words
+    reference: ClassVar[str]  # where it comes from
+    explanation: ClassVar[str]  # a plain sentence or two that a report says of it
+    safer: ClassVar[Direction] = None  # points where the value is `higher` or `lower`; None if it ranks none
+    colour: ClassVar[int | None] = None  # place in the palette of a report; None for the next free one
+    preference: ClassVar[float | None] = None  # place among the estimators that may represent a run, or None
+    model: ClassVar[str | None] = None  # source where no copy flips: `counting`, or a model, such as `the linear model`
     serves: ClassVar[str] = "classes"
-    unsaid: ClassVar[tuple[str, ...]] = ()
+    unsaid: ClassVar[tuple[str, ...]] = ()  # fields that its parameters hold only where they differ from their defaults
 
     @property
     @abstractmethod
@@ -138,15 +118,10 @@ class Score(ABC):
         check_confidence(confidence)
         check_seed(seed)
         points = as_points(x, classifier.bounds, ids=ids, extra_inputs=extra_inputs, mask=mask)
-        classifier = classifier.reading(points.provenance)
-        classifier = classifier.look_up(points.class_names)
-        points = hold_missing(classifier, points)
-        sample = next(iter(points.batches(1, 0, 1)))
-        rows = default_rows(classifier, sample.inputs, sample.extra_inputs)
+        classifier = classifier.reading(points.provenance).look_up(points.class_names)
         parts: list[Estimate] = []
         with classifier.evaluating():
-            for batch in points.batches(batch_points(rows, classifier.device)):
-                check_values(batch, classifier.bounds)
+            for batch, rows in batches_of(classifier, points):
                 parts += evaluate(classifier, batch, [self], seed, rows, confidence).estimates
         return concatenate(parts)
 
@@ -166,11 +141,7 @@ class Score(ABC):
 
     @property
     def label(self) -> str:
-        """The score with its parameters, such as `taylor(sigma=0.1)`.
-
-        Raises:
-            ParameterError: its class is not sound, or a field stands in no parameter, so another score had this label.
-        """
+        """The score with its parameters, such as `taylor(sigma=0.1)`."""
         check_parameters(self)
         return score_label(self.name, self.parameters)
 
@@ -185,10 +156,6 @@ class NoiseScore(Score):
         sigma: standard deviation of the noise per input coordinate, in the declared pixel units.
         noise: the noise family.
 
-    Class attributes:
-        uses_covariance: whether it stands on the covariance of the noise; False where only draws are read.
-        uses_pairs: whether it stands on pairs of noise `(e, -e)`.
-
     Raises:
         ParameterError: both or neither are given, `sigma` is not a positive finite number, or the score needs the
             covariance or the pairs of a family that does not say it has them, `noise` is no noise family, or shares the
@@ -200,19 +167,17 @@ class NoiseScore(Score):
 
     quantity: ClassVar[str] = FLIP_PROBABILITY
     safer: ClassVar[Direction] = "lower"
-    uses_covariance: ClassVar[bool] = True
-    uses_pairs: ClassVar[bool] = False
+    uses_covariance: ClassVar[bool] = True  # of the noise; False where only draws are read
+    uses_pairs: ClassVar[bool] = False  # of noise, `(e, -e)`
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise is None and self.sigma is None:
             raise ParameterError(f"{type(self).__name__} needs sigma or noise")
         if not isinstance(self.noise, Noise | None):
-            raise ParameterError(
-                f"expected a noise family such as brittle.noise.Gaussian(0.1) or, of tables, "
-                f"brittle.noise.PerFeature.of(points, 0.1); found {self.noise!r:.80}"
-                + ("; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise))
-            )
+            advice = "; a function (x, generator) goes in as brittle.noise.Transform(function)" * isfunction(self.noise)
+            example = "brittle.noise.Gaussian(0.1), or of tables PerFeature.of(points, 0.1)"
+            raise ParameterError(f"expected a noise family such as {example}; found {self.noise!r:.80}{advice}")
         if self.noise is None:
             object.__setattr__(self, "noise", Gaussian(self.sigma))  # type: ignore[arg-type]
         elif self.sigma not in (None, self.noise.sigma):
@@ -222,10 +187,8 @@ class NoiseScore(Score):
         score_fields, noise_fields = ({parameter.name for parameter in fields(part)} for part in (self, self.noise))
         shared_names = sorted(score_fields & (noise_fields | self.noise.parameters.keys() - {"noise"}) - {"sigma"})
         if shared_names:
-            raise ParameterError(
-                f"the noise family {self.noise.name} has a field {shared_names[0]}, as {type(self).__name__} has, and "
-                f"the parameters hold one of them; rename that of the noise"
-            )
+            field_name = f"a field {shared_names[0]}, as {type(self).__name__} has"
+            raise ParameterError(f"the noise family {self.noise.name} has {field_name}; rename that of the noise")
 
     @property
     def parameters(self) -> Parameters:
@@ -243,26 +206,23 @@ def finish(
     evidence: Tensor | None = None,
     counted: tuple[Tensor, Tensor] | None = None,
 ) -> Estimate:
-    """Return an `Estimate` whose intervals hold their value despite rounding. Both ends are NaN where nothing is
-    known of the error of a number. A number under a status that carries none, and its interval, may be anything."""
+    """Return an `Estimate` whose intervals, NaN where no error is known, hold their value despite rounding. A number
+    under a status that carries none may be anything."""
     passes_by_point = passes.to(status) if isinstance(passes, Tensor) else torch.full_like(status, passes)
     low, high = torch.minimum(low, value), torch.maximum(high, value)
     return Estimate(value, low, high, status, passes_by_point, detail, evidence, counted)
 
 
 def initial_status(tied: Tensor, broken: Tensor) -> Tensor:
-    """`TIE` or `OK` for each point, `[B]`, and `NONFINITE_LOGITS` where logits are `broken`."""
     return mark(torch.where(tied, int(Status.TIE), int(Status.OK)), broken, Status.NONFINITE_LOGITS)
 
 
 def clean_status(clean: Clean) -> Tensor:
-    """Return the status of the clean pass of each point, `[B]`."""
     return initial_status(clean.tied, ~clean.finite)
 
 
 def mark(status: Tensor, rows: Tensor, member: Status) -> Tensor:
-    """`status` with `member` where `rows` holds, unless the row says something as grave already. A status without a
-    number is graver than one with; among those with one, `GRAVE` are graver than the others, the last the gravest."""
+    """Return `status` with `member` where `rows` holds, unless the row says something as grave already."""
     milder = torch.tensor([int(state) for state in Status if _WEIGHTS[state] < _WEIGHTS[member]], device=status.device)
     return torch.where(rows & torch.isin(status, milder), int(member), status)
 

@@ -1,7 +1,5 @@
 """The catalogue: the only list of scores, those of extensions from the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from brittle.registry import Registry
@@ -13,24 +11,6 @@ from brittle.scores.one_pass import Entropy, FeatureMargin, LogitMargin, MaxProb
 from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.taylor import Taylor
 
-CATALOGUE: Mapping[str, type[Score]] = Registry(
-    "score",
-    {
-        score.name: score
-        for score in (
-            MonteCarlo,
-            Moments,
-            Shrinkage,
-            Taylor,
-            Softmax,
-            InputMargin,
-            LogitMargin,
-            FeatureMargin,
-            MaxProbability,
-            ProbabilityMargin,
-            Entropy,
-        )
-    },
-    Score,
-)
-"""Every score by the name that tables and the command line use."""
+_ESTIMATES = (MonteCarlo, Moments, Shrinkage, Taylor, Softmax)
+_MARGINS = (InputMargin, LogitMargin, FeatureMargin, MaxProbability, ProbabilityMargin, Entropy)
+CATALOGUE: Mapping[str, type[Score]] = Registry("score", {kind.name: kind for kind in _ESTIMATES + _MARGINS}, Score)

@@ -1,6 +1,7 @@
-"""The scores of a run: from names and numbers, as the command line takes them."""
+"""The scores of a run, from names and numbers as the command line takes them.
 
-from __future__ import annotations
+A name is one of the catalogue, or one that `brittle.user_code` finds: `FILE.py:CLASS`, or `PACKAGE.MODULE:CLASS`.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -9,27 +10,23 @@ from typing import TypeVar
 from brittle.decisions import Decision
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds
-from brittle.noise import Noise
+from brittle.noise import Noise, Transform
+from brittle.noise.families import FAMILIES
+from brittle.noise.named import family_of
 from brittle.scores import LogitMargin, MonteCarlo, NoiseScore, Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.options import Option, options_of
-from brittle.scores.outside import check_alone, check_scores, find_family, find_score
-from brittle.user_code import failing, unknown
+from brittle.scores.sound import check_class, check_dataclass, check_score
+from brittle.user_code import check_name, failing, find_named, kind_of, refused, unknown
 
-BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")
-"""Scores of a run that names none; decisions without a probability have those that read margins."""
-
-NO_LIMIT = "none"
-"""The limit where points are not compared with one, and each has exactly as many draws as were asked for."""
-
+BY_DEFAULT = ("shrinkage", "softmax", "logit_margin")  # those that read margins where there is no probability
+NO_LIMIT = "none"  # no limit: each point has exactly as many draws as were asked for
 Made = TypeVar("Made", Score, Noise)
-
-Given = Mapping[str, object]
-"""Options by name, or fields by name, with their values."""
+Given = Mapping[str, object]  # options by name, or fields by name, with their values
 
 
 def usual_names(decision: Decision, random: bool = False, probability: bool = True) -> tuple[str, ...]:
-    """Return the default scores of a run by its decision, perhaps of a `random` model, or without a `probability`."""
+    """Return the default scores of a run, perhaps of a `random` model, or without a `probability`."""
     if random or not decision.has_margins:
         return (MonteCarlo.name,)
     if decision.has_probability and probability:
@@ -39,7 +36,7 @@ def usual_names(decision: Decision, random: bool = False, probability: bool = Tr
 
 
 def usual_sigma(bounds: Bounds) -> float | None:
-    """Return the standard deviation of noise where none is given, a tenth of the value range; None without one."""
+    """Return the sigma where none is given, a tenth of the value range; None without one."""
     return None if bounds.pair is None else 0.1 * (bounds.pair[1] - bounds.pair[0])
 
 
@@ -82,21 +79,15 @@ def choose(
 
 
 def _taken(options: Given, kinds: Mapping[str, type[Score]]) -> dict[str, dict[str, tuple[object, ...]]]:
-    """Return the fields that options set, with all their values, by the name of the score.
-
-    An option is that of the first score that has a field of its name. A field of another score that has this name, and
-    is of another kind or takes other words, is set by `--set` alone.
-    """
+    """Return the fields that options set, with all their values, by the name of the score. An option is that of the
+    first score with a field of its name; where another has one of another kind or words, `--set` alone sets it."""
     values_by_score: dict[str, dict[str, tuple[object, ...]]] = {name: {} for name in kinds}
     for option, value in options.items():
         option_by_score = {name: options_of(kind).get(option) for name, kind in {**CATALOGUE, **kinds}.items()}
         having = {name: value for name, value in option_by_score.items() if value is not None and not value.alone}
         meaning = next(iter(having.values()), None)
-        takers = [
-            name
-            for name, candidate in having.items()
-            if meaning is not None and candidate.kind is meaning.kind and candidate.choices in ((), meaning.choices)
-        ]
+        alike = (meaning.kind, ((), meaning.choices)) if meaning else (None, ())
+        takers = [name for name, part in having.items() if part.kind is alike[0] and part.choices in alike[1]]
         words = value if isinstance(value, tuple) else (value,)
         for word in words:
             _check_word(option, word, meaning)
@@ -113,7 +104,7 @@ def _check_word(name: str, word: object, option: Option | None) -> None:
 
 
 def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, dict[str, object]]:
-    """Return the fields that are set, by the name of the score or of the noise family, from `NAME.FIELD=VALUE` each."""
+    """Return the fields of `NAME.FIELD=VALUE`, by the name of the score or of the noise family."""
     values: dict[str, dict[str, object]] = {}
     for setting in settings:
         place, equals, text = setting.partition("=")
@@ -124,8 +115,9 @@ def _settings(settings: Sequence[str], kinds: Mapping[str, type]) -> dict[str, d
             raise UsageError(f"--set {setting:.80} changes nothing; chosen are {', '.join(kinds)}")
         options = {key: option for key, option in options_of(kinds[name]).items() if key != "sigma"}
         if field not in options:
-            fields_text = ", ".join(options) or "none that can be set"
-            raise UsageError(f"{name} has no field {field!r:.60} that can be set; it has {fields_text}")
+            raise UsageError(
+                f"{name} has no field {field!r:.60} that can be set; it has {', '.join(options) or 'none'}"
+            )
         value = options[field].read(text, f"--set {place}")
         _check_word(field, value, options[field])
         values.setdefault(name, {})[field] = value
@@ -146,3 +138,61 @@ def _make(kind: type[Made], fields: Given) -> Made:
             return kind(**fields)  # type: ignore[arg-type]
         except TypeError as error:
             raise ParameterError(f"{kind.__qualname__} cannot be made: {error}; give its fields defaults") from error
+
+
+def find_score(name: str) -> type[Score]:
+    if name in CATALOGUE:
+        kind = check_kind(CATALOGUE[name], name)
+        if kind.name != name:
+            raise refused(name, f"is the score {kind.name!r}; name the part score.{kind.name}")
+        return kind
+    kind = find_named(name)
+    if kind is None:
+        hint = "give its file with --pseudo-margin FILE; " if name.replace("-", "_") == "pseudo_margin" else ""
+        raise unknown("score", name, list(CATALOGUE), hint)
+    return check_kind(kind, name)
+
+
+def find_family(name: str) -> type[Noise]:
+    """Return the class of noise that `name` stands for, which `sigma` alone must describe."""
+    kind = family_of(name) or find_named(name)
+    if kind is None:
+        raise unknown("noise family", name, list(FAMILIES))
+    if not (isinstance(kind, type) and issubclass(kind, Noise)):
+        raise refused(name, f"is {kind_of(kind)}; expected a subclass of brittle.noise.Noise")
+    check_dataclass(kind, name)
+    check_name(name, getattr(kind, "name", None), "name = 'speckle'")
+    return kind
+
+
+def check_scores(scores: Iterable[Score]) -> None:
+    """Raise unless scores say all that tables and reports ask, and a table can tell them apart."""
+    names: dict[str, type[Score]] = {}
+    families: dict[str, type[Noise]] = {}
+    transforms: dict[object, Transform] = {}
+    for score in scores:
+        check_score(score)
+        kind = check_kind(type(score), type(score).__qualname__)
+        check_alone(names, kind.name, kind)
+        if not isinstance(score, NoiseScore):
+            continue
+        check_alone(families, score.noise.name, type(score.noise))
+        if isinstance(score.noise, Transform):  # readers would take two functions of one name for one
+            called = score.noise.parameters["noise"]
+            if transforms.setdefault(called, score.noise).fn is not score.noise.fn:
+                raise refused(f"the noise {called}", "stands for two functions; give one another name, or parameters")
+
+
+def check_alone(kind_by_name: dict[str, type[Made]], name: str, kind: type[Made]) -> None:
+    """Keep `kind` among the `kind_by_name`; raise where another class has its name there."""
+    if kind_by_name.setdefault(name, kind) is not kind:
+        raise refused(kind.__qualname__, f"is called {name!r} like {kind_by_name[name].__qualname__}; rename one")
+
+
+def check_kind(kind: object, source: str) -> type[Score]:
+    if not (isinstance(kind, type) and issubclass(kind, Score)):
+        raise refused(source, f"is {kind_of(kind)}; expected a subclass of brittle.scores.Score")
+    check_class(kind, source)
+    if CATALOGUE.get(kind.name, kind) is not kind:
+        raise refused(source, f"is called {kind.name!r} like a score of brittle; give it another name")
+    return kind

@@ -1,10 +1,4 @@
-"""Evaluation of a batch: look at it, leave out what cannot be measured, measure the rest once, derive every score.
-
-A score that is called and a run evaluate their batches here. An estimate is checked, and loses its numbers where a
-status carries none, in `estimate_of` alone.
-"""
-
-from __future__ import annotations
+"""Evaluation of a batch: look at it, leave out what cannot be measured, measure the rest once, derive every score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,45 +13,36 @@ from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Estimate, Status
 from brittle.measure import Clean, Forward, Measurement, NearestPoint, Sampled, passes_of, take
-from brittle.measure.base import look_for
+from brittle.measure.forward import look
 from brittle.model.classifier import Classifier
-from brittle.scores.sound import ScoreLike, fault_of
+from brittle.scores.sound import fault_of
 from brittle.user_code import failing, refused
 
-MOST_SEED = 2**63 - 1
-"""The largest seed of noise."""
+MOST_SEED = 2**63 - 1  # the largest seed of noise
 
 
 @dataclass(frozen=True)
 class OtherInputs:
-    """Inputs with another decision than their points. `positions` are those of the `K` points in the batch; `codes`
-    stand for the class there (`Decision.codes`), and `words` tell a decision without classes."""
+    """Inputs with another decision than their points."""
 
-    positions: list[int]
+    positions: list[int]  # of the `K` points in the batch
     inputs: Tensor
-    codes: Sequence[int | None]
-    words: Sequence[str | None]
+    codes: Sequence[int | None]  # of the class there (`Decision.codes`)
+    words: Sequence[str | None]  # for a decision without classes
 
 
 class Evaluated:
-    """A batch with everything that was found out about it.
-
-    `status` says how each point ended before any score, `detail` what was found where it failed. `predicted` stands for
-    what was decided (`Decision.codes`), `decided` says it in words where it is no class, and `correct` is None where
-    the data say nothing of it, and `label_probability` where there is no label, the decision is not the predicted class
-    or no score reads the probabilities of an estimator. Passes are those on what stood in the place of a failed point,
-    too. Estimates are over all points of the batch.
-    """
+    """A batch with everything that was found out about it."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.status, self.detail = list(batch.status), list(batch.detail)
-        self.predicted: list[int | None] = [None] * len(batch)
-        self.decided: list[str | None] = [None] * len(batch)
-        self.correct: list[bool | None] = [None] * len(batch)
-        self.label_probability: list[float | None] = [None] * len(batch)
-        self.passes = [0] * len(batch)
-        self.estimates: list[Estimate] = []
+        self.status, self.detail = list(batch.status), list(batch.detail)  # before any score
+        self.predicted: list[int | None] = [None] * len(batch)  # `Decision.codes`
+        self.decided: list[str | None] = [None] * len(batch)  # in words where that is no class
+        self.correct: list[bool | None] = [None] * len(batch)  # where the data tell
+        self.label_probability: list[float | None] = [None] * len(batch)  # where the clean passes show it
+        self.passes = [0] * len(batch)  # those on what stood in the place of a failed point, too
+        self.estimates: list[Estimate] = []  # over all points
         self.counterexamples: list[OtherInputs | None] = []
         inputs = batch.inputs.flatten(1)
         for position in (~inputs.isfinite().all(dim=1)).nonzero().flatten().tolist():
@@ -82,20 +67,21 @@ def plan(scores: Iterable[Any]) -> tuple[Measurement, ...]:
 
 
 def evaluate(
-    classifier: Classifier, batch: Batch, scores: Sequence[ScoreLike], seed: int, rows: int, confidence: float
+    classifier: Classifier, batch: Batch, scores: Sequence[Any], seed: int, rows: int, confidence: float
 ) -> Evaluated:
-    """Everything that `scores` say of a batch; each measurement once. The values of the batch lie inside the bounds,
-    and at most `rows` of it go through the network together."""
+    """Return all that `scores` say of a batch inside the bounds, of which at most `rows` go through together."""
     evaluated = Evaluated(batch)
     needs = plan(scores)
     with classifier.drawing("clean", seed, batch.ids):
         clean = _look(classifier, evaluated, needs, seed, rows, confidence)
     if clean is None:
         evaluated.counterexamples = [None] * len(scores)
-        evaluated.estimates = [_without_numbers(evaluated, classifier.device)] * len(scores)
+        status = torch.tensor([int(outcome) for outcome in evaluated.status], device=classifier.device)
+        none, passes = torch.full_like(status, torch.nan, dtype=torch.float64), torch.zeros_like(status)
+        evaluated.estimates = [Estimate(none, none, none, status, passes, tuple(evaluated.detail))] * len(scores)
         return evaluated
-    known_of = enumerate(zip(evaluated.status, evaluated.detail, strict=True))
-    failed = {position: outcome for position, outcome in known_of if not outcome[0].has_value}
+    outcomes = enumerate(zip(evaluated.status, evaluated.detail, strict=True))
+    failed = {position: outcome for position, outcome in outcomes if not outcome[0].has_value}
     before = classifier.passes
     with classifier.drawing("noisy", seed, batch.ids):
         values = take(needs, classifier, clean)
@@ -110,14 +96,14 @@ def evaluate(
 
 
 def estimate_of(
-    score: ScoreLike,
+    score: Any,
     measured: Mapping[Measurement, Any],
     confidence: float,
     points: int,
     failed: Mapping[int, tuple[Status, str | None]] | None = None,
 ) -> Estimate:
-    """Return the checked estimate of a batch of so many points, without numbers under a status that carries none.
-    `failed` has the status and detail of the points that could not be measured, by their positions."""
+    """Return the checked estimate of a batch, without numbers under a status that carries none. `failed` has the status
+    and detail of points that could not be measured."""
     with failing(type(score), "estimate"):
         estimate = score.estimate(measured, confidence)
     fault = fault_of(estimate, points, score.quantity == FLIP_PROBABILITY)
@@ -138,11 +124,8 @@ def estimate_of(
 def _look(
     classifier: Classifier, evaluated: Evaluated, needs: Sequence[Measurement], seed: int, rows: int, confidence: float
 ) -> Clean | None:
-    """Return the clean pass over a batch; points that cannot be measured are marked, None when there are no others.
-
-    They keep their place, filled with the lower bound (`Bounds.filler`), so that the others are computed in the same
-    batch as ever. The clean pass may give no numbers, and the label may be none of the model's.
-    """
+    """Return the clean pass over a batch, None without any point that can be measured. The others are marked, and keep
+    their place, filled (`Bounds.filler`), so that points are computed in the same batch as ever."""
     readable = [status.has_value for status in evaluated.status]
     if not any(readable):
         return None
@@ -152,7 +135,8 @@ def _look(
     if extra is not None and extra.inputs is not None:
         held = torch.tensor(readable, device=inputs.device).view(-1, *[1] * (inputs.dim() - 1))
         extra = replace(extra, inputs=torch.where(held, extra.inputs.to(inputs), inputs))
-    clean = look_for(needs, classifier, inputs, batch.ids, seed, rows, confidence, extra)
+    differentiate, observe = (any(getattr(need, use) for need in needs) for use in ("uses_graph", "uses_features"))
+    clean = look(classifier, inputs, batch.ids, seed, rows, differentiate, observe, confidence, extra)
     classes = clean.logits.shape[1]
     labelled = classifier.decision.classes_of(clean.logits, clean.extra_inputs and clean.extra_inputs.decided)
     broken = (~clean.logits.isfinite()).sum(dim=1).tolist()
@@ -166,28 +150,18 @@ def _look(
     return replace(clean, is_usable=torch.tensor(has_value, device=clean.logits.device))
 
 
-def _without_numbers(evaluated: Evaluated, device: torch.device) -> Estimate:
-    status = torch.tensor([int(outcome) for outcome in evaluated.status], device=device)
-    none = torch.full_like(status, torch.nan, dtype=torch.float64)
-    return Estimate(none, none, none, status, torch.zeros_like(status), tuple(evaluated.detail))
-
-
 def _count_passes(evaluated: Evaluated, measured: Mapping[Measurement, Any], clean: Clean, batch_passes: int) -> None:
-    """Add the passes `batch_passes` on a batch to those of its points, which add up to what the classifier counted.
-    What the results state is each point's own; the rest is dealt out evenly."""
+    """Add what the results state to the passes of each point, and deal out evenly what is left of `batch_passes`."""
     stated = passes_of(measured, clean).tolist()
     if sum(stated) > batch_passes:
         kinds = ", ".join(sorted({type(need).__qualname__ for need in measured}))
-        raise ParameterError(
-            f"the measurements {kinds} state {sum(stated)} passes, and the classifier counted {batch_passes}; expected "
-            f"`passes` of a result to be those of each point"
-        )
+        passes = f"{sum(stated)} passes, and the classifier counted {batch_passes}"
+        raise ParameterError(f"the measurements {kinds} state {passes}; expected those of each point")
     even, more = divmod(batch_passes - sum(stated), len(stated))
     evaluated.passes = [clean.passes + point_passes + even + (at < more) for at, point_passes in enumerate(stated)]
 
 
 def _describe(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
-    """Fill empty details with what the decision says of the mean margins of counted copies."""
     if decision.has_margins or not isinstance(counts, Sampled):
         return estimate
     words = decision.describe_copies((counts.votes.margins / counts.draws).tolist())
@@ -198,7 +172,6 @@ def _describe(estimate: Estimate, counts: Any, decision: Decision) -> Estimate:
 
 
 def _note_decisions(evaluated: Evaluated, classifier: Classifier, clean: Clean) -> None:
-    """Note what was decided at the points that are measured, and whether the data say the same."""
     batch, decision = evaluated.batch, classifier.decision
     labels = None if batch.labels is None else torch.tensor(batch.labels)
     decided, codes = clean.predicted[:, None], clean.predicted.tolist()
@@ -213,7 +186,6 @@ def _note_decisions(evaluated: Evaluated, classifier: Classifier, clean: Clean) 
 
 
 def _note_label_probability(evaluated: Evaluated, classifier: Classifier, clean: Clean) -> None:
-    """Note how probable the label is at the points that are measured, where the pass of `clean` shows it."""
     logarithms = clean.log_probabilities if classifier.own_probability else clean.logits
     labels = evaluated.batch.labels
     if labels is None or logarithms is None or classifier.random or not classifier.decision.of_classes:
@@ -224,7 +196,7 @@ def _note_label_probability(evaluated: Evaluated, classifier: Classifier, clean:
 
 
 def _counterexamples(
-    score: ScoreLike, measured: Mapping[Measurement, Any], evaluated: Evaluated, classifier: Classifier, clean: Clean
+    score: Any, measured: Mapping[Measurement, Any], evaluated: Evaluated, classifier: Classifier, clean: Clean
 ) -> OtherInputs | None:
     """Return the inputs with another decision that a score found; a pass of them tells a decision without classes."""
     nearest: NearestPoint | None = score.counterexamples(measured)
@@ -242,15 +214,12 @@ def _counterexamples(
 
 
 def check_classifier(classifier: object) -> None:
-    """Raise unless it is a `brittle.Classifier` of something that can be called."""
     if not isinstance(classifier, Classifier):
         kind = type(classifier).__name__
         raise ParameterError(f"expected a brittle.Classifier, found {kind}; wrap it: brittle.Classifier(model)")
     if isinstance(classifier.model, type) or not callable(classifier.model):
-        raise ParameterError(
-            f"the classifier wraps {classifier.model!r:.60}, and not a network; give a torch.nn.Module, or a function "
-            f"from inputs to class scores"
-        )
+        expected = "give a torch.nn.Module, or a function from inputs to class scores"
+        raise ParameterError(f"the classifier wraps {classifier.model!r:.60}, and not a network; {expected}")
 
 
 def check_seed(seed: object) -> None:
@@ -259,8 +228,8 @@ def check_seed(seed: object) -> None:
 
 
 def concatenate(parts: Sequence[Estimate], places: Tensor | None = None) -> Estimate:
-    """Return the estimates of several batches as one, the points at these `places` of it where they are given. Where
-    some say no evidence, as of no point measured, it is 0, and what they counted is their interval."""
+    """Return the estimates of several batches as one, perhaps with the points at these `places`. Where some say no
+    evidence, as of no point measured, it is 0, and what they counted is their interval."""
     size = sum(len(part.value) for part in parts)
     order = torch.arange(size) if places is None else places.argsort()
 

@@ -4,8 +4,6 @@ A model may give a number, never an interval: on a few hundred copies no test te
 off by more than the interval that it would have. Intervals count the copies, and hold for every network.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -17,22 +15,15 @@ from brittle.measure.noisy_margins import Votes
 from brittle.scores.base import copies_detail, finish, mark
 from brittle.store.schemas import pack_votes
 
-VACUOUS_FROM = 0.9
-"""Width of an interval of a probability from which on it says nothing."""
-
-UNSAID = 0.1
-"""Share of an interval up to which what is left out of a model is not said."""
-
-TIE = "tie for the largest logit"
-"""Fault of noisy copies that tie."""
+VACUOUS_FROM = 0.9  # width of an interval of a probability from which on it says nothing
+UNSAID = 0.1  # share of an interval up to which what is left out of a model is not said
+TIE = "tie for the largest logit"  # fault of noisy copies that tie
 
 
 def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the share of noisy copies that flip, `[B]`, and the ends of its exact interval, for any network.
-
-    Over antithetic pairs as `paired_proportion`, over single draws as `clopper_pearson`, or where a rule `stopped` them
-    as `sequence_interval`. A tie is a flip in the share and at the upper end, and none at the lower end.
-    """
+    """Return the share of noisy copies that flip, `[B]`, and the ends of its exact interval for any network: of pairs
+    by `paired_proportion`, of single draws by `clopper_pearson`, or where a rule `stopped` them by `sequence_interval`.
+    A tie is a flip in the share and at the upper end, and none at the lower end."""
     ends, interval = [], sequence_interval if stopped else clopper_pearson
     for flips in (votes.flips_without_ties, votes.flips):
         single, double, units = (count.cpu().numpy() for count in (flips[:, 1], flips[:, -1], votes.units))
@@ -45,7 +36,6 @@ def counted(votes: Votes, confidence: float, stopped: bool = False) -> tuple[Ten
 
 
 def flips_of(votes: Votes) -> Tensor:
-    """Noisy copies that flip, `[B]`."""
     return (votes.flips * torch.arange(votes.members + 1, device=votes.flips.device)).sum(dim=1)
 
 
@@ -62,10 +52,9 @@ def conclude(
 ) -> Estimate:
     """Return a flip probability with what the noisy copies behind it say: their interval by counting, stretched to it.
 
-    The value `[B]` is that of a model of the copies, `by_model` alone where that is given, and counted elsewhere; None
-    is the share that flips. `status` and `detail`, `[B]`, say how each point went so far, and `left_out`, `[B]`, what
-    the competing classes that the model leaves out may add to it: more than `UNSAID` of the interval, or of a value
-    below one flip in the number of copies, is said. A rule may have `stopped` the copies of each point.
+    The value `[B]` is that of a model of the copies, but counted where `by_model` is False; None is the share of flips.
+    `left_out`, `[B]`, is what classes that the model leaves out may add: more than `UNSAID` of the interval, or of a
+    value below one flip in the number of copies, is said. A rule may have `stopped` the copies of each point.
     """
     share, low, high = counted(votes, confidence, stopped)
     modelled = value is not None
@@ -95,7 +84,7 @@ def conclude(
 
 
 def by_class(units: Tensor, classes: Tensor) -> tuple[bytes, ...]:
-    """Return the votes of so many `units` `[B]` for each class (`Votes.classes`), as cells of the table."""
+    """Return the votes of `units` `[B]` for each class (`Votes.classes`) as cells of the table."""
     return tuple(pack_votes(units.cpu().numpy(), classes.cpu().numpy()))
 
 

@@ -1,7 +1,5 @@
 """The nearest input with another prediction: its distance, found by attacks and certified from below."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -32,6 +30,7 @@ class SearchedScore(Score):
     unsaid = ("attack", "effort", "bounded", "certify", "proof")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_search(self.norm, self.attack, self.effort, self.bounded)
 
 
@@ -40,11 +39,10 @@ class InputMargin(SearchedScore):
     """`min ||x' - x||_p` over the inputs `x'` with another prediction than `x`, in pixel units; 0 at a tie.
 
     The value is the distance of the nearest such input that was found, and the upper end of the interval; the lower
-    end is the radius that was certified, 0 without a certificate. The target is the predicted class, so misclassified
-    points have margins too. The status is `not_found` where the value is infinite; `masked` where gradients vanish or
-    mislead; `no_certificate` in place of `ok` where bounds cannot be sent through a layer, which the detail names; and
-    `refuted`, with a low end of 0, where another prediction was found nearer than the radius that was certified: the
-    model does not compute what its layers say, or the proof is wrong.
+    end is the radius that was certified, 0 without a certificate. Misclassified points have margins, too. The status is
+    `not_found` where the value is infinite; `masked` where gradients vanish or mislead; `no_certificate` in place of
+    `ok` where bounds cannot be sent through a layer, which the detail names; and `refuted`, with a low end of 0, where
+    another prediction was found nearer than the radius that was certified.
 
     Of an ensemble of trees both come from one search of its boxes, by effort: `low` needs no certificate, and is the
     value itself where the search ended, which is then exact (`docs/how-to/trees.md`).
@@ -87,22 +85,17 @@ class InputMargin(SearchedScore):
         super().__post_init__()
         if self.certify and self.norm == COUNT:
             raise ParameterError(
-                f"no distance in {COUNT} can be certified; leave out certify=true, or choose another norm"
+                f"no distance in {COUNT} can be certified; leave out certify=true, or take another norm"
             )
-        if self.proof not in PROOFS:
-            raise ParameterError(f"no proof is called {self.proof!r}; there are {', '.join(PROOFS)}")
         if self.proof != "full" and not self.certify:
-            raise ParameterError(
-                f"proof {self.proof!r} says how a certificate is computed, and none is asked for; ask for one "
-                f"(--set input_margin.certify=true, certify=True) or leave the proof out"
-            )
+            advice = "ask for one (--set input_margin.certify=true, certify=True) or leave the proof out"
+            raise ParameterError(f"proof {self.proof!r} says how one is computed, and none is asked for; {advice}")
 
     @property
     def needs(self) -> tuple[Measurement, ...]:
         needs = (Forward(), Nearest(self.norm, self.attack, self.effort, self.bounded))
-        if not self.certify:
-            return needs
-        return (*needs, load("measurement", "certified")(self.norm, self.bounded, self.proof))
+        certified = load("measurement", "certified") if self.certify else None
+        return needs if certified is None else (*needs, certified(self.norm, self.bounded, self.proof))
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:
         clean: Clean = measured[Forward()]
@@ -128,14 +121,12 @@ class InputMargin(SearchedScore):
 
 
 def nearest_status(clean: Clean, nearest: NearestPoint) -> Tensor:
-    """Return the status of the search for the nearest input with another prediction at each point, `[B]`."""
     status = mark(clean_status(clean), nearest.distance.isinf(), Status.NOT_FOUND)
     doubtful = nearest.masked & ~clean.tied & (status <= int(Status.NOT_FOUND))
     return torch.where(doubtful, int(Status.MASKED), status)
 
 
 def _about_certificate(certified: Any, nearest: NearestPoint, passes: Tensor, refuted: Tensor) -> tuple[str, ...]:
-    """Say for each point what its certificate took, and what refutes it."""
     details = [f"{count:,} of the passes for the certificate" for count in passes.tolist()]
     for row in refuted.nonzero()[:, 0].tolist():
         details[row] = (

@@ -1,7 +1,5 @@
 """Average-case robustness from the first two moments of the margins under noise, and what scores of them share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,8 +14,7 @@ from brittle.scores.base import copies_detail, initial_status, mark
 from brittle.scores.evidence import conclude
 from brittle.scores.monte_carlo import SampledScore
 
-DRAWS = 100
-"""Noisy copies per point and sigma by default."""
+DRAWS = 100  # noisy copies per point and sigma by default
 
 
 def normal_model(sampled: Sampled, tolerance: float = 2e-3) -> OrthantProbability:

@@ -1,7 +1,5 @@
 """Average-case robustness by counting."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,11 +17,8 @@ from brittle.measure.stopping import StoppingRule
 from brittle.scores.base import NoiseScore, copies_detail, initial_status
 from brittle.scores.evidence import conclude, counted, flips_of
 
-DRAWS = 1000
-"""Noisy copies per point and sigma at most by default."""
-
-ENOUGH_DRAWS = 200
-"""Noisy copies from which on a fixed count is preferred to every model of the margins."""
+DRAWS = 1000  # noisy copies per point and sigma at most by default
+ENOUGH_DRAWS = 200  # noisy copies from which on a fixed count is preferred to every model of the margins
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,7 @@ class SampledScore(NoiseScore):
     cost = "1 + draws per sigma"
     uses_covariance = False
     unsaid = ("clip",)
-    fewest = 2
-    """Draws that it takes: two pairs have a spread, a single one has none."""
+    fewest = 2  # draws that it takes: two pairs have a spread, a single one has none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,11 +70,10 @@ class CountedScore(SampledScore):
 
     @property
     def stops(self) -> bool:
-        """Return whether points have as many draws as they need, and not all of them."""
         return self.limit is not None or self.precision is not None
 
     def copies(self, *, votes_only: bool) -> Measurement:
-        """Return the noisy copies that the rule asks for: independent ones, or of a fixed number antithetic pairs."""
+        """Return independent copies where a rule counts them, else antithetic pairs."""
         if self.stops:
             return SampleUntil(self.noise, self.draws, self.limit, self.precision, self.clip, votes_only)
         return Sample(self.noise, self.draws, self.clip, votes_only)
@@ -126,7 +119,7 @@ class MonteCarlo(CountedScore):
 
     @property
     def preference(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Return 0, the first, for fixed draws enough to tell points apart; late, where points stop when decided."""
+        """The first for fixed draws enough to tell points apart; late where points stop when decided."""
         return 0.0 if self.draws >= ENOUGH_DRAWS and self.limit is None else 7.0
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:

@@ -3,8 +3,6 @@
 Here are the confidences, such as margins between logits, the entropy and the softmax, and the margin among features.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -22,31 +20,19 @@ from brittle.scores.base import Score, clean_status, finish, mark
 from brittle.scores.evidence import without_copies
 from brittle.scores.options import option
 
-LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")
-"""The largest number of single precision, in which inputs and logits are."""
-
-MOST_CLASSES = 2.0**63
-"""More classes than any network has."""
-
-LARGEST_DISTANCE = 1e100
-"""Larger than every distance between logits of single precision, also divided by that between rows of weights."""
+LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")  # the largest number of single precision, in which logits are
+MOST_CLASSES = 2.0**63  # more classes than any network has
+LARGEST_DISTANCE = 1e100  # above every distance between such logits, also divided by that between rows of weights
 
 
 @dataclass(frozen=True)
 class OnePass:
-    """Results of a forward pass of `B` points.
+    """Results of a forward pass of `B` points."""
 
-    Attributes:
-        logits: `[B, C]`, single precision or better; a formula makes double precision of what it reads.
-        features: what the last linear layer sees, `[B, d]`, or None where the formula does not read it.
-        weight: of that layer, `[C, d]`, or None likewise.
-        log_probabilities: of an estimator, `[B, C]`, where the formula reads a probability; None for the logits.
-    """
-
-    logits: Tensor
-    features: Tensor | None = None
-    weight: Tensor | None = None
-    log_probabilities: Tensor | None = None
+    logits: Tensor  # `[B, C]`, single precision or better; a formula makes double precision of what it reads
+    features: Tensor | None = None  # what the last linear layer sees, `[B, d]`, where the formula reads it
+    weight: Tensor | None = None  # of that layer, `[C, d]`, likewise
+    log_probabilities: Tensor | None = None  # of an estimator, `[B, C]`, for a probability; None for the logits
 
     @cached_property
     def top(self) -> tuple[Tensor, Tensor]:
@@ -66,7 +52,6 @@ class OnePass:
 
     @property
     def features_and_weight(self) -> tuple[Tensor, Tensor]:
-        """The features and the weight, for a formula that reads them."""
         assert self.features is not None
         assert self.weight is not None
         return self.features, self.weight
@@ -74,19 +59,13 @@ class OnePass:
 
 @dataclass(frozen=True)
 class OnePassScore(Score):
-    """A score whose value is a function of one forward pass.
-
-    Class attributes:
-        uses_features: whether the formula reads the features.
-        minimum: no finite value is smaller.
-        maximum: no finite value is larger.
-    """
+    """A score whose value is a function of one forward pass."""
 
     cost = "1"
     safer = "higher"
-    uses_features = False
-    minimum = 0.0
-    maximum = LARGEST_DISTANCE
+    uses_features = False  # whether the formula reads the features
+    minimum = 0.0  # no finite value is smaller
+    maximum = LARGEST_DISTANCE  # no finite value is larger
 
     @abstractmethod
     def value(self, one_pass: OnePass) -> Tensor:
@@ -99,7 +78,7 @@ class OnePassScore(Score):
 
     @property
     def network(self) -> nn.Module | None:
-        """Network that `value` runs on a pass; it becomes a part of a network with the score built in."""
+        """Network that `value` runs on a pass, and that becomes a part of a network with the score built in."""
         return None
 
     def judge(self, status: Tensor, value: Tensor) -> Tensor:
@@ -108,7 +87,6 @@ class OnePassScore(Score):
 
     @property
     def needs(self) -> tuple[Forward | Features]:
-        """The clean pass, with the features where the formula reads them."""
         return (Features() if self.uses_features else Forward(self.serves == "probability"),)
 
     def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate:

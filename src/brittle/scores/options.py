@@ -1,9 +1,5 @@
-"""The fields of scores and of noise as a user sets them: by `--set NAME.FIELD=VALUE`, some by an option of their name.
-
-What differs is said at the field by `option`. A new field is set with nothing to add elsewhere.
-"""
-
-from __future__ import annotations
+"""The fields of scores and of noise as a user sets them: by `--set NAME.FIELD=VALUE`, some by an option of their name;
+what differs is said at the field by `option`."""
 
 import inspect
 from collections.abc import Collection, Mapping
@@ -14,14 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from brittle.errors import UsageError
 
-Value = bool | int | float | str
-"""Values of a field."""
+Value = bool | int | float | str  # values of a field
+KEY = "brittle.option"  # key of the settings of `option` in the metadata of a dataclass field
 
-KEY = "brittle.option"
-"""Key of the settings of `option` in the metadata of a dataclass field."""
-
-YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-"""Words for a yes or a no in `--set`."""
+YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in `--set`
 
 
 def option(
@@ -29,8 +21,8 @@ def option(
 ) -> Mapping[str, Mapping[str, Any] | None]:
     """Return the metadata of a field that is not set by any value of its type: `field(default=…, metadata=option(…))`.
 
-    It takes one of `choices`, where these are given; where nothing is given, each value of `variants` makes a score of
-    its own. What is set `alone` is set by `--set`, and no option of its name means it.
+    It takes one of `choices`; where none is given, each of `variants` makes a score. What is set `alone` is set by
+    `--set`, and no option of its name means it.
     """
     return {KEY: {"choices": (*choices,), "variants": variants, "alone": alone}}
 
@@ -70,7 +62,7 @@ def options_of(kind: type) -> Mapping[str, Option]:
 
 
 def _hint(kind: type, name: str) -> object:
-    """Return the type of a field; None where it is written in names that are not there when the program runs."""
+    """Return the type of a field; None where it is written in names that exist for type checkers alone."""
     home = next(base for base in kind.__mro__ if name in inspect.get_annotations(base))
     try:
         return inspect.get_annotations(home, eval_str=True)[name]
@@ -79,7 +71,7 @@ def _hint(kind: type, name: str) -> object:
 
 
 def _kind(hint: object) -> tuple[type[Value] | None, tuple[str, ...]]:
-    """Return the type of one value and, of a `Literal`, its words; None where it cannot be written as one."""
+    """Return the type of one value, None where it cannot be written as one, and the words of a `Literal`."""
     if get_origin(hint) in (Union, UnionType):
         members = [member for member in get_args(hint) if member is not NoneType]
         return _kind(members[0]) if len(members) == 1 else (None, ())

@@ -17,19 +17,13 @@ from brittle.scores.evidence import flips_of
 from brittle.scores.moments import concluded, flat, normal_model
 from brittle.scores.monte_carlo import CountedScore
 
-BANDWIDTH = 0.5
-"""Bandwidth of the smoothed share in standard deviations of the nearest margin, at one draw."""
-
-NORMAL_QUARTERS = 1.349
-"""Distance between the quartiles of a normal number, in its standard deviations."""
+BANDWIDTH = 0.5  # bandwidth of the smoothed share in standard deviations of the nearest margin, at one draw
+NORMAL_QUARTERS = 1.349  # distance between the quartiles of a normal number, in its standard deviations
 
 DISBELIEF = 5.0
 """Distance of the copies from a model or a smoothing, relative to that by chance, that counts once against it."""
 
-TOLERANCE = 0.01
-"""Error of the integral, as a share of the flip probability. The copies leave more: `n` of them know the mean of a
-margin to `1 / sqrt(n)` deviations, which is `0.8 / sqrt(n)` of a normal tail at least, 0.05 for 240; and where more
-copies are drawn, the share outweighs the model."""
+TOLERANCE = 0.01  # error of the integral, as a share of the flip probability: 240 copies leave 0.05 of a normal tail
 
 
 @dataclass(frozen=True)
@@ -92,14 +86,14 @@ class Shrinkage(CountedScore):
 
 
 def _copies(sampled: Sampled) -> Tensor:
-    """Return how many copies the share is from, mirror images included, `[B]`."""
+    """Count the copies that the share is from, with mirror images, `[B]`."""
     assert sampled.nearest is not None
     return torch.maximum((~sampled.nearest.isnan()).sum(dim=1), sampled.draws)
 
 
 def smoothed_share(sampled: Sampled) -> Tensor:
     """Return `mean_j Phi(-g_j / h)` of the nearest margins, `[B]`, drawn to the share of flips where that contradicts
-    it: the share of flips itself where copies tie, are not finite, do not vary or are more than were kept."""
+    it; that share itself where copies tie, are not finite, do not vary or are more than were kept."""
     nearest, votes = sampled.nearest, sampled.votes
     share = flips_of(votes).double() / votes.draws
     if nearest is None:

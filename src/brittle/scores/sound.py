@@ -3,50 +3,28 @@
 All scores pass through them, those of brittle too: the first three before a run or a call, the last for every batch.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from brittle.errors import ParameterError
-from brittle.estimate import Estimate, Evidence, Parameters, Status
-from brittle.measure import Measurement, Nearest, NearestPoint
+from brittle.estimate import Estimate, Evidence, Status
+from brittle.measure import Nearest
 from brittle.model.classifier import Classifier
 from brittle.model.texts import is_text_function
 from brittle.noise import Noise
 from brittle.scores.options import KEY
 from brittle.user_code import check_name, failing, kind_of, refused
 
-
-class ScoreLike(Protocol):
-    """A score, as far as a batch needs one; `brittle.scores.Score` says what each part is."""
-
-    name: ClassVar[str]
-    quantity: ClassVar[str]
-    serves: ClassVar[str]
-
-    @property
-    def needs(self) -> tuple[Measurement, ...]: ...
-    @property
-    def parameters(self) -> Parameters: ...
-    def estimate(self, measured: Mapping[Measurement, Any], confidence: float) -> Estimate: ...
-    def counterexamples(self, measured: Mapping[Measurement, Any]) -> NearestPoint | None: ...
-
-
-CONSTANT = frozenset(
-    ("name", "title", "quantity", "cost", "reference", "explanation", "safer", "colour", "preference", "model")
-)
+CONSTANT = {"name", "title", "quantity", "cost", "reference", "explanation", "safer", "colour", "preference", "model"}
 """Class attributes that hold for all scores of a class; as fields, a score could take the name of another."""
 
 
 @cache
 def check_class(kind: Any, source: str) -> None:
-    """Raise unless a class of scores, named by `source`, is a frozen dataclass with a name, and says what it serves."""
     check_dataclass(kind, source)
     check_name(source, getattr(kind, "name", None), "name = 'my_score'")
     if varying := CONSTANT & {member.name for member in fields(kind)}:
@@ -57,20 +35,18 @@ def check_class(kind: Any, source: str) -> None:
 
 
 def check_dataclass(kind: type, source: str) -> None:
-    """Raise unless `kind`, named by `source`, is a frozen dataclass."""
     parameters = vars(kind).get("__dataclass_params__")
     if parameters is None or not parameters.frozen:
         raise refused(source, "is no frozen dataclass; write @dataclass(frozen=True) above the class")
 
 
-def check_score(score: ScoreLike) -> None:
-    """Raise unless the class of a score is sound, its label tells it from others, and its needs are measurements."""
+def check_score(score: Any) -> None:
     check_parameters(score)
     with failing(type(score), "needs"):
         hash((score.needs, *(need.stream for need in score.needs)))
 
 
-def check_parameters(score: ScoreLike) -> None:
+def check_parameters(score: Any) -> None:
     """Raise unless a score's class is sound and its parameters hold each field that decides equality or its default."""
     kind: Any = type(score)
     check_class(kind, f"{kind.__module__}.{kind.__qualname__}")
@@ -86,13 +62,10 @@ def check_parameters(score: ScoreLike) -> None:
         if getattr(same, "shape", ()) or not same:
             hidden.append(member.name)
     if hidden:
-        raise refused(
-            kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters, so no table could tell; add it"
-        )
+        raise refused(kind.__qualname__, f"leaves {', '.join(hidden)} out of its parameters; a table needs them")
 
 
-def check_serves(score: ScoreLike, classifier: Classifier) -> None:
-    """Raise unless `score` is about what such a model decides."""
+def check_serves(score: Any, classifier: Classifier) -> None:
     decision = classifier.decision
     if score.serves != "counts":
         classifier.check_margins(score.name)
@@ -100,27 +73,21 @@ def check_serves(score: ScoreLike, classifier: Classifier) -> None:
     if of_texts and any(isinstance(need, Nearest) for need in score.needs):
         raise ParameterError(f"{score.name} searches among numbers, and the model reads texts; use monte_carlo")
     if isinstance(noise, Noise) and (noise.added if of_texts else getattr(noise, "of_characters", False)):
-        raise ParameterError(
-            f"noise {noise.name} is for {'numbers' if of_texts else 'texts'}, and the model reads "
-            f"{'texts' if of_texts else 'numbers'}; a TextFunction takes Edits and Paraphrases, and nothing else does"
-        )
-    reads_probability = score.serves == "probability"
+        kinds = ("numbers", "texts") if of_texts else ("texts", "numbers")
+        taker = "a TextFunction takes Edits and Paraphrases, and nothing else does"
+        raise ParameterError(f"noise {noise.name} is for {kinds[0]}, and the model reads {kinds[1]}; {taker}")
+    reads_probability, advice = score.serves == "probability", "use shrinkage, monte_carlo or another score of margins"
     if reads_probability and decision.of_classes and not classifier.has_probability:
         model = getattr(classifier.model, "__name__", "the model")
-        raise ParameterError(
-            f"{score.name} reads a probability, and {model} has no predict_proba; use shrinkage, monte_carlo, moments, "
-            f"logit_margin or another score of margins"
-        )
+        raise ParameterError(f"{score.name} reads a probability, and {model} has no predict_proba; {advice}")
     if not (classifier.has_probability if reads_probability else decision.of_classes or score.serves != "classes"):
-        about = "a probability of the decision" if reads_probability else "the scores of classes"
-        raise ParameterError(
-            f"{score.name} reads {about}, which {decision.label} ({decision.explanation}) does not have; use "
-            f"shrinkage, monte_carlo, moments, taylor, input_margin or another score of margins"
-        )
+        reads = "a probability of the decision" if reads_probability else "the scores of classes"
+        decided = f"{decision.label} ({decision.explanation})"
+        raise ParameterError(f"{score.name} reads {reads}, which {decided} does not have; {advice}")
 
 
 def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
-    """Return the first thing that is wrong with an estimate of so many points; None where nothing is."""
+    """Return the first fault of an estimate of so many points, or None."""
     if not isinstance(estimate, Estimate):
         return f"{kind_of(estimate)}; expected an Estimate, as brittle.scores.base.finish makes it"
     numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
@@ -148,7 +115,6 @@ def fault_of(estimate: object, points: int, is_probability: bool) -> str | None:
 
 
 def _fault_of_numbers(estimate: Estimate, is_probability: bool) -> str | None:
-    """Say what is wrong with the numbers of the points whose status promises one."""
     valued = estimate.status.cpu() < int(Status.NONFINITE_INPUT)
     value, low, high = (tensor.detach().cpu() for tensor in (estimate.value, estimate.low, estimate.high))
     ordered = (low <= value) & (value <= high) | low.isnan() & high.isnan() & ~value.isnan()

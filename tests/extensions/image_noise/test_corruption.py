@@ -12,7 +12,7 @@ import brittle
 from brittle.errors import ParameterError, UsageError
 from brittle.extensions.image_noise import KINDS
 from brittle.noise import Corruption, Stream
-from brittle.noise.named import noises
+from brittle.noise.named import NoiseData, noises
 from brittle.scores import MonteCarlo, Shrinkage, Taylor
 
 DRAWS = 2000
@@ -160,5 +160,5 @@ def test_inputs_and_strengths_out_of_range_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_word_of_the_table_is_noise_of_its_kind(kind: str) -> None:
-    (noise,) = noises(f"{kind}:0.25", [], (0, 1))
+    (noise,) = noises(f"{kind}:0.25", [], NoiseData((0, 1)))
     assert noise.kind == kind  # type: ignore[union-attr]

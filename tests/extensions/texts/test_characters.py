@@ -19,7 +19,7 @@ from brittle.extensions.texts.forms import TextFunction, codes_of, text_of
 from brittle.extensions.texts.noise import ALIKE, EDITS, NEIGHBOURS
 from brittle.intervals import clopper_pearson
 from brittle.noise import Edits, Gaussian, Paraphrases
-from brittle.noise.named import noises
+from brittle.noise.named import NoiseData, noises
 from brittle.scores import InputMargin, MonteCarlo, Shrinkage, Softmax, Taylor
 
 COPIES = 20_000
@@ -130,7 +130,7 @@ def test_a_function_that_returns_a_wrong_row_count_is_refused() -> None:
 
 def test_paraphrases_are_noise_that_a_check_decides_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores without noise may join them; a paraphrase that is too long is an error before anything is scored."""
-    from brittle.noise.named import noises
+    from brittle.noise.named import NoiseData, noises
 
     texts = ["peace", "war"]
     points = brittle.data.text_points(texts, [0, 0])
@@ -142,7 +142,7 @@ def test_paraphrases_are_noise_that_a_check_decides_by(monkeypatch: pytest.Monke
     file = {text: ["x" * 2000] for text in texts}
     monkeypatch.setattr("brittle.extensions.texts.noise._read", lambda path: file)
     with pytest.raises(DataError):
-        noises("paraphrases:others.json", (), None, points=points)
+        noises("paraphrases:others.json", (), NoiseData(None, points=points))
 
 
 def test_the_function_gets_each_text_once_and_few_at_a_time() -> None:
@@ -215,12 +215,12 @@ def test_typos_of_a_model_against_drawings_of_its_own_texts(copies: int) -> None
 
 
 def test_every_kind_is_one_of_the_command_line() -> None:
-    from brittle.noise.named import NOISES, NamedNoise, noises
+    from brittle.noise.named import NOISES, NamedNoise, NoiseData, noises
 
     for kind in EDITS:
         word = NOISES[kind]
         assert isinstance(word, NamedNoise)
-        (noise,) = noises(f"{kind}:{word.example}", (), None)
+        (noise,) = noises(f"{kind}:{word.example}", (), NoiseData(None))
         assert noise == Edits(kind, 0.05)
 
 
@@ -235,5 +235,5 @@ def test_another_family_may_not_take_the_name_of_one_here() -> None:
 
 @pytest.mark.parametrize("kind", EDITS)
 def test_a_word_of_the_table_is_noise_of_its_kind(kind: str) -> None:
-    (noise,) = noises(f"{kind}:0.25", [], (0, 1))
+    (noise,) = noises(f"{kind}:0.25", [], NoiseData((0, 1)))
     assert noise.kind == kind  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ from brittle.measure.sample_sums import doubt
 from brittle.model.classifier import Classifier
 from brittle.model.evaluation_mode import twice_differentiable
 from brittle.noise import Gaussian, Stream, Uniform
-from brittle.scores.linear import Margins
+from brittle.scores.taylor import Margins
 
 Function = Callable[[Tensor, Tensor], Tensor]
 """A function of rows of inputs and of their positions in the batch that returns one number per row."""

@@ -14,8 +14,8 @@ from brittle.measure import Linearization, Linearize, Measurement
 from brittle.measure.base import check_classes, check_enough, check_rank
 from brittle.measure.forward import class_of_rank
 from brittle.scores.base import Score, finish, mark
-from brittle.scores.linear import margins
 from brittle.scores.options import option
+from brittle.scores.taylor import margins
 
 METHODS = ("auto", "gram", "exact", "probes")  # methods to compute the Laplacian: `gram` is its first term alone
 

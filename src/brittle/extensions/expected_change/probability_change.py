@@ -17,9 +17,9 @@ from brittle.measure.base import check_enough
 from brittle.noise import Gaussian, Noise, Sphere
 from brittle.scores.base import NoiseScore, clean_status, copies_detail, finish, initial_status, mark
 from brittle.scores.evidence import VACUOUS_FROM
-from brittle.scores.linear import margins
 from brittle.scores.monte_carlo import SampledScore
 from brittle.scores.options import option
+from brittle.scores.taylor import margins
 
 STATISTICS = ("mean", "variance", "absolute")  # statistics of the change `dp`: `E[dp]`, `Var[dp]`, `E|dp|`
 PROBABILITY_CHANGE = "probability_change"  # quantity of the moments of the change of the predicted probability

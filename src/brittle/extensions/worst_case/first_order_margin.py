@@ -11,8 +11,8 @@ import torch
 from brittle.estimate import DISTANCES, DUAL_ORDER, Estimate, check_norm
 from brittle.measure import Linearization, Linearize, Measurement
 from brittle.scores.base import Score, finish
-from brittle.scores.linear import margins
 from brittle.scores.options import option
+from brittle.scores.taylor import margins
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ Attacks propose inputs (one file each); `search.Search` shows them to the networ
 nearest that were really classified otherwise.
 """
 
-from __future__ import annotations
-
 from brittle.measure.nearest.effort import EFFORTS, Effort
 from brittle.measure.nearest.nearest import ATTACKS, Nearest, NearestPoint
 

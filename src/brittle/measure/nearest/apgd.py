@@ -1,7 +1,5 @@
 """APGD: projected gradient descent on the margin in a ball whose radius is searched for on the way."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -16,88 +14,59 @@ from brittle.measure.nearest.search import ANY, FAR, Found, Search
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedules of steps and radii.
+    """Schedules of steps and radii."""
 
-    `step` has the first and last length, as a share of the radius, and `change` the first and last relative change of
-    the radius, which shrinks geometrically. `momentum` is the share of the direction of a step that goes on in the
-    next, of the starts in turn.
-    """
-
-    step: tuple[float, float]
+    step: tuple[float, float]  # first and last length, as a share of the radius
     decay: Decay
-    change: tuple[float, float]
-    momentum: tuple[float, ...]
+    change: tuple[float, float]  # first and last relative change of the radius, which shrinks geometrically
+    momentum: tuple[float, ...]  # share of the direction of a step that goes on in the next, of the starts in turn
 
     def at(self, share: float) -> tuple[float, float]:
         """Step and change after the share `share` of all steps."""
-        longest, shortest = self.step
-        if self.decay == "geometric":
-            return _geometric(self.step, share), _geometric(self.change, share)
-        step = shortest + (longest - shortest) * (1 + math.cos(math.pi * share)) / 2
-        return step, _geometric(self.change, share)
+        step, change = (start * (end / start) ** share for start, end in (self.step, self.change))
+        if self.decay == "cosine":
+            step = self.step[1] + (self.step[0] - self.step[1]) * (1 + math.cos(math.pi * share)) / 2
+        return step, change
 
 
 CHANGE = (0.4, 0.0005)
-EXPLORE = {
-    "cosine": {
-        "linf": Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=(0.5,)),
-        "l2": Schedule(step=(2.0, 0.02), decay="cosine", change=CHANGE, momentum=(0.25,)),
-    },
-    "geometric": dict.fromkeys(
-        ("linf", "l2"), Schedule(step=(4.0, 0.02), decay="geometric", change=CHANGE, momentum=(0.5, 0.25))
-    ),
+FEW = {
+    "linf": Schedule((2.0, 0.02), "cosine", CHANGE, momentum=(0.5,)),
+    "l2": Schedule((2.0, 0.02), "cosine", CHANGE, momentum=(0.25,)),
 }
+MANY = Schedule((4.0, 0.02), "geometric", CHANGE, momentum=(0.5, 0.25))
+EXPLORE = {"cosine": FEW, "geometric": {"linf": MANY, "l2": MANY}}
 """Wide steps across the ball, which leave poor local minima; by the decay, and by the norm. Of few descents those are
 best whose steps stay wide for long: in Linf, where a step keeps the signs of gradients alone, several have to agree. Of
 many descents those are best whose steps begin wider and soon get small."""
 
-UNTARGETED = {
-    "cosine": EXPLORE["cosine"],
-    "geometric": {
-        "linf": EXPLORE["geometric"]["linf"],
-        "l2": Schedule(step=(16.0, 0.1), decay="cosine", change=CHANGE, momentum=(0.0,)),
-    },
-}
+ACROSS = Schedule((16.0, 0.1), "cosine", CHANGE, momentum=(0.0,))
+UNTARGETED = {"cosine": FEW, "geometric": {"linf": MANY, "l2": ACROSS}}
 """The same for untargeted descents. In L2, where many others went before, their steps lead right across the ball for
 long, as those of FMN with wide steps do, and they end elsewhere."""
 
-REFINE = Schedule(step=(2.0, 0.01), decay="geometric", change=(0.2, 0.0005), momentum=(0.75,))
+REFINE = Schedule((2.0, 0.01), "geometric", (0.2, 0.0005), momentum=(0.75,))
 """Steps around the nearest input that is known, along what several gradients agree on: where pieces of the network
 meet, each gradient alone leads across the kink and back."""
 
-BELOW = 0.0005
-"""Smallest distance of a radius below the nearest input found, as a share of its distance."""
-
-AGREE = 0.005
-"""Share of the distance by which descents that ended in the same place may differ."""
-
-OUTSIDE = 4.0
-"""Distance of a fixed start, in distances of the nearest input found."""
-
-HALVINGS = 6
-"""Number of times that the linearised distance is halved at most before the scout sets out."""
-
-WIDER = 16
-"""Number of times that a ball is doubled at most."""
-
-CELLS = (10**9, 7, 4)
-"""Cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value."""
+BELOW = 0.0005  # smallest distance of a radius below the nearest input found, as a share of its distance
+AGREE = 0.005  # share of the distance by which descents that ended in the same place may differ
+OUTSIDE = 4.0  # distance of a fixed start, in distances of the nearest input found
+HALVINGS = 6  # number of times that the linearised distance is halved at most before the scout sets out
+WIDER = 16  # number of times that a ball is doubled at most
+CELLS = (10**9, 7, 4)  # cells along an axis of the signs of fixed starts, in turn; the first has a sign for every value
 
 
 @dataclass(frozen=True)
 class Descents:
-    """Starts of descents: a row for each competitor that a descent begins towards.
+    """Starts of descents: a row for each competitor that a descent begins towards, `[R]`."""
 
-    `own` says which descent it is and `starts` the number of its start; `targets` are a class for each, or `ANY`;
-    `radius` is that of the first ball. Points are `[R, n]`, all else `[R]`.
-    """
-
-    positions: Tensor
+    positions: Tensor  # of the descent that a row is of
     rows: Tensor
-    targets: Tensor
-    points: Tensor
-    radius: Tensor
-    starts: Tensor
+    targets: Tensor  # a class for each, or `ANY`
+    points: Tensor  # `[R, n]`
+    radius: Tensor  # of the first ball
+    starts: Tensor  # number of the start
 
 
 def apgd(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
@@ -107,16 +76,14 @@ def apgd(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> Non
     near was found the radius follows the linearised distance; later it shrinks below every such input, and grows again,
     up to what the point has already, where the step left none. Steps and changes of the radius shrink (`Schedule`).
 
-    A descent begins towards several competitors; after each round only those that it reached nearest go on, so that
-    most steps are spent on the right one. There is one from the point itself, and shorter ones from other starts, each
-    as if nothing had been found before: short descents from many starts find nearer inputs than long ones from few.
-    Some go towards whichever competitor is nearest at each step, since those aimed at first agree with each other also
-    where another one is nearer. A point is left once several descents have ended as near as the best, so that more are
-    spent where they disagree; as many set out together as are needed for that, or as went before. Then come steps with
-    more momentum from the nearest input that any attack has found, unless that is far. Where descents are few, a scout
-    goes before them, untargeted: it tells which competitors are worth aiming at. Its radius begins where the steepest
-    line from the point leaves the predicted class, if that is before the linearised distance, which is many times too
-    great where units saturate.
+    A descent begins towards several competitors; after each round only those that it reached nearest go on. There is
+    one from the point itself, and shorter ones from other starts, each as if nothing had been found before: short
+    descents from many starts find nearer inputs than long ones from few. Some go towards whichever competitor is
+    nearest at each step. A point is left once several descents have ended as near as the best, so that more are spent
+    where they disagree. Then come steps with more momentum from the nearest input that any attack has found, unless
+    that is far. Where descents are few, an untargeted scout goes before them, which tells what to aim at. Its radius
+    begins where the steepest line from the point leaves the predicted class, if that is before the linearised distance,
+    which is many times too great where units saturate.
 
     Sources: Croce and Hein, Reliable evaluation of adversarial robustness with an ensemble of diverse parameter-free
     attacks (ICML 2020), section 4 (targeted loss, ball, box); Pintor et al., Fast minimum-norm adversarial attacks
@@ -142,12 +109,9 @@ def apgd(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> Non
 
 
 def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tensor) -> Tensor:
-    """Points and places in the starts, `[P, 2]`, of the descents that set out together from each of `rows`: as many
-    more as have to end as near as the best, or as went before, so that few small passes are left for the last points;
-    the first alone, since others begin beside what it finds.
-
-    `ends`, `[B, S]`, is where descents ended, of which each point has made the first `turn`, `[B]`.
-    """
+    """Return points and places in the starts, `[P, 2]`, of the descents that set out together from each of `rows`: as
+    many more as have to end as near as the best, or as went before, so that few small passes are left; the first alone,
+    since others begin beside what it finds. `ends`, `[B, S]`, is where those ended that were in `turn`, `[B]`."""
     as_near = ends.isfinite() & (ends <= (1 + AGREE) * search.best.distance[:, None])
     missing = effort.agreeing - as_near.sum(dim=1)
     missing = torch.where(missing > 0, torch.maximum(missing, turn), 0)
@@ -159,7 +123,6 @@ def _due(search: Search, effort: Effort, ends: Tensor, turn: Tensor, rows: Tenso
 
 
 def _scout(search: Search, effort: Effort, rows: Tensor) -> None:
-    """Descend from the point towards whichever competitor is nearest at each step."""
     places, rivals, linear = search.rivals(rows, 1)
     rows = rows[places]
     radius = steepest_length(search, rows, rivals, linear)
@@ -181,11 +144,8 @@ def steepest_length(search: Search, rows: Tensor, targets: Tensor, length: Tenso
 
 
 def _set_out(search: Search, effort: Effort, rows: Tensor, numbers: Tensor) -> Tensor:
-    """Descents of the points `rows` from the starts at the places `numbers`, `[P]` each; where they ended, `[P]`.
-
-    Nothing counts that was found from another start. Where nothing was found, each start but the point begins with a
-    ball twice as wide.
-    """
+    """Descend from the points `rows` by the starts at the places `numbers`, and return where that ended, `[P]` each, as
+    if nothing had been found from another start. Where nothing was, each start but the point doubles the first ball."""
     starts = torch.tensor(effort.starts, device=rows.device)[numbers]
     limit = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.device)
     untargeted = torch.isin(starts, torch.tensor(effort.untargeted, device=rows.device))
@@ -276,8 +236,3 @@ def next_radius(flips: Tensor, length: Tensor, boundary: Tensor, best: Tensor, r
     grown = torch.minimum(radius * (1 + change), best * (1 - BELOW))
     towards = boundary.clamp(1.05 * radius, 1.5 * radius)
     return torch.where(flips, shrunk, torch.where(best > FAR * radius, towards, grown)).nan_to_num(posinf=1 / TINY)
-
-
-def _geometric(ends: tuple[float, float], share: float) -> float:
-    start, end = ends
-    return start * (end / start) ** share

@@ -9,23 +9,13 @@ from torch import Tensor
 
 from brittle.measure.nearest.search import Search
 
-PARTS = 8
-"""Parts of the way at first, all of one length."""
+PARTS = 8  # parts of the way at first, all of one length
+UNEXPLAINED = 0.1  # gradients that leave a larger share of the fall unexplained mislead
+ROUNDING = 1  # units in the last place of the largest class score by which the fall of a part may be missed
+EXPLAINED = 0.02  # a point with at most this share left is cut no more
 
-UNEXPLAINED = 0.1
-"""Gradients that leave a larger share of the fall unexplained mislead."""
-
-ROUNDING = 1
-"""Units in the last place of the largest class score by which the fall of a part may be missed."""
-
-EXPLAINED = 0.02
-"""A point with at most this share left is cut no more."""
-
-CUTS, AT_ONCE = 96, 4
-"""Number of times that the parts of a point are cut at most, and of those between two looks at the remainder."""
-
-SHORTEST = 2.0**-14
-"""A part this long is not cut: inputs in single precision hardly differ inside it, so a jump explains the remainder."""
+CUTS, AT_ONCE = 96, 4  # cuts of the parts of a point at most, and between two looks at the remainder
+SHORTEST = 2.0**-14  # a part that is not cut: inputs in single precision hardly differ inside it, so it is a jump
 
 
 def unexplained(search: Search, rows: Tensor) -> Tensor:
@@ -33,11 +23,9 @@ def unexplained(search: Search, rows: Tensor) -> Tensor:
 
     `sum_i |m(x_i) - m(x_i+1) + int grad m . dx| / |m(x) - m(x')|` over parts `x_i` to `x_i+1` of the straight way from
     the point `x` to the input `x'` that was found, `m = z_t - z_j` with `j` the class there; the integral over a part
-    by the midpoint rule. As parts get shorter it comes to 0 for the gradients of a function that has them almost
-    everywhere and does not jump, whatever its shape; to 1 where gradients vanish on the way; and to as much as 2 where
-    the function goes by steps, even if its gradients are right in the mean, as where rounding has a made-up gradient.
-
-    The parts whose own fall is explained worst are cut in two, again and again, while more than `EXPLAINED` is left:
+    by the midpoint rule. As parts get shorter it comes to 0 for the gradients of a function that does not jump; to 1
+    where gradients vanish on the way; and to as much as 2 where the function goes by steps, as where rounding has a
+    made-up gradient. The parts whose own fall is explained worst are cut in two, while more than `EXPLAINED` is left:
     that comes to a kink or a ridge in a few cuts, and never gets rid of a jump.
 
     Source: Sundararajan, Taly and Yan, Axiomatic attribution for deep networks (ICML 2017), section 3 (the integral of
@@ -90,7 +78,6 @@ class _Ways:
         return (missed / fall.abs().clamp_min(torch.finfo(fall.dtype).tiny)).nan_to_num()
 
     def _missed(self, fall: Tensor, rise: Tensor) -> Tensor:
-        """Return the part of falls, `[R, P]`, that gradients miss, beyond rounding."""
         rounding = ROUNDING * self.search.rounding[self.rows, None]
         return ((fall + rise).abs() - rounding).clamp_min(0).nan_to_num()
 
@@ -103,8 +90,7 @@ class _Ways:
         return self.parts(edges[:, :-1], length, margin[:, :-1], margin[:, 1:])
 
     def parts(self, start: Tensor, length: Tensor, high: Tensor, low: Tensor) -> Tensor:
-        """Parts by where they begin and how long they are, as shares of the way, the margin where they begin, where
-        they end and in their middle, and its derivative there, `[6, R, P]`."""
+        """Stack starts and lengths, in ways, margins at start, end and middle, and the slope there, `[6, R, P]`."""
         return torch.stack([start, length, high, low, *self.at(start + length / 2)])
 
     def cut(self, parts: Tensor) -> Tensor:

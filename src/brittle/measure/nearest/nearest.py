@@ -1,7 +1,5 @@
 """The nearest input with another prediction: the input margin from above."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.data.points import Points, check_values
+from brittle.data.points import Points
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import COUNT
 from brittle.measure.base import Measurement, NetworkTraits, Passes
-from brittle.measure.forward import Clean, as_points, batch_points, default_rows, hold_missing, look
+from brittle.measure.forward import Clean, as_points, batches_of, look
 from brittle.measure.nearest.apgd import apgd
 from brittle.measure.nearest.effort import EFFORTS, Effort, stages
 from brittle.measure.nearest.fall import UNEXPLAINED, unexplained
@@ -31,13 +29,12 @@ from brittle.registry import Registry, missing_extensions
 
 @dataclass(frozen=True)
 class Attack:
-    """A way to propose inputs. `propose` shows inputs around some points to the search, at an effort. `best` runs those
-    that are `guided` by gradients where there are some, and the others where these vanish, by their `place`."""
+    """A way to propose inputs."""
 
-    propose: Callable[[Search, Found, Effort, Tensor], None]
+    propose: Callable[[Search, Found, Effort, Tensor], None]  # shows inputs around some points to the search
     norms: Sequence[str]
-    place: int
-    guided: bool = True
+    place: int  # in the order in which `best` runs them
+    guided: bool = True  # by gradients: runs where there are some, the others where these vanish
 
 
 ATTACKS: Mapping[str, Attack] = Registry(
@@ -58,48 +55,35 @@ ExactSearch = Callable[[str, bool, str, Classifier, Clean], dict[str, Tensor] | 
 EXACT_SEARCHES: Mapping[str, ExactSearch] = Registry("exact_search", {})
 """Searches that prove what they find, for models of one kind each, which go before attacks."""
 
-MISLED = 1.5
-"""Attacks with gradients are misled where all of them end this many times farther away than those without."""
+MISLED = 1.5  # attacks with gradients are misled where all of them end this many times farther away than those without
 
 
 @dataclass(frozen=True)
 class NearestPoint:
     """The nearest input found with another prediction, for each point.
 
-    Attributes:
-        distance: norm of the perturbation in the declared units, `[B]`, float64; infinity where none was found, 0
-            where the prediction is a tie. An upper bound on the input margin.
-        points: that input, `[B, *shape]`; the point itself where none was found.
-        predicted: the class there, `[B]`; -1 where none was found.
-        passes: passes through the network spent on the point, forward and backward, with the clean one, `[B]`.
-        by_attack: the distance that each attack reached, `[B]`; attacks after the first may start from earlier finds.
-        masked: whether gradients mislead at the point, `[B]`: no competitor's margin has one there; or they leave more
-            than a tenth of the fall of the margin on the way to the input found unexplained; or all attacks with
-            gradients end more than `MISLED` times farther away than those without.
-        feature_distance: norm of the difference of the features at the input found and at the point, `[B]`, where
-            that was asked for; NaN where none was found, or None.
-        proved: no input with another prediction is nearer, `[B]`, float64, of an ensemble of trees; `distance` itself
-            where that is exact. None elsewhere.
+    Gradients are `masked`, `[B]`, where no competitor's margin has one; where they leave more than a tenth of the fall
+    of the margin on the way to the input found unexplained; or where all attacks with gradients end more than `MISLED`
+    times farther away than those without. No other prediction is nearer than `proved`, of an ensemble of trees.
     """
 
-    distance: Tensor
-    points: Tensor
-    predicted: Tensor
-    passes: Tensor
-    by_attack: dict[str, Tensor]
+    distance: Tensor  # in the declared units, `[B]`, float64; an upper bound, infinite if none was found, 0 at a tie
+    points: Tensor  # that input, `[B, *shape]`; the point itself where none was found
+    predicted: Tensor  # the class there, `[B]`; -1 where none was found
+    passes: Tensor  # spent on the point, forward and backward, with the clean one, `[B]`
+    by_attack: dict[str, Tensor]  # distance that each reached, `[B]`; later ones may start from earlier finds
     masked: Tensor
-    feature_distance: Tensor | None = None
-    proved: Tensor | None = None
+    feature_distance: Tensor | None = None  # between the features there and at the point, `[B]`, or NaN, if asked for
+    proved: Tensor | None = None  # `[B]`, float64; `distance` itself where that is exact
 
 
 @dataclass(frozen=True)
 class Nearest(Measurement):
     """The nearest input with another predicted class, by attacks that need no radius.
 
-    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds. Every input
-    that an attack tries is judged by the network; the nearest of them is bisected towards the point, and holds when it
-    is classified alone. The result is an upper bound on the input margin, exact for linear models. `attack` is `best`
-    for the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
+    `min ||d||` subject to `argmax z(x + d) != argmax z(x)` and, with `bounded`, `x + d` inside the bounds: an upper
+    bound on the input margin, exact for linear models, which holds when it is classified alone. `attack` is `best` for
+    the nearest over all that suit the norm; `observe` looks at the features of what was found, by another pass.
     """
 
     norm: str = "linf"
@@ -115,7 +99,7 @@ class Nearest(Measurement):
 
     @property
     def stream(self) -> Hashable:
-        """Key of the search: its result does not depend on what is looked at there."""
+        """Key of the search: its result does not depend on what is looked at."""
         return replace(self, observe=False)
 
     @property
@@ -138,11 +122,8 @@ class Nearest(Measurement):
         return missing_extensions("attack", "exact_search")
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Return the passes of its effort on average, as measured, and a pass more for the features of the result.
-
-        Without gradients it is what the searches over signs may spend at most; they stop early along a direction in
-        which no other prediction is found.
-        """
+        """Return the passes of its effort on average, as measured; without gradients the most of the search over signs.
+        The features of the result are a pass more."""
         if network.forward_only is not None:
             return Passes(sum(DIRECTIONS * stage.queries for stage in stages(self.effort)) + self.observe, 0)
         passes = EFFORTS[self.effort].passes[self.norm] / 2
@@ -213,11 +194,8 @@ def nearest(
     classifier.check_margins("nearest")
     points = as_points(inputs, classifier.bounds, extra_inputs=extra_inputs, mask=mask)
     classifier = classifier.reading(points.provenance)
-    points = hold_missing(classifier, points)
-    batch_of_one, parts = next(iter(points.batches(1, 0, 1))), []
-    rows = default_rows(classifier, batch_of_one.inputs, batch_of_one.extra_inputs)
-    for batch in points.batches(batch_points(rows, classifier.device)):
-        check_values(batch, classifier.bounds)
+    parts = []
+    for batch, rows in batches_of(classifier, points):
         unread = next(filter(None, batch.detail), None)
         if unread is not None:
             raise DataError("no_usable_points", f"{unread}; leave such points out (brittle.data.choose_points)")
@@ -228,7 +206,6 @@ def nearest(
 
 
 def check_search(norm: str, attack: str, effort: str, bounded: bool) -> None:
-    """Raise unless there is such a search."""
     choices = {"norm": (norm, DISTANCES), "attack": (attack, ("best", *ATTACKS)), "effort": (effort, EFFORTS)}
     for name, (value, allowed) in choices.items():
         if value not in allowed:
@@ -246,23 +223,19 @@ def _measure(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoin
         if exact is not None:
             neighbours = NearestPoint(**exact, by_attack={}, masked=torch.zeros_like(clean.tied))
             rows = clean.incomplete.nonzero()[:, 0]
-            return _replaced(neighbours, rows, _attack(need, classifier, clean.only(rows))) if len(rows) else neighbours
+            if not len(rows):
+                return neighbours
+            attacked = _attack(need, classifier, clean.only(rows))  # which proves nothing
+            names = ("distance", "points", "predicted", "passes", "masked")
+            values = {name: getattr(neighbours, name).index_copy(0, rows, getattr(attacked, name)) for name in names}
+            return replace(neighbours, **values)
     return _attack(need, classifier, clean)
 
 
-def _replaced(neighbours: NearestPoint, rows: Tensor, replacement: NearestPoint) -> NearestPoint:
-    """Return `neighbours` with `replacement` at the points `rows`, `[R]`, where nothing is proved."""
-    names = ("distance", "points", "predicted", "passes", "masked")
-    values = {name: getattr(neighbours, name).index_copy(0, rows, getattr(replacement, name)) for name in names}
-    return replace(neighbours, **values)
-
-
 def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """Return the nearest of what attacks find."""
     if need.norm == COUNT and not classifier.bounds.finite:
-        raise ParameterError(
-            f"distances in {COUNT} need finite bounds; declare those of the inputs, which are {classifier.bounds}"
-        )
+        advice = f"declare those of the inputs, which are {classifier.bounds}"
+        raise ParameterError(f"distances in {COUNT} need finite bounds; {advice}")
     search = Search(classifier, clean, DISTANCES[need.norm], need.bounded)
     vanishing = search.vanishing
     settled = [_spend(search, need, vanishing, effort) for effort in stages(need.effort)][-1]
@@ -270,14 +243,10 @@ def _attack(need: Nearest, classifier: Classifier, clean: Clean) -> NearestPoint
     if isinstance(classifier.model, Fitted) and (rule_points := classifier.model.kept(points)) is not None:
         points, is_found = rule_points, distance.isfinite()  # what the model read there
         distance = torch.where(is_found, DISTANCES[need.norm].length((points - clean.inputs).flatten(1)), distance)
-    return NearestPoint(
-        distance=torch.where(clean.finite & clean.tied, 0.0, distance),
-        points=points,
-        predicted=settled.predicted,
-        by_attack={name: neighbours.distance for name, neighbours in search.by_attack.items()},
-        masked=vanishing | _misled(search, need.attacks, vanishing),
-        passes=search.passes,
-    )
+    distance = torch.where(clean.finite & clean.tied, 0.0, distance)
+    by_attack = {name: neighbours.distance for name, neighbours in search.by_attack.items()}
+    masked = vanishing | _misled(search, need.attacks, vanishing)
+    return NearestPoint(distance, points, settled.predicted, search.passes, by_attack, masked)
 
 
 def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> Found:
@@ -293,7 +262,6 @@ def _spend(search: Search, need: Nearest, vanishing: Tensor, effort: Effort) -> 
 
 
 def _observe(neighbours: NearestPoint, norm: Norm, classifier: Classifier, clean: Clean) -> NearestPoint:
-    """`neighbours` with the distance between the features."""
     features_there = _features(classifier, neighbours.points, clean.rows, clean.extra_inputs)
     here = clean.features
     if here is None:

@@ -1,7 +1,5 @@
 """The norms of a perturbation, and projections in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,7 +29,7 @@ class Norm:
         return _length(vectors, self.order)
 
     def dual(self, gradients: Tensor) -> Tensor:
-        """Dual norm of each row, `[R]`, float64: how fast a linear function changes per unit of the norm."""
+        """Dual norm of each row, `[R]`, float64: the slope of a linear function."""
         return _length(gradients, self.dual_order)
 
     def to_plane(
@@ -67,8 +65,7 @@ class Norm:
         return torch.addcmul(points, direction, length.to(points)[:, None], value=-1)
 
 
-TINY = 1e-30
-"""Below every length that a search meets; what is divided by is at least this."""
+TINY = 1e-30  # below every length that a search meets; what is divided by is at least this
 
 
 def _length(vectors: Tensor, order: float) -> Tensor:
@@ -107,14 +104,8 @@ def fewest(gains: Tensor, drop: Tensor) -> Tensor:
     return (sums <= drop[:, None]).sum(dim=1) + 1
 
 
-_STEEPEST: dict[str, Callable[[Tensor], Tensor]] = {
-    "linf": torch.sign,
-    "l2": lambda gradient: gradient,
-    "l1": lambda gradient: gradient,
+NORMS = {
+    name: Norm(name, ORDER[name], dual, torch.sign if name == "linf" else lambda gradient: gradient)
+    for name, dual in DUAL_ORDER.items()
 }
-
-NORMS = {name: Norm(name, ORDER[name], dual, _STEEPEST[name]) for name, dual in DUAL_ORDER.items()}
-"""The norms of `brittle.estimate` by name."""
-
-DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}
-"""The measures of a perturbation: the norms, and how many features change."""
+DISTANCES = NORMS | {COUNT: Norm(COUNT, 0.0, torch.inf, torch.sign)}  # and how many features change

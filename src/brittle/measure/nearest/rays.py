@@ -1,7 +1,5 @@
 """Signs: search the corners of a cube around the point, block by block, without gradients."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -10,13 +8,9 @@ from brittle.measure.nearest.search import DOUBLINGS, Found, Search
 
 
 def segments(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
-    """Bisect the segments from each point to far inputs of another prediction.
-
-    The far inputs are the same for every point: the inverted input, the darkest and the brightest, mid grey, and fixed
-    patterns of random numbers. Without bounds the range is that of `Bounds.reach`, and a segment whose end has the same
-    prediction is doubled. The distance is an upper bound for any network, with any gradients; an attack with gradients
-    that ends farther away is misled by them.
-    """
+    """Bisect the segments from each point to far inputs of another prediction: the inverted input, the darkest and the
+    brightest, mid grey, and fixed patterns of random numbers. Without bounds the range is that of `Bounds.reach`, and a
+    segment whose end has the same prediction is doubled. An attack with gradients that ends farther away is misled."""
     ends = _far_inputs(search, rows, effort.patterns)
     rows = rows.repeat_interleave(effort.patterns)
     flipped = search.look(rows, ends) < 0
@@ -50,20 +44,11 @@ def coarse_signs(shape: torch.Size, cells: int, generator: torch.Generator) -> T
     return 2.0 * signs.flatten().float() - 1.0
 
 
-CUTS = 6
-"""Cuts of the bisection along a direction that crosses the boundary earlier."""
-
-FURTHER = 0.999
-"""A new direction counts if it crosses the boundary within this share of the radius."""
-
-GRIDS = (2, 3, 6)
-"""Cells along an axis of the coarse patterns that a search starts from."""
-
-DIRECTIONS = 2 + len(GRIDS)
-"""Return the starts of a search: the nearest input found, all signs alike, and the patterns."""
-
-NOTICEABLE = 1e-6
-"""A flip is kept if the margin falls by more than this share, which rounding does not reach."""
+CUTS = 6  # cuts of the bisection along a direction that crosses the boundary earlier
+FURTHER = 0.999  # a new direction counts if it crosses the boundary within this share of the radius
+GRIDS = (2, 3, 6)  # cells along an axis of the coarse patterns that a search starts from
+DIRECTIONS = 2 + len(GRIDS)  # starts of a search: the nearest input found, all signs alike, and the patterns
+NOTICEABLE = 1e-6  # a flip is kept if the margin falls by more than this share, which rounding does not reach
 
 
 def rays(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
@@ -81,7 +66,10 @@ def rays(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> Non
     """
     offset = search.best.points[rows] - search.origin[rows]
     nearest = torch.where(offset >= 0, 1.0, -1.0).to(offset)
-    for signs in (nearest, *(pattern.expand_as(nearest) for pattern in _patterns(search.shape).to(offset))):
+    generator = torch.Generator().manual_seed(0)
+    coarse = (coarse_signs(search.shape, cells, generator) for cells in GRIDS)
+    patterns = [pattern.to(offset).expand_as(nearest) for pattern in (torch.ones(search.shape.numel()), *coarse)]
+    for signs in (nearest, *patterns):
         rays = _Rays(search, rows, signs.clone(), effort.queries)
         size = search.origin.shape[1]
         blocks, block = 1, 0
@@ -92,24 +80,12 @@ def rays(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> Non
                 blocks, block = (2 * blocks if 2 * blocks <= size else 1), 0
 
 
-def _patterns(shape: torch.Size) -> Tensor:
-    """Signs that are alike all over, and signs of the cells of coarse grids over the last two axes: `[P, n]`."""
-    generator = torch.Generator().manual_seed(0)
-    alike = torch.ones(shape.numel())
-    return torch.stack([alike, *(coarse_signs(shape, cells, generator) for cells in GRIDS)])
-
-
 class _Rays:
-    """The direction and the radius of each point.
-
-    A step along `signs`, `[R, n]`, of the length `radius` ends where another class wins; `margin` is that just inside,
-    at `FURTHER * radius`, and `left` counts the forward passes that each point may still spend.
-    """
+    """The direction and the radius of each point: a step along `signs`, `[R, n]`, of the length `radius` ends where
+    another class wins; `margin` is that at `FURTHER * radius`, and `left` the forward passes still to be spent."""
 
     def __init__(self, search: Search, rows: Tensor, signs: Tensor, budget: int) -> None:
-        self.search = search
-        self.rows = rows
-        self.signs = signs
+        self.search, self.rows, self.signs = search, rows, signs
         self.radius = torch.zeros_like(search.best.distance[rows]) + _widest(search, rows)
         self.left = torch.full_like(rows, budget)
         flipped = self._look(torch.arange(len(rows), device=rows.device), self.radius, self.signs) < 0

@@ -24,38 +24,26 @@ from brittle.measure.rows import join
 from brittle.model.bounds import NONE
 from brittle.model.classifier import Classifier
 
-CANDIDATES = 20
-"""Number of competitors, by logit, that are ranked by their linearised distance."""
+CANDIDATES = 20  # number of competitors, by logit, that are ranked by their linearised distance
 
-DOUBLINGS = 10
-"""Number of times that a far input, without bounds, moves twice as far from the point to get another prediction."""
+DOUBLINGS = 10  # of the distance of a far input, without bounds, to get another prediction
+FAR = 4.0  # factor beyond the distance by a linear model at which an input is no guide to the nearest one
+ANY = -1  # whichever competitor has the greatest logit at a candidate
 
-FAR = 4.0
-"""Factor beyond the distance by a linear model at which an input is no guide to the nearest one."""
-
-ANY = -1
-"""Stands for whichever competitor has the greatest logit at a candidate."""
-
-ROUGH = 1e-4
-"""Share of its length by which a perturbation in the network's precision may be longer than it seems; in double
-precision it is measured where it could be the shortest."""
-
-OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
-"""Shares of its length by which a perturbation is stretched, in turn, until it holds in a batch of one."""
+ROUGH = 1e-4  # share by which a perturbation may be longer than it seems in the precision of the network
+OUTWARD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # shares by which one is stretched, in turn, until it holds in a batch of one
 
 
 @dataclass
 class Found:
-    """The nearest inputs with another prediction so far. Where there is none, the distance, `[B]`, float64, is
-    infinite, `points`, `[B, n]`, is the input itself, and the class -1."""
+    """The nearest inputs with another prediction so far."""
 
-    distance: Tensor
-    points: Tensor
-    predicted: Tensor
+    distance: Tensor  # `[B]`, float64; infinite where there is none
+    points: Tensor  # `[B, n]`; the input itself
+    predicted: Tensor  # `[B]`; -1
 
     @classmethod
     def none(cls, origin: Tensor) -> Found:
-        """Nothing found yet around `origin`, `[B, n]`."""
         distance = torch.full((len(origin),), torch.inf, dtype=torch.float64, device=origin.device)
         return cls(distance, origin.clone(), torch.full_like(distance, -1, dtype=torch.int64))
 
@@ -74,27 +62,20 @@ class Found:
         self.predicted[better] = predicted[chosen]
 
     def merge(self, more: Found) -> None:
-        """Take over what is nearer of `more`."""
         self.keep(torch.arange(len(self.distance), device=self.distance.device), *vars(more).values())
 
 
 @dataclass(frozen=True)
 class Response:
-    """Response of the classifier to candidates.
+    """Response of the classifier to candidates."""
 
-    `points`, `[R, n]`, are the candidates as the network got them, inside the box; `offset` leads from the point to
-    each, and `length` is its norm. `margin` is `z_t - z_j`, `j` the target, not a number where logits are not finite;
-    its gradient, `[R, n]`, is zero where it is not finite, and `steepness` its dual norm. Lengths and margins are
-    float64, `[R]`.
-    """
-
-    points: Tensor
-    offset: Tensor
-    length: Tensor
+    points: Tensor  # as the network got them, inside the box, `[R, n]`
+    offset: Tensor  # from the point to each
+    length: Tensor  # its norm, `[R]`, float64
     flipped: Tensor
-    margin: Tensor
-    gradient: Tensor
-    steepness: Tensor
+    margin: Tensor  # `z_t - z_j`, `j` the target, `[R]`, float64; NaN where logits are not finite
+    gradient: Tensor  # of that, `[R, n]`; zero where it is not finite
+    steepness: Tensor  # its dual norm
 
 
 class Search:
@@ -107,8 +88,7 @@ class Search:
     """
 
     def __init__(self, classifier: Classifier, clean: Clean, norm: Norm, bounded: bool) -> None:
-        self.norm = norm
-        self.shape = clean.inputs.shape[1:]
+        self.norm, self.shape, self.rows = norm, clean.inputs.shape[1:], clean.rows
         self.declared = classifier.bounds.flat(self.shape)
         self.bounds = self.declared if bounded else NONE
         self.bounded = self.bounds.finite
@@ -119,9 +99,7 @@ class Search:
         self.by_attack: dict[str, Found] = {}
         self.by_class = torch.full(clean.logits.shape, torch.inf, dtype=torch.float64, device=clean.logits.device)
         self.passes = torch.full_like(self.own, clean.passes)
-        self._classifier = classifier
-        self.rows = clean.rows
-        self._clean = clean
+        self._classifier, self._clean = classifier, clean
         self._settled = Found.none(self.origin)
         self._watching: list[Found] = [self.best]
         self._mode: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -202,12 +180,9 @@ class Search:
         return vanishing
 
     def rivals(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """`count` rows of each point of `rows`, one for each of its nearest competitors: places in `rows`, competitors
-        and their linearised distances, `[K]` each, without those whose gradient vanishes at the point.
-
-        Competitors that were reached near their linearised distance come first, by the distance at which they were,
-        then the others by their linearised distance.
-        """
+        """Return the `count` nearest competitors of each of `rows`: places in `rows`, classes and linearised distances,
+        `[K]` each, without those whose gradient vanishes. Those that were reached near their linearised distance come
+        first, by the distance at which they were, then the others by the linearised one."""
         classes, linear = (of_point[rows] for of_point in self.competitors)
         reached = self.by_class[rows].gather(1, classes)
         near = torch.where(reached <= FAR * linear, reached, torch.inf)
@@ -217,8 +192,8 @@ class Search:
         return useful.nonzero()[:, 0], classes[useful], linear[useful]
 
     def beside_best(self, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the points and competitors of `rivals`, the nearest inputs found, `[K, n]`, and their distances,
-        `[K]`. Where what was found is far, the point itself and the linearised distance stand in their place."""
+        """Return points and classes of `rivals`, with the nearest inputs found, `[K, n]`, and their distances, `[K]`;
+        where these are far, the point itself and the linearised distance."""
         places, rivals, linear = self.rivals(rows, count)
         rows = rows[places]
         distances = self.best.distance[rows]
@@ -232,11 +207,9 @@ class Search:
         self.bisect_segments(rows, neighbours.points[rows].clone(), halvings, start=1 / 16)
 
     def bisect_segments(self, rows: Tensor, ends: Tensor, halvings: int, start: float = 0.5) -> None:
-        """Halve the segments from the points `rows` to inputs with another prediction, `ends`, `[R, n]`.
-
-        A segment leaves the batch once its nearer end is farther away than what was found elsewhere. The first cut
-        is at the share `1 - start`; cuts come nearer to the point as long as all have another prediction.
-        """
+        """Halve the segments from the points `rows` to inputs with another prediction, `ends`, `[R, n]`, while their
+        nearer end may be nearer than what was found elsewhere. The first cut is at the share `1 - start`, and cuts come
+        nearer to the point as long as all have another prediction."""
         origin = self.origin[rows]
         offset, length = ends - origin, self.norm.length(ends - origin)
         lower, upper = torch.zeros_like(length), torch.ones_like(length)
@@ -271,7 +244,6 @@ class Search:
         return self._settled
 
     def _settle_one(self, row: Tensor) -> None:
-        """Stretch the best step by step, then try what each attack found, while nothing nearer is settled."""
         candidates = sorted((self.best, *self.by_attack.values()), key=lambda near: float(near.distance[row]))
         origin = self.origin[row]
         for neighbours in candidates:
@@ -283,14 +255,13 @@ class Search:
                     return
 
     def _admitted(self, rows: Tensor, points: Tensor, origin: Tensor) -> Tensor:
-        """Candidates inside the bounds, with the coordinates that do not vary as they are at the points, `[R, n]`. A
-        value that is that of the point, `origin`, stays, which may lie outside the bounds by rounding."""
+        """Return candidates inside the bounds, `[R, n]`. Coordinates that do not vary are those of `origin`, and so are
+        values that are equal there, which may lie outside the bounds by rounding."""
         clipped = self.bounds.clip(points)
         return self._varying(rows, clipped if self._inside else torch.where(points == origin, points, clipped), origin)
 
     @cached_property
     def _inside(self) -> bool:
-        """Return whether every value of the points is inside the bounds."""
         return torch.equal(self.bounds.clip(self.origin), self.origin)
 
     def _look(self, rows: Tensor, points: Tensor) -> Tensor:
@@ -339,12 +310,12 @@ class Search:
         return torch.where(varies, values, otherwise)
 
     def _forward(self, rows: Tensor, points: Tensor) -> Tensor:
-        self._count(rows)
+        self.passes.index_add_(0, rows, torch.ones_like(rows))
         return self._clean.logits_of(self._classifier, points.view(len(points), *self.shape), rows)
 
     def _gradient(self, rows: Tensor, values: Tensor, points: Tensor, *, keep: bool) -> tuple[Tensor, Tensor]:
         """Gradient of each row's value, zero where it is not finite or where the model has none, and its dual norm."""
-        self._count(rows)
+        self.passes.index_add_(0, rows, torch.ones_like(rows))
         try:
             gradient = self._varying(rows, self._classifier.gradient(values, points, keep=keep), 0)
         except ModelError as error:
@@ -356,9 +327,6 @@ class Search:
             gradient = torch.where(gradient.abs().amax(dim=1, keepdim=True).isfinite(), gradient, 0)
             steepness = self.norm.dual(gradient)
         return gradient, steepness
-
-    def _count(self, rows: Tensor) -> None:
-        self.passes.index_add_(0, rows, torch.ones_like(rows))
 
     def _judge(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return the margin over the nearest competitor, NaN where logits are not finite, and that class, `[R]`."""

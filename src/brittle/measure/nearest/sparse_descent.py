@@ -1,7 +1,5 @@
 """Sparse descent (L1): projected gradient descent whose steps move few coordinates, from several starts."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -10,20 +8,12 @@ from brittle.measure.nearest.effort import Effort
 from brittle.measure.nearest.norms import TINY
 from brittle.measure.nearest.search import Found, Response, Search
 
-POWERS = (2.0, 6.0)
-"""A coordinate of a step is the gradient's raised to a power, from the first to the last: ever fewer ones move."""
-
-WIDE, FINE = (20.0, 0.1), (2.5, 0.025)
-"""First and last length of a step, as a share of the radius: from a start, and from the nearest input found."""
-
-WIDE_CHANGE, FINE_CHANGE = (0.4, 0.0005), (0.1, 0.0005)
-"""First and last relative change of the radius."""
-
-OUTSIDE = 4.0
-"""Distance of a fixed start, in distances of the nearest input found."""
-
-HALVINGS = 30
-"""Tolerance of the level of a projection on a ball inside a box."""
+POWERS = (2.0, 6.0)  # first and last power of the gradient in a step: ever fewer coordinates move
+# First and last step, in radii, and relative change of the radius: from a start, and from the nearest input found.
+WIDE, FINE = ((20.0, 0.1), (0.4, 0.0005)), ((2.5, 0.025), (0.1, 0.0005))
+Ends = tuple[float, float]
+OUTSIDE = 4.0  # distance of a fixed start, in distances of the nearest input found
+HALVINGS = 30  # tolerance of the level of a projection on a ball inside a box
 
 
 def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tensor) -> None:
@@ -44,15 +34,15 @@ def sparse_descent(search: Search, neighbours: Found, effort: Effort, rows: Tens
         near = search.rivals(rows, effort.sparse_targets) if number else _by_slope(search, rows, effort.sparse_scouts)
         targeted, rivals, linear = near
         start = _start(search, targeted, number)
-        _descend(search, WIDE, WIDE_CHANGE, effort.sparse_steps, targeted, rivals, start, linear)
+        _descend(search, WIDE, effort.sparse_steps, targeted, rivals, start, linear)
     search.bisect(neighbours, effort.halvings)
     beside = search.beside_best(rows, effort.sparse_targets)
-    _descend(search, FINE, FINE_CHANGE, effort.sparse_fine_steps, *beside)
+    _descend(search, FINE, effort.sparse_fine_steps, *beside)
     search.bisect(neighbours, effort.halvings)
 
 
 def _by_slope(search: Search, rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rivals as `Search.rivals` does, by the linearised distance alone."""
+    """Return rivals by the linearised distance alone."""
     classes, linear = (of_point[rows, :count] for of_point in search.competitors)
     useful = linear.isfinite()
     return rows[:, None].expand(useful.shape)[useful], classes[useful], linear[useful]
@@ -72,14 +62,7 @@ def _start(search: Search, rows: Tensor, number: int) -> Tensor:
 
 
 def _descend(
-    search: Search,
-    lengths: tuple[float, float],
-    changes: tuple[float, float],
-    steps: int,
-    rows: Tensor,
-    targets: Tensor,
-    points: Tensor,
-    radius: Tensor,
+    search: Search, ends: tuple[Ends, Ends], steps: int, rows: Tensor, targets: Tensor, points: Tensor, radius: Tensor
 ) -> None:
     """Take `steps` steps of each row of `rows` from `points`, `[R, n]`, and `radius`, `[R]`; rows are independent."""
     origin = search.origin[rows]
@@ -87,7 +70,7 @@ def _descend(
     best = torch.full_like(radius, torch.inf)
     for number in range(steps):
         share = number / max(1, steps - 1)
-        step, change = (start * (end / start) ** share for start, end in (lengths, changes))
+        step, change = (start * (end / start) ** share for start, end in ends)
         response = search.differentiate(rows, points, targets)
         length = response.length
         best = torch.where(response.flipped, torch.minimum(best, length), best)
