@@ -9,7 +9,7 @@ with the counted probability of the surrogate, of gradient boosting on what it r
 and the Taylor estimate, and of 60 copies; the mean absolute error of those that are probabilities; for two alphas the
 share of the points whose bound misses, the mean bound, and the misses in the class with most of them, with bounds for
 all and by class; the share of points let through at the limit; and what a shift does: the misses at points whose inputs
-were darkened by a third, and how often `shift` sees 100 of them at a level of 0.01; and the passes of decisions by
+were darkened by a third, and how often `shift` sees 50 of them at a level of 0.01; and the passes of decisions by
 copies alone, and by bounds first. Two tables follow: the digits of scikit-learn with a random forest and, with the file
 of --census, gradient boosting. Errors are against counts of `draws` copies, which err themselves.
 """
@@ -46,7 +46,7 @@ from brittle.model.loading.load import load_model
 from brittle.noise import PerFeature
 from brittle.scores import LogitMargin, MonteCarlo, Softmax, Taylor
 
-ALPHAS, COPIES, BATCH, LEVEL = (0.1, 0.01), 60, 100, 0.01
+ALPHAS, COPIES, BATCH, LEVEL = (0.1, 0.01), 60, 50, 0.01
 
 
 class Subject(NamedTuple):
@@ -266,19 +266,21 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(words)
     set_threads()
     torch.set_num_threads(1)
-    subjects = [*networks(arguments.networks, arguments), *tables(arguments)]
-    parts = [measure(subject, arguments) for subject in subjects]
-    orders, bounds, shifts, decisions = ([row for part in parts for row in part[place]] for place in range(4))
-    taus = ["surrogate", "boosting", "logit margin", "softmax", "taylor", f"{COPIES} copies"]
-    print("\nKendall's tau, then mean absolute errors of surrogate, boosting, taylor and copies")
-    print_table(["model", "sigma", "form", *taus, "error", "boosting", "taylor", f"{COPIES} copies"], orders)
-    print("\nbounds: misses, mean, misses in the worst class, of all and by class; let through, and wrongly so")
-    print_table(["model", "sigma", "alpha", "misses", "bound", "worst", "misses by class", "bound by class",
-                 "worst by class", "through", "wrongly"], bounds)  # fmt: skip
-    print(f"\ndarkened inputs: mean probability, misses at alpha {ALPHAS[0]}, shift seen in {BATCH} points")
-    print_table(["model", "sigma", "probability", "misses", "seen"], shifts)
-    print(f"\ndecisions at {arguments.limit}: by copies alone, and by the bound at alpha {ALPHAS[0]} first")
-    print_table(["model", "sigma", "points", "through", "passes", "passes with bounds", "ratio", "wrong"], decisions)
+    subjects = [*tables(arguments), *networks(arguments.networks, arguments)]
+    for subject in subjects:
+        orders, bounds, shifts, decisions = measure(subject, arguments)
+        taus = ["surrogate", "boosting", "logit margin", "softmax", "taylor", f"{COPIES} copies"]
+        print("Kendall's tau, then mean absolute errors of surrogate, boosting, taylor and copies")
+        print_table(["model", "sigma", "form", *taus, "error", "boosting", "taylor", f"{COPIES} copies"], orders)
+        print("bounds: misses, mean, misses in the worst class, of all and by class; let through, and wrongly so")
+        print_table(["model", "sigma", "alpha", "misses", "bound", "worst", "misses by class", "bound by class",
+                     "worst by class", "through", "wrongly"], bounds)  # fmt: skip
+        print(f"darkened inputs: mean probability, misses at alpha {ALPHAS[0]}, shift seen in {BATCH} points")
+        print_table(["model", "sigma", "probability", "misses", "seen"], shifts)
+        print(f"decisions at {arguments.limit}: by copies alone, and by the bound at alpha {ALPHAS[0]} first")
+        print_table(
+            ["model", "sigma", "points", "through", "passes", "passes with bounds", "ratio", "wrong"], decisions
+        )
 
 
 if __name__ == "__main__":
