@@ -57,7 +57,7 @@ demo: $(READY_DEMO)  ## train a small network on real digits, score some of them
 screenshots: demo $(READY)  ## pictures of the demo's report, for README: docs/images/report.png and docs/images/report-point.png
 	PYTHONPATH=tests $(BIN)/python -m checks.screenshots brittle-demo/report.html docs/images
 
-test: $(READY)  ## the whole suite, about six minutes on two cores
+test: $(READY)  ## the whole suite, about five minutes on two cores
 	@$(MAKE) --no-print-directory page-tools || echo "npm installs nothing here: what needs axe-core is skipped"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --cpu-by room
 

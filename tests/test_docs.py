@@ -11,7 +11,7 @@ import struct
 import sys
 import tarfile
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from PIL import Image
 import brittle
 from brittle.cli.commands import main
 from brittle.estimate import Status
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 
 def catalogue_table() -> str:
@@ -87,7 +87,7 @@ def test_list_prints_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in printed and kind.reference in printed for name, kind in CATALOGUE.items())
 
 
-@pytest.mark.usefixtures("nothing_drawn")
+@pytest.mark.usefixtures("nothing_drawn", "short_search")
 def test_the_readers_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first page's factory, data, commands and Python example, executed as they stand."""
     factory, example = blocks("docs/start.md", "python")
@@ -168,6 +168,7 @@ SHOWN_AND_REPORTED = ("brittle score MODEL DATA --out RUN", "brittle show RUN", 
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("nothing_drawn")
 @pytest.mark.parametrize("number", range(13))
 def test_the_commands_for_each_model_and_data_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -303,16 +304,25 @@ def test_the_example_of_the_page(page: str, tmp_path: Path, monkeypatch: pytest.
             exec(compile(example, f"docs/{page}.md", "exec"), {})
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """Execute the example of the page about sharing, and return its folder and its names."""
+    (example,) = blocks("docs/how-to/share.md", "python")
+    place, names = tmp_path_factory.mktemp("shared"), dict[str, object]()
+    with chdir(place), torch.random.fork_rng(devices=[]):
+        exec(compile(example, "docs/how-to/share.md", "exec"), names)
+    return place, names
+
+
 @pytest.mark.parametrize("recipe", blocks("docs/how-to/tools.md", "python"), ids=lambda recipe: recipe.split()[1])
-def test_a_recipe_for_another_tool(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_for_another_tool(
+    recipe: str, shared: tuple[Path, dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Run the recipe on the table of the page before, if the tool is installed."""
     pytest.importorskip(re.findall(r"^(?:import|from) (\w+)", recipe, flags=re.MULTILINE)[0])
-    monkeypatch.chdir(tmp_path)
-    (example,) = blocks("docs/how-to/share.md", "python")
-    names: dict[str, object] = {}
-    with torch.random.fork_rng(devices=[]):
-        exec(compile(example, "docs/how-to/share.md", "exec"), names)
-    exec(compile(recipe, "docs/how-to/tools.md", "exec"), names)
+    place, names = shared
+    monkeypatch.chdir(place)
+    exec(compile(recipe, "docs/how-to/tools.md", "exec"), dict(names))
 
 
 def test_the_commands_of_the_page_on_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

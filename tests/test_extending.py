@@ -35,7 +35,8 @@ from brittle.measure.nearest.nearest import ATTACKS
 from brittle.model.loading.load import SOURCES
 from brittle.noise import Noise
 from brittle.noise.named import NOISES
-from brittle.scores import CATALOGUE, LogitMargin, Moments, MonteCarlo, Score
+from brittle.scores import LogitMargin, Moments, MonteCarlo, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.choose import choose
 from brittle.scores.outside import find_family, find_score
 from brittle.user_code import digests

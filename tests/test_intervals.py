@@ -152,6 +152,7 @@ def walk(keep: float, draws_allowed: int, stops: Callable[[NDArray, int], NDArra
     return mean, 1.0 - float(probability.sum())
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("keep", [0.5, 0.85, 0.89, 0.9, 0.91, 0.95, 0.999, 1.0])
 def test_all_intervals_of_a_sequence_together_miss_one_in_100(keep: float) -> None:
     """Compute the exact probability that any of a thousand intervals misses."""
@@ -166,6 +167,7 @@ def test_all_intervals_of_a_sequence_together_miss_one_in_100(keep: float) -> No
     assert missed > 0.003 or keep > 0.99
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("keep", [0.5, 0.6, 0.7, 0.8, 0.85, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.999, 1.0])
 def test_a_side_of_the_limit_takes_a_quarter_more_than_needed(keep: float) -> None:
     """Compare with Wald's smallest mean number of copies, `log(2 / a) / KL`, for at most 1,000 copies."""

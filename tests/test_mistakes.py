@@ -20,7 +20,7 @@ from helpers.mistake_files import images, interrupt, lay_out, python_names
 
 import brittle
 from brittle.cli.commands import main
-from brittle.model.loading.declare import EXPORT
+from brittle.model.loading.load import EXPORT
 
 
 class Mistake(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from helpers.halves import leave_every_other
+from helpers.halves import WIDEST, leave_every_other
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,6 +56,13 @@ def test_every_other_case_of_each_law_is_slow() -> None:
     items = [Item(f"test_x.py::{law}[{place}]", marks, one=place, beside=place) for law, place, marks in laws]
     leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
     assert [item.nodeid for item in items if item.slow] == ["test_x.py::a[1]", "test_x.py::b[1]"]
+
+
+def test_every_third_case_of_the_widest_laws_stays() -> None:
+    marked = [pytest.mark.every_other.mark]
+    items = [Item(f"test_x.py::a[{place}]", marked, one=place) for place in range(WIDEST)]
+    leave_every_other(items)  # pyright: ignore[reportArgumentType] it is all that is asked of one
+    assert [item.callspec.indices["one"] for item in items if not item.slow] == [*range(0, WIDEST, 3)]
 
 
 def test_every_value_of_each_parameter_stays_in_the_suite() -> None:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.data import open_points
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.extensions.mmse.mmse import Form
+from brittle.extensions.mmse import Form
 from brittle.measure import take
 from brittle.measure.forward import look
 from brittle.run import plan
@@ -84,8 +84,8 @@ TRAINED: Mapping[str, Any] = {
 }
 
 
-def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task]:
-    """Train networks on three quarters of the digits, and return points of the last quarter."""
+def trained(points: int, networks: Mapping[str, Any] = TRAINED, seed: int = 0) -> Iterator[Task]:
+    """Train networks on three quarters of the digits from `seed`, and return points of the last quarter."""
     from sklearn.datasets import load_digits
 
     digits: Any = load_digits()
@@ -93,7 +93,7 @@ def trained(points: int, networks: Mapping[str, Any] = TRAINED) -> Iterator[Task
     y = torch.tensor(digits.target)
     cut = len(x) * 3 // 4
     for name, make in networks.items():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         network = make()
         optimiser = torch.optim.Adam(network.parameters(), lr=2e-3)
         for _ in range(40):

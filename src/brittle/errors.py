@@ -4,8 +4,6 @@ Every message says what was found, where, and what to do. A single row that cann
 a value with a status (see `brittle.estimate.Status`); what is raised here stops the run before it gives a number.
 """
 
-from __future__ import annotations
-
 import copyreg
 import os
 import sys
@@ -23,12 +21,7 @@ def printable(text: str) -> str:
 
 
 def listed(names: Sequence[object], shown: int = 5) -> str:
-    """Return the first `shown` names in words, and how many more there are.
-
-    Example:
-        >>> listed(["a", "b", "c"], 2)
-        'a, b and 1 more'
-    """
+    """Return the first `shown` names in words, and how many more there are."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(map(str, names[:shown])) + more
 

@@ -17,44 +17,19 @@ from brittle.errors import ParameterError, UnknownNameError
 if TYPE_CHECKING:
     from torch import Tensor
 
-CONFIDENCE = 0.99
-"""Confidence of all intervals unless told."""
-
-LIMIT = 0.9
-"""A prediction holds where it is kept with this probability or more, unless a run or a reader names another one."""
-
-FLIP_PROBABILITY = "flip_probability"
-"""The quantity of a score whose value is `1 - p_robust`."""
-
-LARGEST_DRAWS = 10_000_000
-"""More noisy copies of one point than anybody waits for; a larger number is a mistake."""
-
-INPUT_MARGIN = "input_margin"
-"""The score that holds the distance to the nearest input found with another prediction."""
-
-DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
-"""The only list of norms: each by name, with the order of its dual, `|<a, b>| <= ||a||_p ||b||_q`, `1/p + 1/q = 1`."""
-
-ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
-"""The order of each norm itself."""
-
-COUNT = "l0"
-"""The number of features that change: a distance that no norm gives, without a dual."""
-
-DISTANCES = (*DUAL_ORDER, COUNT)
-"""Norms of the distance between two inputs."""
-
-Scalar = str | int | float | bool | None
-"""Value of a parameter."""
-
-Parameter = Scalar | tuple[Scalar, ...]
-"""Types of the parameters of a score."""
-
-Parameters = dict[str, Parameter]
-"""Parameters by their names, as the table writes them."""
-
-Direction = Literal["higher", "lower"] | None
-"""Direction of safety: points are safer at the higher or the lower values of a score; None without a ranking."""
+CONFIDENCE = 0.99  # confidence of all intervals unless told
+LIMIT = 0.9  # a prediction holds where it is kept with this probability or more, unless told
+FLIP_PROBABILITY = "flip_probability"  # the quantity of a score whose value is `1 - p_robust`
+LARGEST_DRAWS = 10_000_000  # more noisy copies of one point than anybody waits for; a larger number is a mistake
+INPUT_MARGIN = "input_margin"  # the score that holds the distance to the nearest input found with another prediction
+DUAL_ORDER = {"linf": 1.0, "l2": 2.0, "l1": math.inf}  # norms, and their dual orders, `1/p + 1/q = 1`
+ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}  # the order of each norm itself
+COUNT = "l0"  # the number of features that change: a distance that no norm gives, without a dual
+DISTANCES = (*DUAL_ORDER, COUNT)  # norms of the distance between two inputs
+Scalar = str | int | float | bool | None  # value of a parameter
+Parameter = Scalar | tuple[Scalar, ...]  # types of the parameters of a score
+Parameters = dict[str, Parameter]  # parameters by their names, as the table writes them
+Direction = Literal["higher", "lower"] | None  # safer values; None without a ranking
 
 
 class Status(IntEnum):
@@ -74,36 +49,20 @@ class Status(IntEnum):
     # fmt: off
     OK = 0, "Evaluated as described."
     TIE = 1, "Two classes share the largest logit, so nothing decides the prediction."
-    CLASSES_KEPT = 2, (
-        "Only the competing classes that can win were looked at: what the others may add is bounded, and left out.")
+    CLASSES_KEPT = 2, "Only competing classes that can win were looked at; what the others may add is bounded."
     ILL_CONDITIONED = 3, "The margins are almost linearly dependent, so the number has fewer exact digits."
     NOT_FOUND = 4, "No input with another prediction was found; the distance is infinite, which proves nothing."
     MASKED = 5, "Gradients vanish or mislead, so the nearest other decision may be much nearer."
     KINK = 6, "The network is not differentiable at this point, so its second derivatives there are one-sided."
-    CONTRADICTED = 7, (
-        "The votes of the same noisy copies exclude the estimate: the model behind it does not hold at this point; "
-        "the interval reaches out to what was counted.")
+    CONTRADICTED = 7, "The votes of the same copies exclude the estimate; the interval reaches out to what was counted."
     VACUOUS = 8, "The interval is so wide that it says next to nothing; take more draws."
-    NOISY_TIES = 9, (
-        "Some noisy copies share the largest logit with another class; the value counts them as flips, the interval "
-        "holds for either reading.")
-    DISAGREE = 11, (
-        "The ways to sample the rare flips disagree, or say too little: the value is the largest of them, and the "
-        "interval says only what it is at most.")
+    NOISY_TIES = 9, "Some noisy copies tie with another class: flips for the value, either for the interval."
+    DISAGREE = 11, "The ways to sample the rare flips disagree: the interval says only what they are at most."
     NO_FLIP = 12, "No noise that flips the prediction was found; the interval says what its probability is at most."
-    UNFORESEEN = 13, (
-        "Noise that was stretched or shrunk flips the prediction more often than was foreseen: the interval says only "
-        "what the flip probability is at most.")
-    COARSE = 14, (
-        "Subset simulation and stretched noise agree on the probability of rare flips; the errors of both are large, "
-        "and the interval is wide.")
-    NO_CERTIFICATE = 15, (
-        "A certificate was asked for and none could be computed, so the low end of 0 proves nothing; the value is the "
-        "distance that the attack found.")
-    REFUTED = 16, (
-        "The certificate and the attack contradict each other: another prediction was found nearer than the radius "
-        "that was certified. Nothing is certified, the low end is 0, and the value is the distance that the attack "
-        "found.")
+    UNFORESEEN = 13, "Stretched or shrunk noise flips more often than foreseen: the interval is only an upper bound."
+    COARSE = 14, "The ways to sample the rare flips agree, each with a large error, so the interval is wide."
+    NO_CERTIFICATE = 15, "No certificate could be computed: the low end of 0 proves nothing; the value is the attack's."
+    REFUTED = 16, "Another prediction was found within the certified radius: nothing is certified, the low end is 0."
     NONFINITE_INPUT = 100, "The input holds NaN or infinite values."
     DECODE_ERROR = 101, "The image could not be decoded, or its format is none of those that are read."
     IMAGE_MODE = 102, "The image's colour mode cannot be converted to that of the data set."
@@ -209,19 +168,13 @@ def score_label(score: str, parameters: Mapping[str, Parameter]) -> str:
 
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:
-    """Labels as people read them: without digests of code and of data, and without units, unless two were then alike.
-
-    Example:
-        >>> list(short_labels(["taylor(noise=swap, digest=21d5ac4bbda45697, sigma=0.1)"]).values())
-        ['taylor(noise=swap, sigma=0.1)']
-    """
+    """Return labels as people read them: without digests and units, unless two were then alike."""
     short = {label: _BULKY.sub("", label).replace("(, ", "(").replace("()", "") for label in labels}
     times = Counter(short.values())
     return {label: text if times[text] == 1 else label for label, text in short.items()}
 
 
-_BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")
-"""Parameters of a label that tell people nothing."""
+_BULKY = re.compile(r"(, |(?<=\())(unit=[^,()=]+|\w+=[0-9a-f]{16,64})(?=[,)])")  # tells people nothing
 
 
 def _written(value: Any) -> Any:

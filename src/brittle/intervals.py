@@ -15,27 +15,17 @@ from brittle.errors import ParameterError
 if TYPE_CHECKING:
     from torch import Tensor
 
-BISECTIONS = 60
-"""Halvings in the search for the end of an interval, which then is right to double precision."""
-
-HALVINGS = 24
-"""The same where the end that is kept holds at any number of them, and a ten millionth of the mean is enough."""
-
-SURE = 1.645
-"""Deviations beyond which a normal number lies with probability 0.05."""
-
-MOST_ENDS = 100_000
-"""Ends of intervals that are kept."""
-
-BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3
-"""Bets on a mean: these, and ever smaller ones down to about `SMALLEST_BET / sqrt(n)`, `n` the number of values."""
+BISECTIONS = 60  # halvings in the search for the end of an interval, which then is right to double precision
+HALVINGS = 24  # the same where a ten millionth of the mean is enough
+SURE = 1.645  # deviations beyond which a normal number lies with probability 0.05
+MOST_ENDS = 100_000  # ends of intervals that are kept
+BETS, SMALLEST_BET, SHRINK = (1.0, 0.9, 0.7), 0.3, 1 / 3  # on a mean, down to about `SMALLEST_BET / sqrt(n)`
 
 SHIFTS = 0.44 ** np.arange(1.0, 11.0)
 """Distances of the alternatives below a proportion, as differences of `arcsin sqrt(p)`. The first three decide 0.9
 within 1,000 trials, the last a proportion within ten million."""
 
-WEIGHTS = np.array([0.4, 0.25, 0.25, *(0.1 * 0.5 ** np.arange(1.0, 8.0))])
-"""Weights of these alternatives, less than 1 in sum."""
+WEIGHTS = np.array([0.4, 0.25, 0.25, *(0.1 * 0.5 ** np.arange(1.0, 8.0))])  # of these, below 1 in sum
 
 
 def check_confidence(confidence: float) -> None:
@@ -125,8 +115,7 @@ def sequence_interval(successes: ArrayLike, trials: ArrayLike, confidence: float
 def decided(
     flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike, limit: float, confidence: float
 ) -> NDArray:
-    """Return True where `sequence_interval` of the share of draws that do not flip leaves `limit`, on either side. Of
-    the `draws` some flip, ties among them (`flips`) or not."""
+    """Return True where `sequence_interval` of the draws that do not flip leaves `limit`, ties counted either way."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     numbers, positions = np.unique(np.asarray(draws), return_inverse=True)
     most_flips, most_votes = (
@@ -137,8 +126,8 @@ def decided(
 
 
 def out_of_reach(flips: ArrayLike, draws: ArrayLike, max_draws: int, limit: float, confidence: float) -> NDArray:
-    """Return True where `max_draws` draws will not decide either, as far as the `draws` so far can say: the flips that
-    are expected of all lie more than `SURE` predictive deviations from those that would decide, on both sides."""
+    """Return True where `max_draws` will not decide either: the flips expected lie more than `SURE` predictive
+    deviations from those that would, on both sides."""
     level = float(np.log(2.0 / (1.0 - confidence)))
     holds, breaks = _most_successes(max_draws, 1.0 - limit, level), max_draws - _most_successes(max_draws, limit, level)
     k, n = np.asarray(flips, float), np.asarray(draws, float)
@@ -159,8 +148,7 @@ def _most_successes(trials: int, proportion: float, level: float) -> int:
 
 
 def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
-    """Return the proportion at which `log_evidence_below` reaches `level`; 1 where it never does. Counts are looked
-    up once in a process, as most points of a run stop with the counts of others."""
+    """Return the proportion at which `log_evidence_below` reaches `level`, and keep it; 1 where it never does."""
     if len(_UPPER_ENDS) > MOST_ENDS:
         _UPPER_ENDS.clear()
     counts = list(zip(k.ravel().tolist(), n.ravel().tolist(), strict=True))
@@ -175,8 +163,7 @@ def _upper_end(k: NDArray, n: NDArray, level: float) -> NDArray:
     return np.array([_UPPER_ENDS[*pair, level] for pair in counts]).reshape(k.shape)
 
 
-_UPPER_ENDS: dict[tuple[float, float, float], float] = {}
-"""Ends of intervals that were looked up, by successes, trials and level."""
+_UPPER_ENDS: dict[tuple[float, float, float], float] = {}  # by successes, trials and level
 
 
 def bounded_mean(values: Tensor, confidence: float) -> tuple[Tensor, Tensor]:

@@ -8,38 +8,35 @@ Another package adds parts by entry points of the group `brittle.extensions`:
     "score.stability" = "my_package.stability:Stability"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from brittle.errors import BrittleError, ParameterError, listed
 
-GROUP = "brittle.extensions"
-"""The package of our extensions, and the group of entry points of those of others."""
+GROUP = "brittle.extensions"  # the package of our extensions, and the group of entry points of those of others
 
 PARTS: dict[str, str] = {
-    "score.taylor_mvs": "mmse.taylor_mvs:TaylorMVS",
-    "score.mmse": "mmse.mmse:MMSE",
-    "score.mmse_mvs": "mmse.mmse:MMSEMVS",
+    "score.taylor_mvs": "mmse:TaylorMVS",
+    "score.mmse": "mmse:MMSE",
+    "score.mmse_mvs": "mmse:MMSEMVS",
     "score.rare_event": "rare_events.rare_event:RareEvent",
     "score.laplacian": "expected_change.laplacian:Laplacian",
     "score.probability_change": "expected_change.probability_change:ProbabilityChange",
-    "score.first_order_change": "expected_change.local_change:FirstOrderChange",
-    "score.change_bound": "expected_change.local_change:ChangeBound",
+    "score.first_order_change": "expected_change.probability_change:FirstOrderChange",
+    "score.change_bound": "expected_change.probability_change:ChangeBound",
     "score.first_order_margin": "worst_case.first_order_margin:FirstOrderMargin",
     "score.feature_distance": "worst_case.feature_distance:FeatureDistance",
     "measurement.certified": "certificates.radius:Certified",
-    "decision.masks": "masks_and_boxes.regions:Masks",
-    "decision.boxes": "masks_and_boxes.regions:Boxes",
+    "decision.masks": "masks_and_boxes:Masks",
+    "decision.boxes": "masks_and_boxes:Boxes",
     "name.Detector": "detector.detector:Detector",
     "name.Surrogate": "detector.surrogate:Surrogate",
-    "name.RobustnessMetric": "maite.robustness_metric:RobustnessMetric",
+    "name.RobustnessMetric": "maite:RobustnessMetric",
     "name.robust_accuracy": "worst_case.run:robust_accuracy",
     "name.functional": "functional:",
     "model.by_name": "named_model:open_model",
@@ -83,22 +80,22 @@ PARTS: dict[str, str] = {
     "attack.exchange": "more_attacks.exchange:EXCHANGE",
     "attack.blocks": "more_attacks.exchange:BLOCKS",
     "exact_search.trees": "trees.boxes:search_boxes",
-    "format.webdataset": "webdataset.webdataset:WEBDATASET",
-    "format.corruptions": "corruptions.corruptions:CORRUPTIONS",
+    "format.webdataset": "webdataset:WEBDATASET",
+    "format.corruptions": "corruptions:CORRUPTIONS",
     "format.texts": "texts.data:TEXTS",
     "points.text_points": "texts.data:text_points",
     "texts.TextForm": "texts.forms:TextForm",
     "texts.TextFunction": "texts.forms:TextFunction",
     "texts.TextEstimator": "texts.forms:TextEstimator",
-    "family.edits": "texts.characters:Edits",
-    "family.paraphrases": "texts.characters:Paraphrases",
-    "family.token-dropout": "texts.dropout:TokenDropout",
-    "family.relative": "more_noise.relative:Relative",
-    "family.decibels": "more_noise.relative:Decibels",
-    "family.swap": "more_noise.swap:Swap",
-    "noise.relative": "more_noise.relative:RELATIVE",
-    "noise.decibels": "more_noise.relative:DECIBELS",
-    "noise.swap": "more_noise.swap:SWAP",
+    "family.edits": "texts.noise:Edits",
+    "family.paraphrases": "texts.noise:Paraphrases",
+    "family.token-dropout": "texts.noise:TokenDropout",
+    "family.relative": "more_noise:Relative",
+    "family.decibels": "more_noise:Decibels",
+    "family.swap": "more_noise:Swap",
+    "noise.relative": "more_noise:RELATIVE",
+    "noise.decibels": "more_noise:DECIBELS",
+    "noise.swap": "more_noise:SWAP",
     "family.corruption": "image_noise:Corruption",
     "noise.rotation": "image_noise:ROTATION",
     "noise.shift": "image_noise:SHIFT",
@@ -111,16 +108,16 @@ PARTS: dict[str, str] = {
     "noise.saturate": "image_noise:SATURATE",
     "noise.jpeg_compression": "image_noise:JPEG_COMPRESSION",
     "noise.pixelate": "image_noise:PIXELATE",
-    "noise.typos": "texts.characters:TYPOS",
-    "noise.case": "texts.characters:CASE",
-    "noise.spaces": "texts.characters:SPACES",
-    "noise.homoglyphs": "texts.characters:HOMOGLYPHS",
-    "noise.paraphrases": "texts.characters:PARAPHRASES",
-    "noise.token_dropout": "texts.dropout:TOKEN_DROPOUT",
-    "noise.token_mask": "texts.dropout:TOKEN_MASK",
-    "noise.token_replacement": "texts.dropout:TOKEN_REPLACEMENT",
-    "place.store": "object_stores.places:STORE",
-    "place.mirror": "object_stores.mirror:MirroredFolder",
+    "noise.typos": "texts.noise:TYPOS",
+    "noise.case": "texts.noise:CASE",
+    "noise.spaces": "texts.noise:SPACES",
+    "noise.homoglyphs": "texts.noise:HOMOGLYPHS",
+    "noise.paraphrases": "texts.noise:PARAPHRASES",
+    "noise.token_dropout": "texts.noise:TOKEN_DROPOUT",
+    "noise.token_mask": "texts.noise:TOKEN_MASK",
+    "noise.token_replacement": "texts.noise:TOKEN_REPLACEMENT",
+    "place.store": "object_stores:STORE",
+    "place.mirror": "object_stores:MirroredFolder",
     "source.FILE.pt2": "exported.archive:PT2",
     "source.FILE.onnx": "exported.onnx_network:ONNX",
     "source.FILE.json": "trees.tree_file:TREES",
@@ -152,25 +149,21 @@ class Registry(Mapping[str, T]):
         if name in self._core:
             _check_alone(f"{self._kind}.{name}", "brittle")
             return self._core[name]
-        value = load(self._kind, name)
-        if self._types and f"{self._kind}.{name}" not in PARTS and not self._fits(value):
-            (entry,) = _outside()[f"{self._kind}.{name}"]
-            expected = " or ".join(kind.__name__ for kind in self._types)
-            raise ParameterError(
-                f"{entry.name} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
-                f"{value!r:.60}; expected {'a subclass' if any(self._classes) else 'an instance'} of {expected}"
-            )
-        return value
-
-    def _fits(self, value: object) -> bool:
-        if isinstance(value, type):
-            return any(self._classes) and issubclass(value, self._types)
-        return isinstance(value, self._types) and not (self._classes and all(self._classes))
-
-    @property
-    def _classes(self) -> list[bool]:
-        """Return, for each part of the core, if it is a class."""
-        return [isinstance(part, type) for part in self._core.values()]
+        value, part = load(self._kind, name), f"{self._kind}.{name}"
+        if self._types and part not in PARTS:
+            classes = [isinstance(entry, type) for entry in self._core.values()]
+            if isinstance(value, type):
+                fits = any(classes) and issubclass(value, self._types)
+            else:
+                fits = isinstance(value, self._types) and not (classes and all(classes))
+            if not fits:
+                (entry,) = _outside()[part]
+                expected = " or ".join(kind.__name__ for kind in self._types)
+                raise ParameterError(
+                    f"{part} of the package {_package_of(entry)}, {entry.value}, is a {type(value).__name__}, "
+                    f"{value!r:.60}; expected {'a subclass' if any(classes) else 'an instance'} of {expected}"
+                )
+        return cast("T", value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._core or name in _names(self._kind)
@@ -184,13 +177,7 @@ class Registry(Mapping[str, T]):
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a part of an extension.
-
-    Raises:
-        KeyError: no extension has such a part.
-        BrittleError: the extension that has it is missing.
-        ParameterError: another package has it, and it cannot be imported; or two have it.
-    """
+    """Import a part of an extension."""
     part = f"{kind}.{name}"
     if sentence := missing(kind, name):
         raise BrittleError("not_installed", f"{name} {sentence}")
@@ -252,11 +239,7 @@ def missing_extensions(*kinds: str) -> list[str]:
 
 @cache
 def _outside() -> dict[str, list[EntryPoint]]:
-    """Return the parts of extensions of other packages, each with all entry points that name it.
-
-    Raises:
-        ParameterError: there is no such kind of parts.
-    """
+    """Return the parts of extensions of other packages, each with all entry points that name it."""
     parts: dict[str, list[EntryPoint]] = {}
     kinds = dict.fromkeys(part.partition(".")[0] for part in PARTS)
     for entry in entry_points(group=GROUP):

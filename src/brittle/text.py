@@ -1,7 +1,5 @@
 """Plain text: numbers, counts and shares in words, cells in columns, and a size as people write it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -10,8 +8,7 @@ from typing import Any
 
 from brittle.errors import ParameterError, printable
 
-FORMAT = 1
-"""Version of the JSON that commands print."""
+FORMAT = 1  # version of the JSON that commands print
 
 
 def number(value: float) -> str:
@@ -21,20 +18,7 @@ def number(value: float) -> str:
 
 
 def as_json(**content: Any) -> str:
-    """Return the result of a command as JSON, with the version of its form; null for numbers that JSON lacks.
-
-    Example:
-        >>> print(as_json(points=[{"point": "0", "value": math.nan}]))
-        {
-          "format": 1,
-          "points": [
-            {
-              "point": "0",
-              "value": null
-            }
-          ]
-        }
-    """
+    """Return the result of a command as JSON, with the version of its form; null for numbers that JSON lacks."""
     return json.dumps(_finite({"format": FORMAT, **content}), indent=2, allow_nan=False, default=lambda x: x.item())
 
 
@@ -62,12 +46,7 @@ def duration(seconds: float) -> str:
 
 
 def by_number(count: int, singular: str, plural: str) -> str:
-    """Return the word that goes with a number of things: `singular` for 1, `plural` for 0, for 2 and for more.
-
-    Example:
-        >>> [by_number(count, "point holds", "points hold") for count in (0, 1, 2)]
-        ['points hold', 'point holds', 'points hold']
-    """
+    """Return the word that goes with a number of things: `singular` for 1, `plural` for 0, for 2 and for more."""
     return singular if count == 1 else plural
 
 
@@ -87,13 +66,7 @@ def share_of(count: int, total: int, noun: str) -> str:
 
 
 def chosen_text(points: int, data: Any) -> str:
-    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`, or "".
-
-    Example:
-        >>> from brittle.store.record import DataRecord
-        >>> chosen_text(3, DataRecord(chosen_from=1000))
-        'chosen by their ids out of 1,000'
-    """
+    """Say how the points of a run were chosen from its data, a `brittle.store.record.DataRecord`, or ""."""
     if data.chosen_from is None:
         return ""
     how = "drawn at random" if data.sample_seed is not None else f"chosen by {by_number(points, 'its id', 'their ids')}"
@@ -101,12 +74,7 @@ def chosen_text(points: int, data: Any) -> str:
 
 
 def clipped(text: str, length: int = 120) -> str:
-    r"""Return a text in one line, a long one without its middle: its ends tell it from others.
-
-    Example:
-        >>> clipped("one text\nof two lines", 11)
-        'one t…lines'
-    """
+    r"""Return a text in one line, a long one without its middle: its ends tell it from others."""
     line = " ".join(text.split())
     half = length // 2
     return line if len(line) <= length else f"{line[:half]}…{line[half + 1 - length :]}"
@@ -141,12 +109,7 @@ def in_markdown(text: str) -> str:
 
 
 def parse_epsilon(text: float | str) -> float:
-    """Return a perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once.
-
-    Example:
-        >>> parse_epsilon("8/255") == 8 / 255
-        True
-    """
+    """Return a perturbation size: a positive number, or a fraction of two such as `8/255`, rounded once."""
     above, bar, below = str(text).partition("/")
     try:
         value = float(above) / float(below if bar else 1)

@@ -3,8 +3,6 @@
 A name outside brittle's lists says where it stands: `FILE.py:NAME`, `PACKAGE.MODULE:NAME`. Only naming a file runs it.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib
@@ -23,11 +21,8 @@ from typing import Any, TypeVar
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError, listed
 from brittle.registry import missing
 
-DIGEST = "__sha256__"
-"""Attribute of a module made by `run_file` that holds the code that was run."""
-
-Failure = Callable[[str], BrittleError]
-"""Makes the error to raise of a sentence."""
+DIGEST = "__sha256__"  # attribute of a module made by `run_file` that holds the code that was run
+Failure = Callable[[str], BrittleError]  # makes the error to raise of a sentence
 
 _OWN = {"brittle", *sys.stdlib_module_names}
 
@@ -84,9 +79,7 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
-        raise ModelError(
-            "not_installed", f"{needed_by} needs {name}, which cannot be imported ({error}); {advice}"
-        ) from error
+        raise ModelError("not_installed", f"{needed_by} needs {name}, which fails ({error}); {advice}") from error
 
 
 def line_of(error: BaseException, module: ModuleType) -> str:
@@ -96,11 +89,7 @@ def line_of(error: BaseException, module: ModuleType) -> str:
 
 
 def digests(things: Iterable[object]) -> dict[str, str] | None:
-    """Return the sha256 of the files of classes and functions by the names of the files; None where none is left.
-
-    Those of brittle and of Python's own library are left out, as are those typed into a session; what a file imports is
-    not looked at. Files of one name have their digests one after the other.
-    """
+    """Return the sha256 of the files of classes and functions by name, without brittle's and Python's."""
     names = {str(getattr(thing, "__module__", None)) for thing in things}
     digest_by_name: dict[str, set[str]] = {}
     for module in [sys.modules.get(name) for name in names if name.partition(".")[0] not in _OWN]:
@@ -158,8 +147,7 @@ def refused(source: str, why: str) -> ParameterError:
 
 @contextmanager
 def failing(code: Any, method: str) -> Iterator[None]:
-    """Name the class or function from outside of which `method` fails within, in a `ParameterError`; a failure of
-    brittle's own is a defect, and goes on."""
+    """Name in a `ParameterError` the class or function from outside of which `method` fails; brittle's own goes on."""
     try:
         yield
     except BrittleError:

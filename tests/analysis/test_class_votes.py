@@ -15,7 +15,8 @@ from scipy import stats
 from torch import Tensor
 
 import brittle
-from brittle.analysis import class_votes, confusions
+from brittle.analysis import class_votes
+from brittle.analysis.class_votes import confusions
 from brittle.analysis.point_card import format_point_card
 from brittle.errors import DataError, ParameterError, StorageError
 from brittle.noise import Gaussian, Transform

@@ -10,7 +10,7 @@ import pytest
 from helpers.tables import make_table
 
 import brittle
-from brittle.analysis import changed_features, feature_names, features, kept_counterexamples, kept_inputs
+from brittle.analysis.features import changed_features, feature_names, features, kept_counterexamples, kept_inputs
 from brittle.analysis.point_card import format_point_card
 from brittle.errors import DataError
 from brittle.store.record import DataRecord

@@ -273,7 +273,7 @@ def test_at_least_the_stated_share_is_as_near(points: int) -> None:
         distance = float(distance_text) * 1.005  # three digits are shown
         assert (column.value <= distance).sum() >= share * points
         assert (column.value < float(distance_text) * 0.995).sum() < share * points
-    certified = re.search(r"Certified: for half of the points none is nearer than ([\d.]+)\.$", text)
+    certified = re.search(r"Certified: for half of the points none is nearer than ([\d.]+)\. ", text)
     assert certified is not None
     assert (column.low >= float(certified[1]) * 0.995).sum() >= 0.5 * points
     assert float(certified[1]) <= float(match[1])
@@ -284,6 +284,6 @@ def test_points_without_a_counterexample_are_counted() -> None:
     (text,) = margin_sentences(table)
     assert "For half" not in text
     assert text.startswith("For one in ten of the points the nearest input with another prediction is at most ")
-    assert text.endswith(". None was found for 30 of 40 points (75%).")
+    assert ". None was found for 30 of 40 points (75%). " in text
     (text,) = margin_sentences(make_table(points=40, scores=("input_margin",), not_found=40))
     assert "for fewer than one in ten points. None was found for 40 of 40 points (100%)." in text

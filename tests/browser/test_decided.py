@@ -19,7 +19,7 @@ from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure
 from brittle.scores import MonteCarlo
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("report")
 
 FINISHED, STOPPED = MonteCarlo(0.5, draws=500, limit=None), MonteCarlo(0.5, draws=3000, limit=0.9)
 

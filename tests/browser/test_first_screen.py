@@ -17,7 +17,7 @@ from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import how_brittle, how_sure, next_steps
 from brittle.store.table import Table
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("report")
 
 
 ODD: dict[str, Callable[[], Table]] = {

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser
 from brittle.data.ids import read_ids
 from brittle.store.table import Table
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("report")
 
 STRANGE = (
     "iframe, object, embed, base, math, foreignObject, form, frame, applet, video, audio, template, "

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from brittle.store.table import Table
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("report")
 
 
 BEFORE = [HOLD] * 3 + [OPEN] * 3 + [BREAK] * 3

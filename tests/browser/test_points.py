@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("short_search")]
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("short_search")]
 
 # What is selected.
 

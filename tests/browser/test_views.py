@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers.browser import VIEWS
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("report")
 
 Look = Callable[[str], Any]
 

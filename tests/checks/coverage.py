@@ -1,11 +1,13 @@
 """Misses of the intervals of sampled flip probabilities and changes, on margins of every kind.
 
     PYTHONPATH=tests python -m checks.coverage [--replicates 2000] [--draws 10 60 100 1000] [--only quadratic]
+        [--stopped]
 
 For each case of `helpers.margins`, whose flip probability is exact, and each number of draws: many replicates of one
-point, for `moments`, `mmse`, and `shrinkage` of fixed draws and of so many at most, until it is decided. For some of
-them, steeper ones and kinks that noise seldom reaches also `probability_change`; its truth is the average over two
-million copies in plain NumPy.
+point, for `moments`, `mmse`, and `shrinkage` of fixed draws and of so many at most, until it is decided; with
+`--stopped` for the last of these alone, which takes minutes and not hours. For some of the cases, steeper ones and
+kinks that noise seldom reaches also `probability_change`; its truth is the average over two million copies in plain
+NumPy.
 Printed, by family, score, status and evidence: how many rows there are, the shares of them whose interval lies above
 and below the truth, in per cent at nominal 99%, and the largest share on one side of a case at one number of draws. The
 last line says which exceed `MOST` with status `ok`; then the exit code is 1.
@@ -97,6 +99,14 @@ def noises(case: Case, pairs: int, replicates: int, generator: torch.Generator) 
         yield torch.cat((noise, -noise), dim=2)
 
 
+def stopped_estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
+    """Return the estimate of the default, which stops when a replicate is decided, at replicates of the point."""
+    classifier, clean = brittle.Classifier(OfCase(case), bounds=None), clean_of(case, replicates)
+    score = Shrinkage(1.0, draws=draws, limit=LIMIT)
+    need = score.needs[0]
+    return {"shrinkage until decided": estimate_of(score, {need: need(classifier, clean)}, CONFIDENCE, replicates)}
+
+
 def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
     """Return the estimates of flip probabilities at replicates of the point, those of fixed draws from the same
     noise."""
@@ -110,18 +120,17 @@ def estimates(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
         pairs.add(logits)
         linear.add(NoiseChunk(noise.flatten(0, 2).clone(), done, units, 2))
         done += units
-    fixed, stopped = Shrinkage(1.0, draws=draws, limit=None), Shrinkage(1.0, draws=draws, limit=LIMIT)
     moments = pairs.read()
     measured = {
         "moments": (Moments(1.0, draws=draws), moments),
         "mmse": (MMSE(1.0, draws=draws), linear.read(draws // 2)),
-        "shrinkage": (fixed, moments),
-        "shrinkage until decided": (stopped, stopped.needs[0](classifier, clean)),
+        "shrinkage": (Shrinkage(1.0, draws=draws, limit=None), moments),
     }
-    return {
+    fixed = {
         name: estimate_of(score, {score.needs[0]: measurement}, CONFIDENCE, replicates)
         for name, (score, measurement) in measured.items()
     }
+    return fixed | stopped_estimates(case, draws, replicates)
 
 
 def changes(case: Case, draws: int, replicates: int) -> dict[str, Estimate]:
@@ -213,13 +222,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--draws", type=int, nargs="+", default=[10, 60, 100, 1000])
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--stopped", action="store_true", help="the default alone, until decided")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     counts: dict[Key, Counted] = {}
+    estimate = stopped_estimates if options.stopped else estimates
     for draws in options.draws:
         for case in (case for case in cases() if options.only in case.name):
-            count(case, draws, estimates(case, draws, options.replicates), {}, counts)
-        for case in (case for case in changing() if options.only in case.name):
+            count(case, draws, estimate(case, draws, options.replicates), {}, counts)
+        for case in (case for case in changing() if options.only in case.name and not options.stopped):
             count(case, draws, changes(case, draws, options.replicates), moments_of_change(case), counts)
     for (family, score, status, evidence), tally in sorted(counts.items()):
         shares = [100 * part / tally.rows for part in (tally.above, tally.below)] + [100 * tally.worst[0]]

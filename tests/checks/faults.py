@@ -30,9 +30,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow.pandas_compat  # noqa: F401 - here once, rather than in every child
-import scipy.ndimage
-import scipy.optimize
-import scipy.stats  # noqa: F401
 import torch
 from torch import nn
 
@@ -272,6 +269,8 @@ def some(work: str, shards: str, kills: str, *chosen: str) -> int:
 
 def main() -> int:
     """Make every kill, and print the losses."""
+    import scipy.stats  # noqa: F401 - here once, rather than in every child
+
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["some"]:
         return some(*sys.argv[2:])

@@ -25,7 +25,7 @@ from helpers.tables import make_table, with_model
 from PIL import Image
 from torch import nn
 
-from brittle.analysis import kept_inputs
+from brittle.analysis.features import kept_inputs
 from brittle.data import open_points
 from brittle.data.images import FORMATS, UnreadableImage, decode
 from brittle.extensions.detector.detector import Detector
@@ -179,21 +179,21 @@ def read_all(path: Path, **options: Any) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "detector": Target(110, detectors, read_detector),
-    "pseudo_margin": Target(90, pseudo_margins, lambda folder: Surrogate.load(folder / "p.safetensors")),
-    "run": Target(50, runs, read_run),
-    "image": Target(90, images, read_image),
-    "parquet": Target(70, parquets, lambda folder: read_all(folder / "x.parquet")),
-    "npz": Target(110, npzs, lambda folder: read_all(folder / "x.npz", scale_uint8=True)),
-    "idx": Target(80, idxs, read_all),
+    "detector": Target(55, detectors, read_detector),
+    "pseudo_margin": Target(45, pseudo_margins, lambda folder: Surrogate.load(folder / "p.safetensors")),
+    "run": Target(25, runs, read_run),
+    "image": Target(45, images, read_image),
+    "parquet": Target(35, parquets, lambda folder: read_all(folder / "x.parquet")),
+    "npz": Target(55, npzs, lambda folder: read_all(folder / "x.npz", scale_uint8=True)),
+    "idx": Target(40, idxs, read_all),
     "safetensors": Target(
-        80, lambda: [{"w.safetensors": safetensors.torch.save(network().state_dict(), {"format": "pt"})}], read_weights
+        40, lambda: [{"w.safetensors": safetensors.torch.save(network().state_dict(), {"format": "pt"})}], read_weights
     ),
-    "checkpoint": Target(60, lambda: [checkpoint(zipped) for zipped in (True, False)], read_weights),
+    "checkpoint": Target(30, lambda: [checkpoint(zipped) for zipped in (True, False)], read_weights),
 }  # fmt: skip
 if "FILE.pt2" in SOURCES:
     TARGETS["archive"] = Target(
-        12,
+        6,
         lambda: [{"x.pt2": export(dynamic)} for dynamic in (True, False)],
         lambda folder: load_model(folder / "x.pt2"),
     )

@@ -52,7 +52,7 @@ def _bytes(value: object) -> bytes:
 
 def names() -> list[str]:
     """Return every score of the catalogue."""
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
 
     return list(CATALOGUE)
 

@@ -57,7 +57,7 @@ def test_a_shell_completes_commands_and_options(
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("ZSH", "ZSH_CUSTOM"):
         monkeypatch.delenv(name, raising=False)
-    assert main(["--install-completion", "--shell", shell]) == 0
+    assert not main(["--install-completion", "--shell", shell])
     script_path = tmp_path / script
     assert {"detector", "--precision"} <= {*re.findall(r"[\w-]+", script_path.read_text())}
     assert str(script_path if shell == "bash" else script_path.parent) in (tmp_path / loads).read_text()
@@ -70,7 +70,8 @@ def test_an_unknown_shell_must_be_named(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "PATH"):  # no `ps` tells which program called
         monkeypatch.setenv(name, str(tmp_path))
-    assert main(["--install-completion"]) == 2
+    with pytest.raises(SystemExit):
+        main(["--install-completion"])
     assert not list(tmp_path.iterdir())
 
 

@@ -12,8 +12,7 @@ from helpers.tables import first_points, with_scores, with_value
 from helpers.two_runs import renamed, run, two_runs
 
 from brittle.analysis import compare, format_comparison
-from brittle.analysis.comparison import remarks
-from brittle.analysis.comparisons import compare_several, format_comparisons
+from brittle.analysis.comparison import compare_several, format_comparisons, remarks
 from brittle.cli.commands import main
 from brittle.errors import DataError
 from brittle.text import number, with_interval
@@ -96,10 +95,11 @@ def test_a_spreadsheet_runs_nothing_from_the_written_file() -> None:
     hostile = '=HYPERLINK("https://evil.example")'
     scores = [replace(entry, label=hostile, title="@x") for entry in table.record.scores]
     with_scores(table, scores).save("hostile")
-    assert main(["compare", "hostile", "two", "--out", "safe.csv"]) == 0
+    assert main(["compare", "hostile", "two", "--epsilon", "1/4", "--out", "safe.csv"]) == 0
     saved = csv.read_csv("safe.csv").to_pandas()
-    assert set(saved["score"]) == {"accuracy", f"'{hostile}"}
-    assert set(saved["title"][1:]) == {"'@x"}
+    expected = "expected_robustness(epsilon=0.25, norm=linf)"
+    assert set(saved["score"]) == {"accuracy", expected, f"'{hostile}"}
+    assert set(saved[saved["score"] == f"'{hostile}"]["title"]) == {"'@x"}
 
 
 @pytest.mark.usefixtures("folders", "nothing_drawn")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from helpers.forks import forked
 from helpers.onnx_files import file_of
 
 NETWORKS = """
@@ -64,14 +61,8 @@ def stderr_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str
     steps = [("Flatten", ["x"], ["f"], {}), ("MatMul", ["f", "w"], ["scores"], {})]
     weight = {"w": np.ones((20, 4), np.float32)}
     (place / "wrong.onnx").write_bytes(file_of(steps, weight, "rows", (1, "height", 6)))
-    process = subprocess.run(
-        [sys.executable, "-c", RUN, *FAILING],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        env=dict(os.environ),
-        check=True,
-    )
+    process = forked(RUN, *FAILING, cwd=place)
+    assert process.returncode == 0, process.stderr
     parts = process.stderr.replace("\r", "\n").split("## ")[1:]
     parts.append("\n".join([IMPORTED, *process.stdout.splitlines()[0].split()]))
     return {part.partition("\n")[0]: [line for line in part.splitlines()[1:] if line.strip()] for part in parts}

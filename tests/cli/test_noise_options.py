@@ -56,6 +56,7 @@ def test_categories_are_unchanged_and_named(place: Path) -> None:
     assert "b, d unchanged" in noise.explanation
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("noise", ["per-feature", "swap:0.3"])
 @pytest.mark.parametrize("selection", [["--points", "5"], ["--sample", "6"], ["--ids", "open.csv"]], ids=str)
 def test_noise_of_chosen_points_is_learned_from_all(place: Path, noise: str, selection: list[str]) -> None:

@@ -15,11 +15,12 @@ import brittle
 from brittle.analysis import overview
 from brittle.analysis.overview_text import how_brittle
 from brittle.cli.commands import main
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn")  # words are what counts here
 
 
+@pytest.mark.usefixtures("short_search")
 def test_score_then_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fast = ("--draws", "20", "--effort", "fast", "--set", "mmse.draws=6")
     assert score("--scores", *CATALOGUE, "--sigma", "0.1", "0.2", *fast) == 0

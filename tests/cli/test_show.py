@@ -15,7 +15,7 @@ from brittle.analysis.overview_text import format_overview
 from brittle.analysis.point_card import format_point_card, point_card
 from brittle.analysis.point_list import format_point_list, point_list
 from brittle.cli.commands import main
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 TABLE = make_table(points=30, scores=("monte_carlo", "logit_margin"), sigmas=(0.1, 0.25))
 

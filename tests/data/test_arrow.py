@@ -97,7 +97,7 @@ def test_a_table_of_numbers_has_features_labels_and_names(tmp_path: Path) -> Non
 
 def test_one_of_several_columns_of_classes_has_to_be_named(tmp_path: Path) -> None:
     path = parquet(tmp_path / "two", class_columns(GOOD, coarse_label=COARSE, fine_label=LABELS))
-    refused("parameter", "'coarse_label' and 'fine_label'; name the one", open_points, path)
+    refused("parameter", "'coarse_label' and 'fine_label'; name that", open_points, path)
     only_fine = open_points(parquet(tmp_path / "one", class_columns(GOOD, fine_label=LABELS)))
     assert (only_fine.labels, only_fine.provenance["label_column"]) == (LABELS, "fine_label")
 

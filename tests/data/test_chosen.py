@@ -109,6 +109,7 @@ def test_chosen_points_get_the_numbers_of_a_full_run(reader: Reader, tmp_path: P
     assert chosen_frame[columns].equals(full_frame.loc[ids, columns])
 
 
+@pytest.mark.every_other
 @each_reader
 def test_a_sample_is_random_and_keeps_the_class_shares(reader: Reader, tmp_path: Path) -> None:
     """The same seed draws the same points, each with its fields in the full batch."""

@@ -23,6 +23,8 @@ from brittle.scores import (
     Taylor,
 )
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SIGMA = 0.4
 SCORES: list[Score] = [
     MonteCarlo(sigma=SIGMA, draws=20, limit=None),
@@ -120,7 +122,7 @@ def test_transforms_leave_masked_coordinates_unchanged() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"extra_inputs": {"shift": torch.zeros(5)}}, DataError, "for 6 points; expected a row each"),
+        ({"extra_inputs": {"shift": torch.zeros(5)}}, DataError, "for 6 points, not a row each"),
         ({"mask": "attention_mask"}, ParameterError, "there: none"),
         ({"mask": torch.ones(6, 4)}, DataError, "expected their first axes"),
         ({"mask": torch.ones(6)}, DataError, "expected their first axes"),

@@ -17,7 +17,8 @@ import pytest
 from helpers.data_files import refused
 
 from brittle import registry
-from brittle.data import FORMATS, open_points
+from brittle.data import open_points
+from brittle.data.formats import FORMATS
 from brittle.errors import DataError
 
 

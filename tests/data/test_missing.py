@@ -72,13 +72,13 @@ def test_only_missing_values_are_missing_in_every_pass(noise: Noise) -> None:
 def test_a_search_keeps_missing_values_and_its_points_hold() -> None:
     model = make_trees()
     classifier = brittle.Classifier(model, bounds=None)
-    nearest = brittle.nearest(classifier, array_points(X[:6], bounds="none"), effort="fast", bounded=False)
+    nearest = brittle.nearest(classifier, array_points(X[:4], bounds="none"), effort="fast", bounded=False)
     points = nearest.points.numpy()
     has_point = (nearest.predicted >= 0).numpy()
     assert has_point.sum() > 2
-    np.testing.assert_array_equal(np.isnan(points), np.isnan(X[:6]))
+    np.testing.assert_array_equal(np.isnan(points), np.isnan(X[:4]))
     assert model.predict(points[has_point]).tolist() == nearest.predicted[has_point].tolist()
-    lengths = np.sqrt(np.nansum((points - X[:6]) ** 2, axis=1))
+    lengths = np.sqrt(np.nansum((points - X[:4]) ** 2, axis=1))
     np.testing.assert_allclose(nearest.distance.numpy()[has_point], lengths[has_point], rtol=1e-5)
 
 

@@ -26,7 +26,8 @@ from helpers.data_files import (
 )
 from PIL import Image
 
-from brittle.data import FORMATS, Points
+from brittle.data import Points
+from brittle.data.formats import FORMATS
 from brittle.estimate import Status
 
 ON_DISK = READERS[1:]

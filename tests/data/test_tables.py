@@ -102,7 +102,7 @@ def test_a_missing_label_column_is_refused(reader: Reader, tmp_path: Path) -> No
 @csv_and_parquet
 def test_one_of_several_label_columns_has_to_be_named(reader: Reader, tmp_path: Path) -> None:
     frame = FEATURES.assign(label=Y, y=0.5)
-    refused("parameter", "has the columns 'label' and 'y'; name the one", reader, tmp_path, frame)
+    refused("parameter", "has the columns 'label' and 'y'; name that of the labels", reader, tmp_path, frame)
     points = reader(tmp_path, frame, label_column="label")
     assert points.provenance["feature_names"] == [*NAMES, "y"]
 
@@ -136,7 +136,7 @@ def test_a_header_may_hold_numbers(name: str, tmp_path: Path) -> None:
         ("a,b,y\n1,2,0\n1,2,\n", "labels", "row 1 of the label column 'y' in .* is empty"),
         ("a,b,y\n1,2,0\n1,2,0.5\n", "labels", "holds 0.5 in row 1"),
         ("a,b,y\n1,2,0\n1,2,ant\n", "labels", "holds text and numbers: 'ant' and 0"),
-        ("a,b,y\n1,2,0\n1,2\n", "columns", "a row of 2 cells"),
+        ("a,b,y\n1,2,0\n1,2\n", "columns", "a row of 2"),
         ("a,,y\n1,2,0\n", "columns", "called ''"),
         ("Unnamed: 0,a,y\n1,2,0\n", "columns", "called 'Unnamed: 0'"),
         ("a,a,y\n1,2,0\n", "columns", "two columns called 'a'"),

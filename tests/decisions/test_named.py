@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import brittle
-from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within, as_decision
+from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within
+from brittle.decisions.kinds import as_decision
 from brittle.errors import ParameterError
 from brittle.scores import LogitMargin
 

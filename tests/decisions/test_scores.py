@@ -18,7 +18,8 @@ import brittle
 from brittle.decisions import Custom, MultiLabel, PredictedClass, SameTop, Within
 from brittle.errors import ModelError, ParameterError
 from brittle.noise import Gaussian, Stream
-from brittle.scores import CATALOGUE, FirstOrderMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
+from brittle.scores import FirstOrderMargin, Moments, MonteCarlo, Score, Shrinkage, Taylor
+from brittle.scores.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("short_search")
 

@@ -81,6 +81,7 @@ ONE_SIDED: dict[str, Callable[[Tensor], Tensor]] = {
 """Functions whose results never change sign."""
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(
     ("body", "declared"),
     [("linear", ONE_LOGIT), ("tanh", LABEL_SETS), ("relu", {"decision": "multilabel:1"})],

@@ -101,7 +101,7 @@ def test_a_healthy_set_up_raises_no_alarm(name: str) -> None:
     random_labels = torch.randint(0, classes, test_y.shape, generator=draw)
     noisy = torch.where(torch.rand(len(test_y), generator=draw) < 0.3, random_labels, test_y)
     assert warnings(test_x, noisy) == ()
-    for count in (len(x), 8, 16, 64):
+    for count in (8, 64):
         assert warnings(test_x[:count], test_y[:count]) == ()
     if classes > 2:
         with pytest.warns(brittle.BrittleWarning):

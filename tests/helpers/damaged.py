@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pyarrow.parquet as pq
 from checks.fuzz_damage import sign
 from helpers.artefacts import Canary
 from helpers.data_files import LEVELS, encode, image_table
+from helpers.forks import forked
 
 import brittle
 
@@ -34,7 +33,7 @@ def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
 
 
 def measured(script: str, place: Path) -> dict[str, Any]:
-    """Measure seconds and bytes of `attempt()`, which `script` defines, in a new process after the imports."""
+    """Measure seconds and bytes of `attempt()`, which `script` defines, in a forked process after the imports."""
     program = (
         "import json, resource, sys, time\n"
         "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
@@ -43,7 +42,7 @@ def measured(script: str, place: Path) -> dict[str, Any]:
         "code = attempt()\n"
         "print(json.dumps({'code': code, 'seconds': time.perf_counter() - start, 'bytes': peak() - before}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, text=True, check=False)
+    done = forked(program, cwd=place)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 

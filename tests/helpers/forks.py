@@ -30,6 +30,9 @@ SERVE = "from helpers.forks import serve; serve()"
 _servers: list[subprocess.Popen[bytes]] = []
 """The process that forks, after the first request."""
 
+_seconds: list[float] = []
+"""CPU seconds of the process that forks, and of its children, after each child."""
+
 
 def forked(
     code: str, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = LIMIT
@@ -60,7 +63,14 @@ def _ask(request: Mapping[str, Any], timeout: float) -> int:
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         raise
-    return int(server.stdout.readline())
+    status, seconds = server.stdout.readline().split()
+    _seconds.append(float(seconds))
+    return int(status)
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of the process that forks, which this process has not waited for."""
+    return max(_seconds, default=0.0)
 
 
 def _server() -> subprocess.Popen[bytes]:
@@ -80,11 +90,14 @@ def _stop() -> None:
         server = _servers.pop()
         server.kill()
         server.communicate()
+    _seconds.clear()
 
 
 def serve() -> None:
     """Fork for each line of stdin, and print the process and its exit; one thread, so that every fork is complete."""
     import checks.faults  # noqa: F401 - most of what a test needs is imported once
+
+    import brittle.cli.score  # noqa: F401
 
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
@@ -92,7 +105,8 @@ def serve() -> None:
         if child == 0:
             _run(**json.loads(line))
         print(child, file=answers, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(status, sum(os.times()[:4]), file=answers, flush=True)
 
 
 def _run(code: str, arguments: list[str], cwd: str, env: dict[str, str], outputs: list[str]) -> NoReturn:

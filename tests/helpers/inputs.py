@@ -7,7 +7,6 @@ from typing import Any
 
 from brittle.noise import Ball, Laplace, Sphere, Uniform
 from brittle.scores import (
-    CATALOGUE,
     MMSE,
     MMSEMVS,
     ChangeBound,
@@ -32,6 +31,7 @@ from brittle.scores import (
     Taylor,
     TaylorMVS,
 )
+from brittle.scores.catalogue import CATALOGUE
 
 SIGMA = 0.2
 

@@ -35,7 +35,7 @@ OBJECTS = 20_000
 TOGETHER = 40
 """Number of tests of a file that one process runs at a time."""
 
-LONGEST = ("ray", "browser", "report", "crew", "test_docs 0", "sources", "test_fuzz 0")
+LONGEST = ("ray", "report", "crew", "test_docs 0", "sources", "test_fuzz 0")
 """Groups that take longest, and long ones that would come last, in the order of their start."""
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")

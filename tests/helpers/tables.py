@@ -19,9 +19,10 @@ from PIL import Image
 from scipy.stats import norm
 
 from brittle.estimate import FLIP_PROBABILITY, Evidence, Status, parameters_json, score_label
-from brittle.noise import FAMILIES
+from brittle.noise.families import FAMILIES
 from brittle.run.record import describe_score
-from brittle.scores import CATALOGUE, NoiseScore
+from brittle.scores import NoiseScore
+from brittle.scores.catalogue import CATALOGUE
 from brittle.store.record import (
     Account,
     DataRecord,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.estimate import Estimate
 from brittle.extensions.certificates.radius import Certified
-from brittle.extensions.rare_events.rare_flips import RareFlips
+from brittle.extensions.rare_events.rare_event import RareFlips
 from brittle.measure import (
     Clean,
     Forward,

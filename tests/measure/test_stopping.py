@@ -68,6 +68,7 @@ def one_by_one(classifier: brittle.Classifier, clean: Clean, x: Tensor, point: i
     return Alone(len(margins), flips, margins, images)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_counts_are_those_of_every_point_alone(rule: dict[str, float]) -> None:
     classifier, x = small_classifier(), inputs(COUNT)

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import brittle
+from brittle.decisions.function_code import estimator_digest
 from brittle.errors import ModelError
 from brittle.extensions.detector.detector import Detector
-from brittle.model.fitted_state import estimator_digest
 from brittle.scores import LogitMargin, MonteCarlo
 
 pytest.importorskip("sklearn")

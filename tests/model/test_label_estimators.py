@@ -53,6 +53,7 @@ def _fitted(kind: str) -> Any:
         return ESTIMATORS[kind]().fit(*_data())
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_labels_are_those_that_predict_gives(kind: str) -> None:
     estimator, (_, y) = _fitted(kind), _data()

@@ -12,16 +12,8 @@ from helpers.artefacts import refused
 
 import brittle
 from brittle.cli.commands import main
-from brittle.scores import (
-    CATALOGUE,
-    MaxProbability,
-    MonteCarlo,
-    NoiseScore,
-    ProbabilityChange,
-    Score,
-    Shrinkage,
-    Softmax,
-)
+from brittle.scores import MaxProbability, MonteCarlo, NoiseScore, ProbabilityChange, Score, Shrinkage, Softmax
+from brittle.scores.catalogue import CATALOGUE
 
 pytest.importorskip("sklearn")
 

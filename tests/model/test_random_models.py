@@ -18,7 +18,8 @@ from brittle.doctor.rounding import check_alike
 from brittle.errors import BrittleError, ModelError, ParameterError
 from brittle.model.classifier import CLEAN_PASSES
 from brittle.run import make_job
-from brittle.scores import CATALOGUE, MonteCarlo
+from brittle.scores import MonteCarlo
+from brittle.scores.catalogue import CATALOGUE
 
 SIGMA, DROPPED = 0.3, 0.4
 X = torch.rand(12, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ArtefactError, ModelError
 from brittle.model.loading.load import load_model
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("short_search")
 

@@ -16,10 +16,12 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import ParameterError
-from brittle.noise import FAMILIES, DiagonalGaussian, FactorGaussian, Gaussian, Laplace, Noise, Sphere, Stream, Swap
+from brittle.noise import DiagonalGaussian, FactorGaussian, Gaussian, Laplace, Noise, Sphere, Stream, Swap
 from brittle.noise.base import identity
+from brittle.noise.families import FAMILIES
 from brittle.noise.stream import check_promise
-from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore
+from brittle.scores import MonteCarlo, NoiseScore
+from brittle.scores.catalogue import CATALOGUE
 
 SIZE, DRAWS, SIGMA = 6, 20000, 0.3
 ROOT = torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(5)) * 0.5

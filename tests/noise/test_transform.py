@@ -17,7 +17,8 @@ from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.measure import Sample
 from brittle.noise import Stream, Transform
-from brittle.scores import CATALOGUE, MonteCarlo, NoiseScore, Shrinkage
+from brittle.scores import MonteCarlo, NoiseScore, Shrinkage
+from brittle.scores.catalogue import CATALOGUE
 
 SURE = 1 - 1e-6
 """Confidence of the intervals in comparisons with the truth."""

@@ -38,6 +38,7 @@ def random_problems(count: int, dimension: int, seed: int, rank: int | None = No
 
 
 class TestValues:
+    @pytest.mark.every_other
     @pytest.mark.parametrize(
         ("dimension", "allowed"), [(1, 1e-15), (2, 1e-4), (3, 1e-4), (9, 1e-3), (19, 3e-3), (99, 0.03), (199, 0.03)]
     )
@@ -82,6 +83,7 @@ class TestValues:
         assert relative(result.complement, complement) <= 1e-3
         assert relative(result.value, value) <= 1e-2
 
+    @pytest.mark.every_other
     @pytest.mark.parametrize(("level", "depth"), [(4.9, 1e-6), (6.1, 1e-9), (7.2, 1e-12), (36.9, 1e-297)])
     @pytest.mark.parametrize("dimension", [2, 9, 40])
     def test_complement_of_equal_margins_in_the_tail(self, level, depth, dimension):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from sklearn.linear_model import LogisticRegression
 
 pytestmark = pytest.mark.filterwarnings("ignore::brittle.BrittleWarning")
 
+score = partial(brittle.score, skip_doctor=True)
+"""Scoring without checks of the model, which are tested elsewhere."""
+
 X = inputs(6)
 Y = [0, 3, 1, 2, 0, 1]
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 2)), columns=["a", "b"])
@@ -42,12 +46,12 @@ def is_same(table: brittle.Table, expected: brittle.Table) -> bool:
 @pytest.mark.parametrize("form", FORMS)
 def test_labels_behind_the_data_are_those_of_a_pair(form: str) -> None:
     classifier, y = small_classifier(), FORMS[form]
-    expected = brittle.score(classifier, (X, y), scores="softmax")
+    expected = score(classifier, (X, y), scores="softmax")
     assert expected.points["label"].to_pylist() == np.asarray(y).reshape(-1).tolist()
     for table in (
-        brittle.score(classifier, X, y, scores="softmax"),
-        brittle.score(classifier, X, y, ["softmax"]),
-        brittle.score(classifier, (X, None), y, "softmax"),
+        score(classifier, X, y, scores="softmax"),
+        score(classifier, X, y, ["softmax"]),
+        score(classifier, (X, None), y, "softmax"),
     ):
         assert is_same(table, expected)
 
@@ -56,7 +60,7 @@ def test_labels_behind_the_data_are_those_of_a_pair(form: str) -> None:
 def test_scores_behind_the_data_are_those_by_keyword(form: str) -> None:
     classifier, scores = small_classifier(), SCORES[form]
     for data in (X, (X, Y)):
-        assert is_same(brittle.score(classifier, data, scores), brittle.score(classifier, data, scores=scores))
+        assert is_same(score(classifier, data, scores), score(classifier, data, scores=scores))
 
 
 def test_names_of_classes_are_labels() -> None:
@@ -64,11 +68,11 @@ def test_names_of_classes_are_labels() -> None:
     names = ["linear", "ant", "linear", "ant", "linear", "ant"]
     model = LogisticRegression().fit(FRAME, names)
     for table in (
-        brittle.score(model, FRAME, names, sigma=0.1),
-        brittle.score(model, FRAME, names, scores=["softmax"]),
+        score(model, FRAME, names, sigma=0.1),
+        score(model, FRAME, names, scores=["softmax"]),
     ):
         assert table.frame()["label"].tolist() == names
-    short = brittle.score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
+    short = score(model, FRAME.head(2), ["linear", "ant"], scores="softmax")
     assert short.frame()["label"].tolist() == ["linear", "ant"]
 
 
@@ -84,7 +88,7 @@ def test_names_of_classes_are_labels_in_every_form(form: str) -> None:
     model = LogisticRegression().fit(FRAME, NAMES)
     data_in_forms: tuple[Any, ...] = (FRAME, FRAME.to_numpy())
     for data in data_in_forms:
-        assert brittle.score(model, data, NAMED_FORMS[form], "softmax").frame()["label"].tolist() == NAMES.tolist()
+        assert score(model, data, NAMED_FORMS[form], "softmax").frame()["label"].tolist() == NAMES.tolist()
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, 3])
@@ -112,11 +116,11 @@ def test_a_path_is_read_by_the_options_of_reading(tmp_path: Path) -> None:
     images = torch.rand(6, 1, 4, 4)
     np.savez(tmp_path / "x.npz", x=images.permute(0, 2, 3, 1).numpy(), y=np.array(Y))
     classifier = brittle.Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 4)))
-    read = brittle.score(classifier, tmp_path / "x.npz", scores="softmax", layout="nhwc", sample=4)
+    read = score(classifier, tmp_path / "x.npz", scores="softmax", layout="nhwc", sample=4)
     assert read.record.data.reading["layout"] == "nhwc"
     assert len(read.points) == 4
     rows = read.points["row"].to_pylist()
-    values = brittle.score(classifier, images[rows], scores="softmax")["softmax"].value
+    values = score(classifier, images[rows], scores="softmax")["softmax"].value
     assert read["softmax"].value.tolist() == pytest.approx(values.tolist())
     refused("parameter", "text_column", brittle.score, classifier, tmp_path / "x.npz", text_column="a")
 

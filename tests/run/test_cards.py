@@ -16,7 +16,8 @@ from helpers.cards import card
 from torch import nn
 
 import brittle
-from brittle.scores import CATALOGUE, FeatureDistance, InputMargin, NoiseScore, RareEvent, Score
+from brittle.scores import FeatureDistance, InputMargin, NoiseScore, RareEvent, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.store.table import Table
 
 pytestmark = pytest.mark.usefixtures("short_search")

@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 import brittle
-from brittle.analysis import kept_counterexamples, kept_inputs
+from brittle.analysis.features import kept_counterexamples, kept_inputs
 from brittle.scores import InputMargin, LogitMargin, Moments, MonteCarlo, Shrinkage, Softmax, Taylor
 
 pytestmark = pytest.mark.usefixtures("short_search")

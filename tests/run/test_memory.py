@@ -76,7 +76,13 @@ def roomy() -> Table:
 
 
 @pytest.mark.parametrize(
-    ("forward", "backward", "skip"), [(100, None, True), (33, None, False), (256, 7, True), (8, None, False)]
+    ("forward", "backward", "skip"),
+    [
+        (33, None, False),
+        (256, 7, True),
+        pytest.param(100, None, True, marks=pytest.mark.slow),
+        pytest.param(8, None, False, marks=pytest.mark.slow),
+    ],
 )
 def test_fewer_rows_in_a_pass_change_no_number(roomy: Table, forward: int, backward: int, skip: bool) -> None:
     with pytest.warns(brittle.BrittleWarning, match="out_of_memory"):

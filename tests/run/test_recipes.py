@@ -17,7 +17,7 @@ import yaml
 from checks.faults import contents
 from helpers.crews import line, prepare
 from helpers.documents import blocks
-from helpers.processes import LIMIT
+from helpers.forks import LIMIT, forked
 
 import brittle
 from brittle.cli.commands import main
@@ -108,16 +108,15 @@ def test_a_job_of_kubernetes_gives_the_run_of_one_process(project: Path, monkeyp
 
 
 def python(word: str, folder: Path, changes: Mapping[str, str] | None = None) -> None:
-    """Run the block of the page that contains `word`, in a separate process, with `changes` of its words."""
+    """Run the block of the page that contains `word`, in another process, with `changes` of its words."""
     (code,) = (block for block in blocks(PAGE, "python") if word in block)
     for old, new in (changes or {}).items():
         assert old in code
         code = code.replace(old, new)
     (folder / "mymodel.py").write_text(MODULE)
-    (folder / "recipe.py").write_text(code)
     variables = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-    command = [sys.executable, "recipe.py"]
-    subprocess.run(command, cwd=folder, env={**os.environ, **variables}, check=True, timeout=LIMIT)
+    process = forked(code, cwd=folder, env={**os.environ, **variables})
+    assert process.returncode == 0, process.stderr
 
 
 def module() -> dict[str, Any]:

@@ -38,6 +38,7 @@ def test_the_record_holds_model_data_command_and_account() -> None:
     assert record.versions["torch"] == version("torch")
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("skip_doctor", [False, True])
 @pytest.mark.parametrize(
     ("change", "accessor"),

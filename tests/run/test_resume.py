@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 from datetime import datetime, tzinfo
 from pathlib import Path
 from subprocess import PIPE
@@ -14,6 +13,7 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 from checks.faults import contents
+from helpers.forks import forked
 from helpers.problems import inputs
 from helpers.processes import LIMIT, some_kills, started
 from helpers.resumed import SHARD, classifier, run
@@ -135,19 +135,32 @@ def test_a_run_over_chosen_points_resumes_with_these_alone(project: Path, capsys
     assert "data.points 3 there, 20 now" in capsys.readouterr().err
 
 
+SIGNALLED = """
+import os, sys, threading, time
+from pathlib import Path
+from brittle.cli.commands import run
+
+lock, number = Path(sys.argv.pop(1)), int(sys.argv.pop(1))
+
+def send():
+    while not lock.exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(os.getpid(), number)
+
+threading.Thread(target=send, daemon=True).start()
+run()
+"""
+"""The command, in a process that gets a signal half a second after it opens its run."""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def test_signals_stop_cleanly(number: signal.Signals, code: int, project: Path) -> None:
     line = command_line(project, "--scores", "monte_carlo", "--draws", "5000000", "--quiet")
-    with started([sys.executable, "-m", "brittle", *line], stderr=PIPE) as running:
-        deadline = time.monotonic() + LIMIT
-        while not (project / "run" / LOCK).exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        running.send_signal(number)
-        _, errors = running.communicate(timeout=LIMIT)
-        assert running.returncode == code
-    assert "--resume" in errors
-    assert "Traceback" not in errors
+    process = forked(SIGNALLED, str(project / "run" / LOCK), str(int(number)), *line)
+    assert process.returncode == code
+    assert "--resume" in process.stderr
+    assert "Traceback" not in process.stderr
     assert not (project / "run" / LOCK).exists()
 
 

@@ -12,7 +12,7 @@ from helpers.small_runs import COUNT, SCORES, labels, run
 
 import brittle
 from brittle.cli.options import DataOptions, ModelOptions
-from brittle.cli.run_options import RunOptions, WorkerOptions
+from brittle.cli.score import RunOptions, WorkerOptions
 from brittle.cli.score_options import BY_DEFAULT, ScoreOptions
 from brittle.data import array_points, choose_points
 from brittle.errors import DataError, ParameterError

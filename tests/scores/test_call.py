@@ -16,6 +16,8 @@ from brittle.errors import DataError, ParameterError
 from brittle.estimate import Evidence, Status
 from brittle.scores import FeatureDistance, InputMargin, LogitMargin, Moments, RareEvent, Score, Taylor
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 SEED, CONFIDENCE = 3, 0.9
 
 

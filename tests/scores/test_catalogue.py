@@ -22,15 +22,10 @@ from helpers.problems import Wrapped, inputs, nan_under_noise, small_classifier,
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import FLIP_PROBABILITY, Status
-from brittle.scores import (
-    CATALOGUE,
-    FeatureDistance,
-    InputMargin,
-    MonteCarlo,
-    NoiseScore,
-    RareEvent,
-    Score,
-)
+from brittle.scores import FeatureDistance, InputMargin, MonteCarlo, NoiseScore, RareEvent, Score
+from brittle.scores.catalogue import CATALOGUE
+
+pytestmark = pytest.mark.usefixtures("short_search")
 
 everything = pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: score.label)
 noisy = [score for score in EXAMPLES if isinstance(score, NoiseScore)]
@@ -120,6 +115,7 @@ def test_nan_under_noise_is_no_agreement(score: Score) -> None:
         assert set(result.status.tolist()) == {int(Status.NONFINITE_LOGITS)}
 
 
+@pytest.mark.every_other
 @of_logits
 def test_a_tie_has_a_status(score: Score) -> None:
     def tie(x: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

@@ -57,6 +57,7 @@ def test_intervals_cover_the_share_of_a_long_run(score: Score, widest: float) ->
     assert bool(torch.isfinite(intervals.value).all())
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("flip", [0.01, 0.06, 0.0999, 0.1001, 0.16, 0.4])
 @pytest.mark.parametrize("kind", [MonteCarlo, Shrinkage], ids=lambda kind: kind.name)
 def test_stopped_counts_cover_the_probability_of_a_line(kind: type[MonteCarlo | Shrinkage], flip: float) -> None:

@@ -141,7 +141,7 @@ def test_options_that_change_nothing_are_refused(
 
 
 def test_a_smaller_proof_costs_less_and_holds() -> None:
-    classifier, x = small_classifier(), inputs(3)
+    classifier, x = small_classifier(), inputs(1)
     scores = [InputMargin(effort="fast", certify=True, proof=proof) for proof in PROOFS]
     full, middle, fast = margins = [estimate(classifier, x, score) for score in scores]
     assert classifier.passes == sum(int(margin.passes.sum()) for margin in margins)

@@ -72,7 +72,7 @@ def test_the_classes_kept_depend_on_no_batch_or_other_score() -> None:
     scores: list[Score] = [Moments(0.1, draws=100), Shrinkage(0.1, draws=200, limit=None)]
     alone = [brittle.score(network(8), points(), [score], skip_doctor=True).scores.to_pandas() for score in scores]
     more_scores: list[Score] = [*scores, Moments(0.1, draws=4), Moments(0.1, draws=12)]
-    for size in (1, 7, 512):
+    for size in (7, 512):
         beside = brittle.score(network(8), points(), more_scores, batch_size=size, skip_doctor=True)
         for score, table in zip(scores, alone, strict=True):
             rows = beside[score.label].rows.reset_index()

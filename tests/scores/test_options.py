@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 import pytest
 
 from brittle.errors import UsageError
-from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score, Shrinkage
+from brittle.scores import LogitMargin, MonteCarlo, NoiseScore, Score, Shrinkage
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.choose import choose
 from brittle.scores.options import option, options_of
 

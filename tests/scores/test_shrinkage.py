@@ -70,6 +70,7 @@ def _estimates(problem: Problem, draws: int, replicates: int) -> dict[str, Tenso
     return {score.name: score.estimate({score.needs[0]: sampled}, 0.99).value for score in scores}
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("draws", "factor"), [(20, 1.35), (80, 1.05)])
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 def test_errors_are_near_those_of_the_better_part(problem: Problem, draws: int, factor: float) -> None:

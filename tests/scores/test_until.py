@@ -81,6 +81,7 @@ def test_without_a_rule_every_point_has_exactly_the_draws(kind: type[MonteCarlo]
     assert rows_of(table, kind.name)["votes"].equals(rows_of(table, "moments")["votes"])
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("rule", [{"limit": 0.9}, {"limit": 0.6}, {"precision": 0.25}], ids=str)
 def test_an_answer_does_not_depend_on_the_draws_left(kind: type[MonteCarlo | Shrinkage], rule: dict[str, Any]) -> None:
@@ -102,6 +103,7 @@ def test_an_answer_does_not_depend_on_the_draws_left(kind: type[MonteCarlo | Shr
         assert draws != 110 or 0 < before.sum() < 30
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("rule", [{"limit": 0.9}, {"precision": 0.25}, {"limit": None}], ids=str)
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_two_scores_of_the_same_rule_count_the_same_copies(rule: dict[str, Any], mirrored: bool) -> None:

@@ -89,6 +89,7 @@ def test_ids_that_cannot_be_stored_are_refused() -> None:
     assert caught.value.code == "ids"
 
 
+@pytest.mark.usefixtures("figures_drawn_once")
 def test_hostile_strings_in_every_field_are_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every text of the run is one of the forty."""
     assert len(set(HOSTILE)) >= 40
@@ -110,6 +111,7 @@ def test_hostile_strings_in_every_field_are_shown_as_text(tmp_path: Path, capsys
         assert all(line.isprintable() for line in text.split("\n"))
 
 
+@pytest.mark.usefixtures("nothing_drawn")
 def test_no_command_prints_text_that_a_terminal_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of somebody else's run, and names of files, printed to a terminal."""
     table = make_table(points=150, scores=("logit_margin", "input_margin"))

@@ -69,9 +69,8 @@ print(len(list(threads.iterdir())) - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads that Linux lists")
 def test_reading_leaves_nothing_to_other_threads(run: Path) -> None:
     """A thread of Arrow that still held Python's bytes when Python ended aborted the process now and then."""
-    for _ in range(2):
-        process = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
-        assert (process.returncode, process.stdout) == (0, "0\n"), process.stderr
+    process = subprocess.run([sys.executable, "-c", READ, str(run)], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (0, "0\n"), process.stderr
 
 
 def test_a_saved_table_is_the_run_folder_of_its_run(tmp_path: Path) -> None:

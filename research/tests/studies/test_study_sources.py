@@ -57,4 +57,4 @@ def last():
 
 def test_scores_of_extensions_are_behind_a_study() -> None:
     """They are imported by their public names, and lie elsewhere."""
-    assert "brittle/extensions/mmse/mmse.py" in names_behind("studies.average_case.measures")
+    assert "brittle/extensions/mmse.py" in names_behind("studies.average_case.measures")

@@ -1,7 +1,5 @@
 """Test whether the model is more robust for some classes than for others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
@@ -17,14 +15,9 @@ from brittle.store.columns import Column
 from brittle.store.representative import typical
 from brittle.store.table import Table
 
-TAILS = np.geomspace(0.5, 1e-15, 121)
-"""Shares of misses at which intervals are compared: a p-value is at most a third larger than it need be."""
-
-PERMUTATIONS = 1999
-"""Times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000."""
-
-MOST_POINTS = 10_000
-"""Points that the permutation test reads, about; of more, every so many of each class."""
+TAILS = np.geomspace(0.5, 1e-15, 121)  # of the intervals that are compared: a p-value is a third too large at most
+PERMUTATIONS = 1999  # times that the values are dealt to the classes anew; the smallest p-value is 1 in 2,000
+MOST_POINTS = 10_000  # points that the permutation test reads, about; of more, every so many of each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +50,7 @@ class ClassBias:
 
 
 def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
-    """Robustness by class, with intervals and a test of the differences.
+    """Robustness by class, with intervals and a test of the differences; None where no point has both.
 
     Validity: the points are drawn independently. Intervals and tests cover the random error of each point, not a bias
     of the estimator, which may differ from class to class.
@@ -68,9 +61,6 @@ def class_bias(table: Table, column: Column | None = None) -> ClassBias | None:
     Args:
         table: a run.
         column: the probability column to read; by default the one that speaks for the run.
-
-    Returns:
-        The result, or None where no point has a robustness and a class.
     """
     column = column or typical(table.columns)
     if column is None:
@@ -97,25 +87,21 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
     r"""Compute the p-value of the test that a value does not depend on the group that it belongs to.
 
     The statistic is the spread of the means, `sum_i n_i (m_i - m)^2`. Were the values dealt to the groups at random,
-    each order of them would be as likely as the one observed, so with `b` of `B` random orders that spread as far
+    each order would be as likely as the one observed, so with `b` of `B` random orders that spread as far
 
     $$p = \frac{1 + b}{1 + B}$$
 
-    is at most `a` with probability at most `a`: exactly, for any number of groups and of values in them.
+    is at most `a` with probability at most `a`, for any number of groups and values.
 
-    Validity: values drawn independently. That it is small says that the groups differ in their laws, and most likely
-    in their means; which groups do, `mean_differences` says, with less power. Of more than `MOST_POINTS` values every
-    so many of each group are read.
+    Validity: values drawn independently. That it is small says that the laws of groups differ, most likely in their
+    means; which do, `mean_differences` says, with less power. Of more than `MOST_POINTS` every so many are read.
 
     References:
         Permutation p-values should never be zero, Belinda Phipson and Gordon K. Smyth, 2010,
         https://arxiv.org/abs/1603.05766
 
     Args:
-        groups: at least one finite number each.
-
-    Returns:
-        The same number for the same groups in the same order; NaN with fewer than two groups.
+        groups: at least one finite number each; NaN with fewer than two groups.
 
     Example:
         >>> permutation_p_value([[0.8, 0.9] * 10, [0.7, 0.8] * 10, [0.9, 1.0] * 10])
@@ -139,15 +125,10 @@ def permutation_p_value(groups: Sequence[ArrayLike]) -> float:
 
 
 class Differences(NamedTuple):
-    """Differences between the means of several groups.
+    """Differences between the means of several groups."""
 
-    Attributes:
-        p_value: that means differ at all, corrected for the number of pairs; NaN with fewer than two groups.
-        least_robust: places of the groups that may have the smallest mean; all of them where nothing differs.
-    """
-
-    p_value: float
-    least_robust: tuple[int, ...]
+    p_value: float  # that means differ at all, corrected for the number of pairs; NaN with fewer than two groups
+    least_robust: tuple[int, ...]  # places of groups that may have the smallest mean; all where nothing differs
 
 
 def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differences:
@@ -157,12 +138,11 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
 
     $$(m_j - m_i)^2 > (u_i - m_i)^2 + (m_j - l_j)^2 \qquad (m_i < m_j),$$
 
-    with `l` and `u` the ends of `mean_interval`. The p-value of the pair is the smallest such level. The p-values of
-    the pairs are corrected by Holm's method, so that some pair of equal means is taken for different with probability
-    at most `a`, however many pairs there are. A group may have the smallest mean if no other one is surely smaller.
+    with `l` and `u` the ends of `mean_interval`; the p-value is the smallest such level, corrected by Holm's method, so
+    that some pair of equal means is taken for different with probability at most `a`. A group may have the smallest
+    mean if no other one is surely smaller.
 
-    Validity: numbers in [0, 1], drawn independently. The groups may differ in size and spread, be skewed or hold a
-    single value, for which an analysis of variance or a test of ranks would find too many differences.
+    Validity: numbers in [0, 1], drawn independently; groups of any size, spread and skewness.
 
     References:
         A simple sequentially rejective multiple test procedure, Sture Holm, 1979.
@@ -172,9 +152,6 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
     Args:
         groups: at least one number in [0, 1] each, without NaN.
         confidence: 1 less the level at which groups are told apart.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
 
     Example:
         >>> mean_differences([[0.1] * 20, [0.9] * 20, [0.1, 0.9] * 10], 0.99).least_robust
@@ -186,7 +163,10 @@ def mean_differences(groups: Sequence[ArrayLike], confidence: float) -> Differen
         return Differences(float("nan"), places)
     above = _above([np.asarray(group, dtype=np.float64) for group in groups])
     pairs = len(groups) * (len(groups) - 1) // 2
-    shown = _holm(above, 1.0 - confidence, pairs)
+    ordered = np.sort(above, axis=None)[:pairs]
+    is_retained = ordered * (pairs - np.arange(pairs)) > 1.0 - confidence
+    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs  # by Holm
+    shown = above <= (ordered[rejected - 1] if rejected else -1.0)
     return Differences(min(1.0, pairs * float(above.min())), tuple(place for place in places if not shown[place].any()))
 
 
@@ -202,11 +182,3 @@ def _above(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
             break
         p_values[clear] = 2.0 * tail
     return p_values
-
-
-def _holm(p_values: NDArray[np.float64], level: float, pairs: int) -> NDArray[np.bool_]:
-    """Return which p-values are rejected at `level`, of `pairs` tests."""
-    ordered = np.sort(p_values, axis=None)[:pairs]
-    is_retained = ordered * (pairs - np.arange(pairs)) > level
-    rejected = int(np.argmax(is_retained)) if is_retained.any() else pairs
-    return p_values <= (ordered[rejected - 1] if rejected else -1.0)

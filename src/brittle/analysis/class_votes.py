@@ -1,7 +1,5 @@
 """Classes of the noisy copies of a point, and how often they are the class of its label."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,7 @@ from brittle.store.representative import typical
 from brittle.store.schemas import ClassVotes, unpack_votes
 from brittle.store.table import Table
 
-LONGEST = 40
-"""Characters of its name."""
+LONGEST = 40  # characters of its name
 
 
 def class_votes(table: Table, of: int | str | None = None, column: Column | None = None) -> pd.DataFrame:
@@ -26,7 +23,7 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
     $$\mathrm{share} = \frac{1}{n} \#\{j : \arg\max_c z_c(x + e_j) = c\}$$
 
     With `of="label"` it is the probability that a noisy copy gets the *label*: the robustness of what is right, where
-    `p_robust` is that of what is predicted. They differ where the prediction is wrong. No further pass is made.
+    `p_robust` is that of what is predicted. No further pass is made.
 
     Validity: counts, so unbiased and exact for every network, where all points have as many copies; where they stop
     once they are decided, the interval holds and the share has a bias. An interval holds for one class of one point. A
@@ -34,13 +31,12 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
 
     Args:
         table: a run of classes.
-        of: one class, by its index or its name, or `"label"` for the label of each point; by default every class that
-            a point has votes for, the most frequent first, and its label.
+        of: one class, by its index or its name, or `"label"`; by default every class with votes and the label.
         column: a flip probability by noisy copies; by default the one that speaks for the run.
 
     Returns:
         `point`, `class` (index), `copies` (of `draws` in all), `share`, `low`, `high`: a row for each point and class,
-        in the order of the data. A point without copies, or without a label where `of` is the label, has none.
+        the most frequent first, in the order of the data. A point without copies or the label that is asked has none.
 
     Raises:
         DataError: no column has votes for classes: the decision is none, or no noisy copies were counted.
@@ -71,21 +67,12 @@ def class_votes(table: Table, of: int | str | None = None, column: Column | None
 def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
     r"""Return, for each class, the share of the noisy copies of its points that every other class gets.
 
-    The mean over the points that are predicted as a class of their shares (`class_votes`); whether the prediction is
-    right does not matter.
-
-    Validity: as of `class_votes`; the shares of these points, without an interval.
-
-    Args:
-        table: a run of classes.
-        column: as of `class_votes`.
+    The mean over the points that are predicted as a class, right or wrong, of their shares (`class_votes`), without an
+    interval; the arguments and errors are those of `class_votes`.
 
     Returns:
         `class` and `becomes` (indices), `points` predicted so, `share`: a row for each pair of which a copy was seen,
         the largest share first.
-
-    Raises:
-        DataError: as of `class_votes`.
 
     Example:
         >>> import brittle, torch
@@ -108,8 +95,7 @@ def confusions(table: Table, column: Column | None = None) -> pd.DataFrame:
 
 
 def votes_texts(table: Table) -> pd.Series:
-    """Return the predictions of the noisy copies of each point in a sentence, by its id, where some differ from that of
-    the point; empty for a run without votes for classes."""
+    """Return what the noisy copies of each point are predicted, in a sentence by its id, where some differ."""
     column = typical(list(filter(has_votes, table.columns)))
     if column is None:
         return pd.Series(dtype=object)
@@ -136,9 +122,7 @@ def _votes_column(table: Table, column: Column | None) -> Column:
     check_column("column", column)
     column = column if column is not None else typical(list(filter(has_votes, table.columns)))
     if column is None or not has_votes(column):
-        raise DataError(
-            "no_such_score", "no column has votes for classes; score the predicted class by monte_carlo or shrinkage"
-        )
+        raise DataError("no_such_score", "no column has votes for classes; score by monte_carlo or shrinkage")
     return column
 
 
@@ -156,10 +140,8 @@ def _requested_classes(table: Table, of: int | str | None) -> pd.DataFrame:
         fits = [index for index, names in names_by_class if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
             shown = listed([class_name(table, index) for index in classes])
-            raise ParameterError(
-                f"one class is asked for, by its name or its index from 0: {shown}; found {of!r:.60}, which is "
-                f"{'none' if not fits else 'several'}"
-            )
+            fault = "several" if fits else "none"
+            raise ParameterError(f"one class, by its name or index, is asked for: {shown}; found {of!r:.60}, {fault}")
         labels = pd.Series(fits[0], index=labels.index)
     names_by_class = labels.notna()
     return pd.DataFrame({"place": np.flatnonzero(names_by_class), "class": labels[names_by_class].astype("int64")})

@@ -1,7 +1,5 @@
 """Representative scores of a run, and their noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -17,8 +15,7 @@ from brittle.store.table import Table
 MONTE_CARLO, LAPLACIAN, CHANGE = "monte_carlo", "laplacian", "probability_change"
 """The scores that count flips, that predict the mean change of the predicted probability, and that sample it."""
 
-METHODS = ("exact", "auto", "probes", "gram")
-"""Preference among several Laplacians of a run, the first of these; otherwise the first recorded."""
+METHODS = ("exact", "auto", "probes", "gram")  # of the Laplacian, the preferred first
 
 
 def check_column(name: str, column: object) -> None:
@@ -41,8 +38,7 @@ def question_of(column: Column) -> tuple[str, str]:
 
 
 def safer(column: Column) -> pd.Series | None:
-    """Return the values of `column` so that larger is safer, NaN where there is none; None for a score of no known
-    direction. Flip probabilities are negated, not taken from 1, so that the smallest still differ."""
+    """Return the values so that larger is safer, flip probabilities negated; None without a direction."""
     if column.safer is None:
         return None
     return column.value if column.safer == "higher" else -column.value
@@ -54,8 +50,7 @@ def safety(column: Column) -> pd.Series | None:
 
 
 def named_column(columns: Sequence[Column], name: str) -> Column:
-    """Return the column of a score by its name or its label; of several under a name, the one that stands beside the
-    rest. That is the one at the noise that speaks for the run, with the most draws."""
+    """Return the column of a score by its name or label; of several the representative one."""
     representative = typical(columns)
     key = None if representative is None else (name, representative.setting)
     candidates = [column for column in columns if (column.score, column.setting) == key]
@@ -73,8 +68,7 @@ def laplacian_column(columns: Iterable[Column]) -> Column | None:
 
 
 def sampled_columns(columns: Iterable[Column], score: str) -> dict[Setting, Column]:
-    """Return the column of `score` that speaks for each noise setting, by sigma: not clipped rather, and of most
-    draws. A column whose points have different numbers of draws speaks for none: who is decided early has few."""
+    """Return the column of `score` for each noise setting, by sigma, of most draws, rather not clipped."""
     candidates = (
         column
         for column in columns
@@ -98,16 +92,7 @@ def margin_columns(table: Table) -> tuple[Column, ...]:
 
 
 def parameters_text(column: Column) -> str:
-    """Return the parameters but noise and draws that tell a column from others of its score; empty where none does.
-
-    Example:
-        >>> import brittle, torch
-        >>> model, margins = brittle.Classifier(torch.nn.Linear(2, 2)), ("linf", "l2")
-        >>> scores = [brittle.scores.InputMargin(norm=norm, effort="fast") for norm in margins]
-        >>> table = brittle.score(model, torch.rand(2, 2), scores)
-        >>> [parameters_text(column) for column in table.columns]
-        ['effort fast, norm linf', 'effort fast, norm l2']
-    """
+    """Return the parameters but noise and draws that tell a column from others of its score; empty where none does."""
     return column.variant.removeprefix(column.score).strip("()").replace("=", " ")
 
 

@@ -1,8 +1,7 @@
 """Two runs over the same points: which is more robust, which has the larger scores, and by how much?"""
 
-from __future__ import annotations
-
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -11,45 +10,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.columns import LAPLACIAN, key_of, margin_columns, question_of
+from brittle.analysis.expected_robustness import USUAL, Epsilon, choose_epsilon, surviving_sizes
 from brittle.analysis.mean_interval import MeanInterval, mean_interval, median_interval, ranged_interval
 from brittle.errors import DataError, listed
-from brittle.estimate import short_labels
+from brittle.estimate import INPUT_MARGIN, short_labels
 from brittle.store.columns import Column, Row
 from brittle.store.representative import most_draws_by, typical
 from brittle.store.table import Table
-from brittle.text import aligned, named_interval, number, with_interval
+from brittle.text import aligned, named_interval, number, parse_epsilon, with_interval
 
-ACCURACY = "accuracy"
-"""The row that says how many predictions are right."""
-
-P_ROBUST = "p_robust"
-"""Quantity that is compared for a flip probability: its complement, so that larger is safer throughout."""
-
-BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY})
-"""Quantities between 0 and 1."""
-
-MEAN, MEDIAN = "mean", "median"
-"""Statistics that are compared: the mean of numbers between 0 and 1, the median of others."""
-
-SMALLEST = 1e-12
-"""The smallest p-value that is told apart."""
-
-HALVINGS = 14
-"""Steps of the search for a p-value, each halving the logarithms that it may have."""
-
-SHARED, OWN = "shared", "own"
-"""Kinds of noise of two runs: the same at every point, or separate."""
+ACCURACY = "accuracy"  # the row that says how many predictions are right
+P_ROBUST = "p_robust"  # compared for a flip probability, so that larger is safer
+EXPECTED = "expected_robustness"  # the row of the robust accuracy averaged over sizes of the perturbation
+BOUNDED = frozenset({P_ROBUST, "probability", ACCURACY, EXPECTED})  # quantities between 0 and 1
+MEAN, MEDIAN = "mean", "median"  # the mean of numbers between 0 and 1, the median of others
+SMALLEST = 1e-12  # the smallest p-value that is told apart
+HALVINGS = 14  # steps of the search for a p-value, each halving the logarithms that it may have
+SHARED, OWN = "shared", "own"  # kinds of noise of two runs: the same at every point, or separate
 
 ALIKE = "Both runs have the same value at every point."
 NO_POINTS = "No point has a value in both runs."
 
 
-FIELDS = (
+FIELDS = (  # columns of a comparison
     "score", "title", "quantity", "pairing", "noise", "statistic", "points", "dropped", "only_first", "only_second",
     "first", "first_low", "first_high", "first_infinite", "second", "second_low", "second_high", "second_infinite",
     "difference", "difference_low", "difference_high", "p", "first_larger", "speaks", "confidence", "reason",
 )  # fmt: skip
-"""The columns of a comparison."""
 
 Values = NDArray[np.float64]
 Interval = Callable[[Values, float], tuple[float, float, float]]  # a number that stands for many, with its ends
@@ -65,26 +52,21 @@ class Pairing(NamedTuple):
     only_second: int
 
 
-def compare(first: Table, second: Table) -> pd.DataFrame:
+def compare(first: Table, second: Table, *, epsilon: float | str | None = None) -> pd.DataFrame:
     r"""Every score that both runs hold, with the same parameters, compared point by point.
 
-    Two models on one data set, or one model on a data set and on corrupted copies of it. Points are paired by their
-    ids; where the runs share no id but have equally many points, by their row. Of flip probabilities `p_robust` is
-    compared, of Laplacians `|value|`, of other scores the value, over the points that have a value in both runs: of
-    numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all others the medians, and
-    the median of the differences, as no interval of a mean holds where few points may have any value. Infinite
-    distances, where nothing was found, take part; two of them count as equal.
+    Points are paired by their ids; where the runs share no id but have equally many points, by their row. Of flip
+    probabilities `p_robust` is compared, of Laplacians `|value|`, of other scores the value, over the points with a
+    value in both runs: of numbers between 0 and 1 the means, and the mean of the differences `first - second`; of all
+    others the medians, as no interval of a mean holds where few points may have any value. Infinite distances, where
+    nothing was found, take part; two of them count as equal. Two runs with one seed over the same ids send the same
+    noisy copies through both models (`noise` says whether), so that fewer draws tell the models apart. The input
+    margins of each norm also give the expected robustness (`surviving_sizes`), whose interval leaves masked ones open.
 
-    The draws of a point are keyed by the seed and its id, so two runs with one seed over the same ids send the same
-    noisy copies through both models (`noise` says whether). What the noise does to both then cancels in the
-    differences, and fewer draws tell the models apart.
-
-    Intervals, at the larger confidence of the two runs, hold for any law of the points: of a mean of numbers between 0
-    and 1, and of the mean of their differences between -1 and 1, `mean_interval`; of a median, order statistics. The
-    p-value of no difference is the interval turned round, the smallest `1 - confidence` at which the interval of the
-    difference leaves 0 out: it is below `1 - confidence` where that interval does, and nowhere else. Each stands alone:
-    none is corrected for the number of scores. Both cover the sampling of points, drawn independently; they say nothing
-    of other trainings of the models.
+    Intervals, at the larger confidence of the two runs, hold for any law of the points: `mean_interval` of numbers and
+    of their differences between -1 and 1, order statistics of medians. The p-value of no difference is the smallest
+    `1 - confidence` at which the interval of the difference leaves 0 out. None is corrected for the number of scores.
+    They cover the sampling of points, drawn independently, and say nothing of other trainings of the models.
 
     Validity: points are paired by name only; where both are labelled, their labels must agree.
 
@@ -95,15 +77,16 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
     Args:
         first: a run.
         second: a run over the same points.
+        epsilon: largest size of the expected robustness, such as 0.5 or `"8/255"`; by default the usual one, or the
+            median of the margins of both runs.
 
     Returns:
         One row per score, in the order of the first run, after `accuracy` where both are labelled: `score` (its label),
-        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `first_columns`, or None without draws);
-        `statistic` (`mean` or `median`); `points` compared, `dropped` (paired, but without a value in one run or both),
-        `only_first` and `only_second` (points without a partner); `first` and `second` (mean or median), each with its
-        interval and its number of infinite values; `difference` with its interval and `p` (at least `SMALLEST`);
-        `first_larger` (share of points, ties half); `speaks`, true of the one row that says which run is more robust,
-        by a flip probability under noise or, without any, by a distance; `confidence`; `reason` where there is nothing
+        `title`, `quantity`; `pairing` (`point` or `row`); `noise` (`shared`, `own`, or None without draws); `statistic`
+        (`mean` or `median`); `points` compared, `dropped` (without a value in a run), `only_first` and `only_second`
+        (without a partner); `first` and `second`, each with its interval and its number of infinite values;
+        `difference` with its interval and `p` (at least `SMALLEST`); `first_larger` (share of points, ties half);
+        `speaks`, true of the one row that says which run is more robust; `confidence`; `reason` where there is nothing
         to tell apart.
 
     Raises:
@@ -119,12 +102,15 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         (column for column in margin_columns(first) if column in first_columns), None
     )
     drawn_alike = pairing.by == "point" and _noise_key(first) == _noise_key(second)
-    rows = []
+    size = None if epsilon is None else parse_epsilon(epsilon)
+    declared = None if size is None else Epsilon(size, f"{size:.4g}", "the size that was asked for")
+    rows, norms = [], set()
     correct_pair = [
         table.points.select(["point", "correct"]).to_pandas().set_index("point")["correct"] for table in (first, second)
     ]
-    if all(series.notna().any() for series in correct_pair):
-        names = {"score": ACCURACY, "title": "Share of predictions that are right", "quantity": ACCURACY}
+    is_labelled = [series.notna().any() for series in correct_pair]
+    if all(is_labelled):
+        names = {"score": ACCURACY, "title": "Accuracy", "quantity": ACCURACY}
         compared = _compared(correct_pair[0], correct_pair[1], ACCURACY, pairing, confidence)
         rows.append(names | compared | {"noise": None, "speaks": False})
     for first_column, second_column in shared:
@@ -135,16 +121,23 @@ def compare(first: Table, second: Table) -> pd.DataFrame:
         noise = (SHARED if alike else OWN) if first_column.sources else None
         compared = _compared(x, y, quantity, pairing, confidence)
         rows.append(names | compared | {"noise": noise, "speaks": first_column is representative})
+        norm = first_column.parameters.get("norm")
+        if first_column.score == INPUT_MARGIN and norm in USUAL.keys() - norms and len(set(is_labelled)) == 1:
+            norms.add(norm)
+            chosen = declared or choose_epsilon(pd.Series([*x, *y]), str(norm), first.record.model.bounds)
+            before, after = (
+                surviving_sizes(run, column, chosen.value)
+                for run, column in ((first, first_column), (second, second_column))
+            )
+            names = {"score": f"{EXPECTED}(epsilon={chosen.text}, norm={norm})", "title": "Expected robustness"}
+            ends = (before.low, after.low)
+            compared = _compared(before.value, after.value, EXPECTED, pairing, confidence, ends)
+            rows.append(names | {"quantity": EXPECTED} | compared | {"noise": None, "speaks": False})
     return pd.DataFrame(rows, columns=FIELDS)
 
 
 def mean_difference(first: Table, second: Table, confidence: float) -> tuple[str, int, MeanInterval]:
-    """Return the score by which both runs say how robust their predictions are, how many points have it in both, and
-    the mean difference `first - second` of their `p_robust` with its interval.
-
-    Raises:
-        DataError: as of `compare`; or the runs share no flip probability.
-    """
+    """Return the score that says how robust both runs are, its points, and the mean difference of `p_robust`."""
     _check_alike(first, second)
     pairing, rivals = pair_points(first, second), {question_of(column): column for column in second.columns}
     first_column = typical([column for column in first.columns if column.sources and question_of(column) in rivals])
@@ -165,27 +158,17 @@ def _check_alike(first: Table, second: Table) -> None:
     first_model, second_model = first.record.model, second.record.model
     decisions = [(model.decision, model.decision_parameters) for model in (first_model, second_model)]
     if decisions[0] != decisions[1]:
-        raise DataError(
-            "runs_differ",
-            f"the first run is about the decision {first_model.decision or 'class'}, the second about "
-            f"{second_model.decision or 'class'}, or about other parameters of it, so their scores answer different "
-            "questions; score both with one --decision (decision=)",
-        )
+        kinds = " and ".join(model.decision or "class" for model in (first_model, second_model))
+        raise DataError("runs_differ", f"the runs are about the decisions {kinds}, or others of their parameters")
     rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
     if rules[0] != rules[1]:
         raise DataError(
-            "runs_differ",
-            "the runs let other columns vary, by their noise or their rules, so their scores answer different "
-            "questions; score both with one --noise, --categories and --rules",
+            "runs_differ", "the runs let other columns vary; score both with one --noise, --categories and --rules"
         )
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (first_model, second_model)]
     if ends[0] != ends[1]:
-        raise DataError(
-            "runs_differ",
-            f"the inputs of the first run have {first_model.bounds_text}, those of the second "
-            f"{second_model.bounds_text}; "
-            "score both in one unit and with the same bounds",
-        )
+        units = f"{first_model.bounds_text}, those of the second {second_model.bounds_text}"
+        raise DataError("runs_differ", f"the inputs of the first run have {units}; score both with the same")
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
@@ -198,25 +181,30 @@ def pair_points(first: Table, second: Table) -> Pairing:
             break
     else:
         if len(places[0]) or len(places[1]):
-            raise DataError(
-                "runs_differ",
-                f"the runs share no point: their ids differ, and so do their rows ({len(places[0]):,} and "
-                f"{len(places[1]):,} points); score the same points",
-            )
+            sizes = " and ".join(f"{len(place):,}" for place in places)
+            raise DataError("runs_differ", f"the runs share no point, by id or by row ({sizes} points); score the same")
     labels = pairs[["label_first", "label_second"]].dropna()
     if differ := int((labels["label_first"] != labels["label_second"]).sum()):
         raise DataError(
-            "runs_differ",
-            f"{differ:,} of {len(labels):,} paired points have another label in the second run, so these are not the "
-            f"same points; score the same data",
+            "runs_differ", f"{differ:,} of {len(labels):,} paired points have another label in the second run"
         )
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
 
 
-def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairing, confidence: float) -> Row:
-    """Two numbers of the same points, beside each other."""
-    pairs = np.array([first.reindex(pairing.first), second.reindex(pairing.second)], dtype=np.float64)
+def _compared(
+    first: pd.Series,
+    second: pd.Series,
+    quantity: str,
+    pairing: Pairing,
+    confidence: float,
+    least: tuple[pd.Series, pd.Series] | None = None,
+) -> Row:
+    """Two numbers of the same points, beside each other; `least` is the least that each may be, by default itself."""
+    pairs, least_pairs = (
+        np.array([before.reindex(pairing.first), after.reindex(pairing.second)], dtype=np.float64)
+        for before, after in ((first, second), least or (first, second))
+    )
     is_paired = ~np.isnan(pairs).any(axis=0)
     x, y = pairs[:, is_paired]
     differences = np.subtract(x, y, out=np.zeros_like(x), where=x != y)
@@ -224,25 +212,33 @@ def _compared(first: pd.Series, second: pd.Series, quantity: str, pairing: Pairi
         x, y, differences = 1.0 - x, 1.0 - y, 0.0 - differences
     bounded = quantity in BOUNDED and bool(((x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)).all())
     centre, apart = (mean_interval, _mean_difference) if bounded else (median_interval, median_interval)
+    x_centre, y_centre = centre, centre
+    if least is not None:
+        x_least, y_least = least_pairs[:, is_paired]
+        x_centre, y_centre = _between(centre, x_least, x), _between(centre, y_least, y)
+        apart = _between(apart, x_least - y, x - y_least)
     difference = apart(differences, confidence)
     differs, size = differences != 0.0, x.size
     return {
-        "pairing": pairing.by,
-        "dropped": int((~is_paired).sum()),
-        "only_first": pairing.only_first,
-        "only_second": pairing.only_second,
-        "statistic": MEAN if bounded else MEDIAN,
-        "points": size,
-        **named_interval("first", *centre(x, confidence)),
-        "first_infinite": int(np.isinf(x).sum()),
-        **named_interval("second", *centre(y, confidence)),
-        "second_infinite": int(np.isinf(y).sum()),
+        "pairing": pairing.by, "only_first": pairing.only_first, "only_second": pairing.only_second,
+        "dropped": int((~is_paired).sum()), "statistic": MEAN if bounded else MEDIAN, "points": size,
+        **named_interval("first", *x_centre(x, confidence)), "first_infinite": int(np.isinf(x).sum()),
+        **named_interval("second", *y_centre(y, confidence)), "second_infinite": int(np.isinf(y).sum()),
         **named_interval("difference", *difference),
         "p": _p_value(apart, differences, confidence, _leaves_out(difference)) if size else math.nan,
         "first_larger": float(((differences > 0.0) + 0.5 * ~differs).mean()) if size else math.nan,
         "confidence": confidence,
         "reason": NO_POINTS if not size else None if differs.any() else ALIKE,
-    }
+    }  # fmt: skip
+
+
+def _between(interval: Interval, least: Values, most: Values) -> Interval:
+    """Return an interval that holds the mean of any values between `least` and `most`."""
+
+    def widened(values: Values, confidence: float) -> tuple[float, float, float]:
+        return interval(values, confidence)[0], interval(least, confidence)[1], interval(most, confidence)[2]
+
+    return widened
 
 
 def _mean_difference(differences: Values, confidence: float) -> tuple[float, float, float]:
@@ -255,10 +251,7 @@ def _leaves_out(interval: tuple[float, float, float]) -> bool:
 
 
 def _p_value(interval: Interval, differences: Values, confidence: float, differs: bool) -> float:
-    """Return the smallest `1 - confidence` at which the interval of the differences leaves 0 out; 1 where none does.
-
-    `differs` says whether it does at `confidence`.
-    """
+    """Return the smallest `1 - confidence` at which the interval leaves 0 out, else 1; `differs` at `confidence`."""
     low, high = (SMALLEST, 1.0 - confidence) if differs else (1.0 - confidence, 1.0 - 1e-9)
     if _leaves_out(interval(differences, 1.0 - low)) if differs else not _leaves_out(interval(differences, 1.0 - high)):
         return low if differs else 1.0
@@ -271,8 +264,8 @@ def _p_value(interval: Interval, differences: Values, confidence: float, differs
 def most_drawn(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """Return the rows of `compare` without those of fewer draws than a column of the first run's `columns` alike."""
     compared = [column for column in columns if column.label in set(frame["score"])]
-    labels = {ACCURACY, *(column.label for column in _most_drawn(compared))}
-    return pd.DataFrame(frame[frame["score"].isin(list(labels))].reset_index(drop=True))
+    fewer = {column.label for column in compared} - {column.label for column in _most_drawn(compared)}
+    return pd.DataFrame(frame[~frame["score"].isin(list(fewer))].reset_index(drop=True))
 
 
 def _most_drawn(columns: Iterable[Column]) -> Iterable[Column]:
@@ -354,3 +347,58 @@ def remarks(rows: list[Row]) -> list[str]:
         f"{len(alike)} of {len(rows)} rows hold the same value in both runs at every point": alike,
     }
     return [text for text, holds in sentences.items() if holds]
+
+
+SEVERAL_FIELDS = ("run", "split", *FIELDS)  # the columns of several comparisons
+
+
+def compare_several(
+    table: Table, rivals: Iterable[tuple[str, Table]], epsilon: float | str | None = None
+) -> pd.DataFrame:
+    """Return the rows of `compare` with each of several rival runs; an error names the rival."""
+    rows: list[Row] = []
+    for name, rival in rivals:
+        try:
+            frame = compare(table, rival, epsilon=epsilon)
+        except DataError as error:
+            raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
+        if frame.empty:
+            raise DataError("runs_differ", f"{name} shares no score with the same parameters with the first run")
+        rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
+    return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
+
+
+def format_comparisons(frame: pd.DataFrame) -> str:
+    """Format the frame of `compare_several` as text: the accuracy of each run, and the score that most runs share."""
+    rows = frame.to_dict("records")
+    has_representative = any(row["speaks"] for row in rows)
+    row_by_key, runs = {(row["run"], row["score"]): row for row in rows}, {row["run"]: row for row in rows}
+    ((score, _),) = Counter(row["score"] for row in rows if row["speaks"] or not has_representative).most_common(1)
+    compared_rows = [row for row in rows if row["score"] == score]
+    quantities = {ACCURACY: ACCURACY, score: compared_rows[0]["quantity"]}
+    header = [cell for name in quantities.values() for cell in (f"{name}: first", "run", "first - run", "first larger")]
+    lines = [["run", "points", *header]]
+    for name, row in runs.items():
+        cells = [cell for label in quantities for cell in _cells(row_by_key.get((name, label)))]
+        run_title = f"{name} ({row['split']})" if row["split"] else name
+        lines.append([run_title, f"{row['points'] + row['dropped']:,}", *cells])
+    by = "id" if all(row["pairing"] == "point" for row in rows) else "id, or by row where no id is shared"
+    levels = ", ".join(sorted({f"{100 * row['confidence']:.4g}%" for row in rows}))
+    notes = [
+        f"{name}: {compared_rows[0]['statistic']} by {short_labels([label])[label]}"
+        for label, name in quantities.items()
+    ][1:]
+    title = f"{len(runs):,} runs beside the first, points paired by {by}; intervals at {levels}, each on its own"
+    notes.append("first larger: share of points that have more of it in the first run, ties half")
+    if not has_representative:
+        notes.append("nothing that a run shares with the first says how robust it is; score all by shrinkage")
+    if any("-" in line for line in lines):
+        notes.append("-: no such number in both runs, with the same parameters")
+    return "\n".join([title, *aligned(lines), *notes, *remarks(compared_rows)])
+
+
+def _cells(row: Row | None) -> list[str]:
+    if row is None:
+        return ["-"] * 4
+    first_text, second_text, larger_text = (number(row[name]) for name in ("first", "second", "first_larger"))
+    return [first_text, second_text, with_interval(row, "difference"), larger_text]

@@ -1,7 +1,5 @@
 """Rank correlation of two numbers per point, and its interval: Kendall's tau-b and Spearman's correlation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,18 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence, clopper_pearson, jackknife
 
-MIN_POINTS = 10
-"""Points below which no interval of a correlation is given: the jackknife's law holds for many."""
-
-GROUPS = 50
-"""Groups of points that the jackknife leaves out, one at a time; of fewer points each is its own group."""
+MIN_POINTS = 10  # points below which no interval of a correlation is given: the jackknife's law holds for many
+GROUPS = 50  # groups of points that the jackknife leaves out, one at a time; of fewer points each is its own group
 
 Values = NDArray[np.float64]
 
 
 class Correlation(NamedTuple):
-    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant.
-    `dropped` points are left out because either has no number."""
+    """A correlation of ranks over `points` with its interval; NaN within -1 and 1 where either number is constant."""
 
     points: int
     value: float
@@ -35,14 +29,7 @@ class Correlation(NamedTuple):
 
 def paired(**sequences: ArrayLike) -> tuple[list[Values], int]:
     """Return the points at which every sequence has a number, float64 in the order given, and how many were left out.
-
-    None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names.
-
-    Example:
-        >>> (margin, score), dropped = paired(margin=[0.1, None, 0.3], score=[1.0, 2.0, 3.0])
-        >>> margin.tolist(), score.tolist(), dropped
-        ([0.1, 0.3], [1.0, 3.0], 1)
-    """
+    None and NaN are no number, infinite values are. Messages call the sequences, `[n]` each, by their names."""
     arrays = one_length(**sequences)
     is_complete = ~np.any(np.isnan(arrays), axis=0)
     return [array[is_complete] for array in arrays], int((~is_complete).sum())
@@ -86,10 +73,6 @@ def spearman(a: ArrayLike, b: ArrayLike, confidence: float) -> Correlation:
     References:
         The proof and measurement of association between two things, Charles Spearman, 1904.
         Inversions and rank correlation coefficients, James Durbin and Alan Stuart, 1951.
-
-    Example:
-        >>> round(spearman([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0], 0.99).value, 12)
-        0.8
     """
     check_confidence(confidence)
     (x, y), _ = paired(first=a, second=b)

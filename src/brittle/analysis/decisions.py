@@ -1,7 +1,5 @@
 """Decisions about predictions: they hold, break, or are undecided."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd
@@ -15,29 +13,22 @@ from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.schemas import unpack_votes
 from brittle.store.table import Table
 
-STATES = (HOLDS, BREAKS, UNDECIDED)
-"""States of a point."""
-
-SHRINKAGE = "shrinkage"
-"""The score whose values mix a count and a model."""
-
-MORE_DRAWS = 10
-"""Factor on the draws of a run that are worth spending on its undecided points."""
+STATES = (HOLDS, BREAKS, UNDECIDED)  # states of a point
+SHRINKAGE = "shrinkage"  # the score whose values mix a count and a model
+MORE_DRAWS = 10  # factor on the draws of a run that are worth spending on its undecided points
 
 
 def decide(table: Table, limit: float | None = None, column: Column | None = None) -> pd.DataFrame:
     """Return for each point whether its prediction is kept with probability `limit` or more under a column's noise.
 
     `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
-    where it reaches over `limit`. A state is as sure as the interval: where it is counted
-    (`brittle.score(..., limit=0.9)`), at most `1 - confidence` of the points get a wrong one in the mean, for every
-    network.
+    where it reaches over `limit`. A state is as sure as the interval: where it is counted, at most `1 - confidence` of
+    the points get a wrong one in the mean, for every network.
 
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that the points of the column were drawn for.
-        column: the flip probability to read, such as `table["monte_carlo", 0.1]`; by default the one that was drawn for
-            this limit, and where there is none the one that speaks for the run.
+        column: the flip probability to read, such as `table["monte_carlo", 0.1]`; by default that of `limit`.
 
     Returns:
         `point`, `state` (None where a point has no number) and `draws` (noisy copies that the column counted, without
@@ -64,27 +55,18 @@ def unjudged_text(column: Column) -> str:
 
 
 def column_for(table: Table, limit: float | None = None, sigma: float | None = None) -> Column:
-    """Return the flip probability that answers for `limit`: one drawn for it, else the one that speaks for the run.
-
-    Of several that were drawn for it, the one that speaks for the run, or one at its noise. With `sigma` only columns
-    at that noise level.
-    """
+    """Return the flip probability that answers for `limit`, at the noise level `sigma` if one is given."""
     column = representative_column(table.columns, limit, sigma)
     if column is None:
         at = "" if sigma is None else f" at sigma {sigma:g}"
-        raise DataError(
-            "no_such_score", f"the run holds no flip probability{at}; score it again with one, such as moments"
-        )
+        raise DataError("no_such_score", f"the run holds no flip probability{at}; score it with one, such as moments")
     return column
 
 
 def numbers_beside(table: Table, judge: Column) -> Column:
     """Return the count whose numbers stand beside the states of `judge`, with means of no bias: mostly `judge` itself.
-
-    Points that were drawn for a limit stop once they are decided, those that break after a few copies, so that their
-    numbers are coarse. Where the run also counts as many copies of each point, under the same noise, it is that count;
-    of several the one that rather speaks for a run. It follows from what was asked for, not from what was drawn.
-    """
+    Points that were drawn for a limit stop once they are decided, so that their numbers are coarse. Where the run also
+    counts as many copies of each point under the same noise, it is that count."""
     if judge.limit is None:
         return judge
     kind = (judge.setting, judge.parameters.get("clip"))
@@ -95,10 +77,7 @@ def numbers_beside(table: Table, judge: Column) -> Column:
 
 
 def _counts_copies(column: Column) -> bool:
-    """Return whether a column is representative and its values are counts, not a model's whose intervals count copies.
-
-    `SHRINKAGE` leans towards its count as far as its model is off.
-    """
+    """Return whether a column is representative and its values are counts; `SHRINKAGE` leans towards its own."""
     kinds = column.interval_evidence if column.score == SHRINKAGE else column.rows["evidence"]
     counts = set(kinds[column.value.notna()]) == {Evidence.COUNTED.slug}
     return counts and column.most_draws is not None and column.preference is not None

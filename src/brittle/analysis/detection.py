@@ -1,7 +1,5 @@
 """Detection by a score of the points that a small perturbation can flip."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -15,12 +13,8 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson, student
 from brittle.text import check_epsilon
 
-TPR = 0.95
-"""True positive rate at which the false positive rate is read."""
-
-GOOD_AUROC = 0.9
-"""A score detects well where the lower end of its AUROC is at least this: the robust networks of the paper whose logit
-margin is consistent lie above, the two that are not lie below."""
+TPR = 0.95  # true positive rate at which the false positive rate is read
+GOOD_AUROC = 0.9  # consistent networks of the paper have a lower end above, the two others below
 
 
 @dataclass(frozen=True)
@@ -32,18 +26,11 @@ class Detection:
         points: points with a margin and a score.
         dropped: points left out because either is missing.
         positives: non-robust points.
-        auroc: probability that a non-robust point scores lower than a robust one, ties half; 1 is perfect, 0.5 chance.
-        auroc_low: lower end of its interval.
-        auroc_high: upper end.
-        aupr: average precision; 1 is perfect, the share of positives chance.
-        aupr_low: lower end of its interval.
-        aupr_high: upper end.
-        fpr_at_95_tpr: share of the robust points below the score that 95% of the non-robust ones do not exceed.
-        fpr_low: lower end of its interval.
-        fpr_high: upper end.
+        auroc, auroc_low, auroc_high: probability that a non-robust point scores lower than a robust one, ties half.
+        aupr, aupr_low, aupr_high: average precision; 1 is perfect, the share of positives chance.
+        fpr_at_95_tpr, fpr_low, fpr_high: share of the robust points below the score that 95% of the others do not pass.
         confidence: of each interval.
-        reason: why nothing can be told apart, where a class is empty (the measures are then NaN and the intervals the
-            whole range); None otherwise.
+        reason: why nothing can be told apart, where a class is empty; the measures are then NaN.
     """
 
     epsilon: float
@@ -77,16 +64,14 @@ def detection(margin: ArrayLike, score: ArrayLike, epsilon: float, confidence: f
     $$\mathrm{AUROC} = P(s^+ < s^-) + P(s^+ = s^-)/2, \quad \mathrm{AUPR} = \frac1m \sum_{i=1}^m
     \mathrm{precision}(s^+_i), \quad \mathrm{FPR} = P(s^- \le s^+_{(\lceil 0.95 m \rceil)}).$$
 
-    Intervals: AUROC, DeLong's variance on the scale of the logit; AUPR, the jackknife over points (`jackknife_half`),
-    on the scale of the logit; both with Student's quantile for the smaller class. Where the classes are told apart
-    perfectly, the bound of that many pairs or points without a fault (Clopper-Pearson). FPR: exact binomial bounds at
-    every threshold that may be the 95% quantile of the positives, weighed by the binomial law of that quantile; with
-    fewer than about 100 positives its upper end is 1 at 99%, because then the quantile has no upper bound.
+    Intervals: AUROC, DeLong's variance; AUPR, the jackknife over points (`jackknife_half`); both on the scale of the
+    logit, with Student's quantile for the smaller class, and Clopper-Pearson's bound where all are told apart. FPR:
+    exact binomial bounds at every threshold that may be the 95% quantile of the positives, weighed by its binomial law;
+    with fewer than about 100 positives its upper end is 1 at 99%.
 
-    Validity: the intervals cover the sampling of points, drawn independently, not the error of the margins: an attack
-    that finds too large a margin calls a non-robust point robust. AUROC's is first order in the size of the smaller
-    class: of 99% intervals, 98.5% and more hold the truth up to an AUROC of 0.92, about 97% at 0.993 with 100 points in
-    the smaller class.
+    Validity: the intervals cover the sampling of points, drawn independently, not the error of the margins. AUROC's is
+    first order in the size of the smaller class: of 99% intervals, 98.5% and more hold the truth up to an AUROC of
+    0.92, about 97% at 0.993 with 100 points in the smaller class.
 
     References:
         Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
@@ -123,14 +108,8 @@ def auroc(positives: ArrayLike, negatives: ArrayLike, confidence: float = CONFID
 
     Args:
         positives: scores of the points to be detected, `[m]`.
-        negatives: scores of the others, `[n]`.
+        negatives: scores of the others, `[n]`; NaN in [0, 1] where either is empty.
         confidence: two-sided coverage, such as 0.99.
-
-    Returns:
-        NaN in [0, 1] where one of the two is empty.
-
-    Raises:
-        ParameterError: the confidence is not between 0 and 1.
 
     Example:
         >>> auroc([1.0, 3.0], [2.0, 4.0])[0]

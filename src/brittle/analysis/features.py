@@ -1,7 +1,5 @@
 """Inputs that a run keeps, by their features: small inputs other than images."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -114,10 +112,8 @@ def _found_by(table: Table, rows: pa.Table, score: Key | None) -> pa.Table:
     key = next((key_of(column) for column in columns if key_of(column) in keys), None)
     if key is None:
         who = "any score of the run" if score is None else columns[0].label
-        raise DataError(
-            "no_such_point",
-            f"no input with another prediction was found by {who}; --scores input_margin searches for one",
-        )
+        advice = "--scores input_margin searches for one"
+        raise DataError("no_such_point", f"no input with another prediction was found by {who}; {advice}")
     return rows.filter(pa.array([pair == key for pair in keys], pa.bool_()))
 
 

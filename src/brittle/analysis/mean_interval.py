@@ -1,7 +1,5 @@
 """Means and medians over points with their intervals: of numbers between 0 and 1, and of numbers without bounds."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -14,11 +12,8 @@ from brittle.analysis.weighted_mean import lower_quantiles
 from brittle.errors import ParameterError
 from brittle.intervals import check_confidence
 
-ROUNDING = 1e-9
-"""Distance by which rounding may put a number outside its range."""
-
-SMALL_SKEWNESS = 1e-6
-"""Skewness below which the correction is lost in rounding, and Student's interval is given as it is."""
+ROUNDING = 1e-9  # distance by which rounding may put a number outside its range
+SMALL_SKEWNESS = 1e-6  # below it the correction is lost in rounding
 
 
 class MeanInterval(NamedTuple):
@@ -33,11 +28,10 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
     r"""Mean of `values` in [0, 1] over points, with a confidence interval for the mean of their population.
 
     The Bayesian bootstrap of Gaffke's bound: the points and one imagined point at the end of the range (0 for the
-    lower end, 1 for the upper) get Dirichlet(1, ..., 1) weights, and the quantile of the weighted mean is the bound.
-    The quantile is that of the weighted mean's own law (`brittle.analysis.weighted_mean`). For values 0 and 1 it gives
-    the Clopper-Pearson interval, for points that are all alike one that is wide rather than empty as a t interval would
-    be, and for many points the normal interval. A Beta law of the same mean and variance in its place misses up to 2.6
-    times as often on one side as it may (14 points at 0, 0.13 and 1).
+    lower end, 1 for the upper) get Dirichlet(1, ..., 1) weights, and the quantile of the weighted mean's own law is the
+    bound (`brittle.analysis.weighted_mean`). For values 0 and 1 it gives the Clopper-Pearson interval, for points that
+    are all alike one that is wide rather than empty, and for many points the normal interval. A Beta law of the same
+    mean and variance misses up to 2.6 times as often on one side as it may (14 points at 0, 0.13 and 1).
 
     The interval covers the sampling of points and the random error of each value, not a bias of the estimator.
 
@@ -48,11 +42,8 @@ def mean_interval(values: ArrayLike, confidence: float) -> MeanInterval:
         2020, https://arxiv.org/abs/1905.06208
 
     Args:
-        values: one number per point, `[n]`; NaN is left out.
+        values: one number per point, `[n]`; NaN is left out. Without any the result is NaN, 0 and 1.
         confidence: two-sided coverage, such as 0.99.
-
-    Returns:
-        NaN, 0 and 1 where there is no point.
 
     Raises:
         ParameterError: a number lies outside [0, 1] by more than rounding, or the confidence is none.
@@ -102,21 +93,14 @@ def skewed_mean(values: ArrayLike, confidence: float) -> MeanInterval:
     $$g(T) = T + \frac{\gamma}{3 \sqrt n} T^2 + \frac{\gamma^2}{27 n} T^3 + \frac{\gamma}{6 \sqrt n}$$
 
     with the skewness `gamma` of the sample takes that back to first order and is increasing, so that the ends follow
-    from `g(T) = -q` and `g(T) = q` in closed form; `q` is Student's quantile. Without skewness it is Student's
-    interval. NaN is left out.
+    from `g(T) = -q` and `g(T) = q` in closed form; `q` is Student's quantile. NaN is left out.
 
-    Validity: asymptotic, the points drawn independently. Tests measure the share of 99% intervals that hold the mean
-    of skewed populations (exponential, log-normal); it stays below 99% for the heaviest tails and few points, yet far
-    nearer than Student's. Below two points, and where all are alike, nothing is known of the spread: the interval is
-    the whole line.
+    Validity: asymptotic, the points drawn independently. The share of 99% intervals that hold the mean of skewed
+    populations stays below 99% for the heaviest tails and few points, yet far nearer than Student's. Below two points,
+    and where all are alike, the interval is the whole line.
 
     References:
         On the removal of skewness by transformation, Peter Hall, 1992.
-
-    Example:
-        >>> interval = skewed_mean([0.1, 0.2, 0.3, 0.4, 4.0], 0.9)
-        >>> interval.mean - interval.low < interval.high - interval.mean
-        True
     """
     check_confidence(confidence)
     points = _known(values)
@@ -142,10 +126,6 @@ def median_interval(values: ArrayLike, confidence: float) -> tuple[float, float,
 
     References:
         Order statistics, Herbert A. David and Haikady N. Nagaraja, 2003, section 7.1.
-
-    Example:
-        >>> median_interval([1.0, 2.0, 3.0, float("inf"), 5.0, 6.0, 7.0], 0.9)
-        (5.0, 1.0, inf)
     """
     check_confidence(confidence)
     points = np.sort(_known(values))

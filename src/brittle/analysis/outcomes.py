@@ -1,7 +1,5 @@
 """Evaluations without a number, or with a remark, and their reasons; refuted certificates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import cast
 
@@ -17,12 +15,10 @@ _SENTENCES = {status.slug: status.sentence for status in Status}
 
 
 def outcomes(table: Table, examples: int = 5) -> pd.DataFrame:
-    """Every status other than `ok`, with its points and its scores.
+    """Every status other than `ok`, with its points and its scores, by whether it came with a number.
 
-    A status that came with a number at some points and without one at others has a row for either.
-
-    A point that could not be evaluated at all is counted once, not once for each score; scores that report one status
-    for the same points share a row.
+    A point that could not be evaluated at all is counted once; scores that report one status for the same points share
+    a row.
 
     Args:
         table: a run.

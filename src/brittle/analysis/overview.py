@@ -1,7 +1,5 @@
 """Overview of a run in one screen: points that hold, their kinds and classes, and the evidence."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -13,35 +11,26 @@ import pandas as pd
 from brittle.analysis.class_bias import ClassBias, class_bias
 from brittle.analysis.columns import check_column, class_name, class_of, margin_columns, parameters_text, safety
 from brittle.analysis.decisions import numbers_beside
+from brittle.analysis.expected_robustness import USUAL, choose_epsilon, expected_robustness
 from brittle.estimate import COUNT, LIMIT
 from brittle.intervals import check_share
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import RunRecord
 from brittle.store.representative import representative_column
 from brittle.store.table import Table
-from brittle.text import by_number, number, share_of
+from brittle.text import by_number, number, share_of, span
 
-FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)
-"""The states of points, the safest first: the order in which they are shown."""
-
-FAILED = "failed"
-"""State of a point without a number."""
-
-RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"
-"""Kinds of predictions by their labels."""
-
-SHARES = {"half": 0.5, "one in ten": 0.1}
-"""Shares of the points whose distances the overview gives, in words."""
-
-DISTANCE_WORDS = {
+FROM_SAFE = (HOLDS, UNDECIDED, BREAKS)  # the states of points, the safest first: the order in which they are shown
+FAILED = "failed"  # state of a point without a number
+RIGHT, WRONG, UNLABELLED = "right", "wrong", "no label"  # kinds of predictions by their labels
+SHARES = {"half": 0.5, "one in ten": 0.1}  # shares of the points whose distances the overview gives, in words
+DISTANCE_WORDS = {  # norms of a change in words
     "l1": "sum of the changes of all values",
     "l2": "Euclidean distance",
     "linf": "largest change of a value",
 }
-"""The norms of a change in words."""
 
-POINTS_TO_NAME = 30
-"""Points that a class has at least before it is named as the least robust one."""
+POINTS_TO_NAME = 30  # points that a class has at least before it is named as the least robust one
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +38,19 @@ class Overview:
     """Overview of the points of a run, for one limit.
 
     Attributes:
-        column: the flip probability that was read; None where the run has none. One that no noise was drawn for, such
-            as `softmax`, holds and breaks no point (`is_decisive`).
+        column: the flip probability that was read; None where the run has none.
         numbers: the flip probability whose values and intervals stand beside the states (`numbers_beside`).
         limit: a prediction holds where `p_robust` is at least this.
-        points: points of the run.
-        labelled: those of them with a label and a prediction.
-        correct: those of the labelled ones that are predicted right.
+        points, labelled, correct: points of the run, those with a label and a prediction, those predicted right.
         groups: how many points are of each kind: one row for `right`, `wrong` and `no label`, one column for `holds`,
             `undecided` and `breaks`. Points without a number are in none.
         without_number: points whose robustness has no number.
         classes: one row per class, that of which the largest share breaks first: `class`, `name`, `points`, `holds`,
             `undecided`, `breaks`.
         bias: whether classes differ; None without classes, and where the column judges no point.
-        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals
-            (`Column.interval_evidence`).
+        evidence: how many of the states rest on `counted`, `modelled` and `extrapolated` intervals.
         order: label of the first score that orders the points, for runs without a flip probability; empty for none.
-        record: what the run recorded: the command that made it, the decision, the confidence of the intervals.
+        record: the record of the run.
         margins: how near the nearest other predictions are, in a sentence for each input margin (`margin_sentences`).
     """
 
@@ -113,18 +98,14 @@ def overview(
 ) -> Overview:
     """Return the overview of a run; `brittle.analysis.overview_text` words it in sentences.
 
-    `holds` where the whole interval of `p_robust` lies at `limit` or above, `breaks` where it lies below, `undecided`
-    where it reaches over `limit` (see `decide`). A class is named as the least robust one only where it has
-    `POINTS_TO_NAME` points and a test over all classes tells it from every other one (`class_bias`).
+    States are as of `decide`. A class is named as the least robust one only where it has `POINTS_TO_NAME` points and a
+    test over all classes tells it from every other one (`class_bias`).
 
     Args:
         table: a run.
         limit: between 0 and 1; by default the one that points were drawn for, else `LIMIT`.
         column: the flip probability to read; by default the one drawn for the limit, else the run's representative.
         sigma: where no column is given, one at this noise level.
-
-    Raises:
-        ParameterError: the limit is not between 0 and 1.
     """
     check_column("column", column)
     check_share("limit", limit)
@@ -136,21 +117,14 @@ def overview(
     counts = pd.crosstab(frame["kind"], frame["state"])
     groups = counts.reindex(index=[RIGHT, WRONG, UNLABELLED], columns=FROM_SAFE, fill_value=0)
     return Overview(
-        column=column,
-        numbers=numbers,
-        limit=limit,
-        points=len(frame),
-        labelled=sum(kind != UNLABELLED for kind in frame["kind"]),
-        correct=frame["kind"].tolist().count(RIGHT),
-        groups=groups,
+        column=column, numbers=numbers, limit=limit, points=len(frame), groups=groups, record=table.record,
+        labelled=sum(kind != UNLABELLED for kind in frame["kind"]), correct=frame["kind"].tolist().count(RIGHT),
         without_number=len(frame) if column is None else int(column.value.isna().sum()),
-        classes=_classes(table, frame),
+        classes=_classes(table, frame), margins=margin_sentences(table),
         bias=class_bias(table, numbers) if column is not None and column.is_decisive else None,
         evidence=frame.loc[frame["state"].notna(), "evidence"].value_counts().to_dict(),
         order=next((column.label for column in table.columns if safety(column) is not None), ""),
-        record=table.record,
-        margins=margin_sentences(table),
-    )
+    )  # fmt: skip
 
 
 def _frame(table: Table, limit: float, column: Column | None) -> pd.DataFrame:
@@ -177,12 +151,9 @@ def _classes(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def margin_sentences(table: Table) -> tuple[str, ...]:
-    """Return a sentence for each input margin: the distances within which half and one in ten of the points with a
-    number have another prediction; and, with certificates, the distance within which half of them have none.
-
-    The distance of a share `s` of `N` points is the `ceil(s N)`-th smallest, so that at least this share is as near.
-    The certified one is the `ceil(N / 2)`-th smallest radius, so that at least half are certified up to it.
-    """
+    """Return a sentence for each input margin: within which distances half and one in ten of the points have another
+    prediction, the `ceil(s N)`-th smallest for a share `s`, up to which half of them are certified, and
+    the expected robustness."""
     columns = [column for column in margin_columns(table) if column.value.notna().any()]
     norms = Counter(column.parameters.get("norm") for column in columns)
     return tuple(_sentences(table, column, norms[column.parameters.get("norm")] > 1) for column in columns)
@@ -210,7 +181,26 @@ def _sentences(table: Table, column: Column, has_sibling: bool) -> str:
         sentences.append(f"Certified: for half of the points none is nearer than {number(radius)}.")
     elif column.parameters.get("certify") or (radii > 0.0).any():
         sentences.append("Fewer than half of the points have a certificate.")
+    if column.parameters.get("norm") in USUAL:
+        sentences.append(_expected_robustness(table, column))
     return " ".join(sentences)
+
+
+def _expected_robustness(table: Table, column: Column) -> str:
+    """Return the expected robustness in a sentence, up to the size that the page chooses, too."""
+    norm = str(column.parameters.get("norm"))
+    epsilon = choose_epsilon(column.value, norm, table.record.model.bounds)
+    expected = expected_robustness(table, column, epsilon.value, table.record.confidence)
+    mean, low, high = expected.interval
+    doubtful = expected.open_points
+    wide = f"; {doubtful:,} {by_number(doubtful, 'margin is', 'margins are')} open" if doubtful else ""
+    kept = f"{'right predictions' if expected.labelled else 'predictions'} with no other found"
+    median = "" if epsilon.text == USUAL[norm][1] else ", the median"
+    upper = "" if expected.proved == mean else "; an upper estimate"
+    return (
+        f"Expected robustness: {number(mean)} ({span(low, high)}{wide}), the share of {kept}, averaged over distances "
+        f"from 0 to {epsilon.text}{median}{upper}."
+    )
 
 
 def _distance_text(table: Table, column: Column) -> str:

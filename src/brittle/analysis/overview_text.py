@@ -1,7 +1,5 @@
 """The overview of a run in sentences: how brittle, where, how sure, and what to do next."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import shlex
@@ -14,38 +12,25 @@ import numpy as np
 from brittle.analysis.decisions import MORE_DRAWS, SHRINKAGE, unjudged_text
 from brittle.analysis.overview import FAILED, FROM_SAFE, RIGHT, WRONG, Overview
 from brittle.errors import listed, printable
-from brittle.estimate import Evidence
+from brittle.estimate import LARGEST_DRAWS, Evidence
 from brittle.store.columns import BREAKS, HOLDS, UNDECIDED, Column, Row
 from brittle.store.record import DataRecord, ModelRecord
 from brittle.text import aligned, by_number, chosen_text, number, share_of, span, verb_of
 
-CLASSES_SHOWN = 10
-"""Classes in the table of a terminal."""
-
-FEWEST_FOR_DETECTOR = 38
-"""Points that hold, and that break, before a detector is worth fitting: fewer cannot calibrate a rate of 0.95."""
-
-FEW_IN_CLASS = 100
-"""Points in a class below which the test of means may miss a difference of 0.15 (`docs/explanation/groups.md`)."""
-
-MOST_DRAWS = 10_000_000
-"""Noisy copies of a point at most that a score takes."""
-
-READ_BY_DETECTORS = "logit_margin"
-"""The score that a detector reads by default."""
-
-RESTS = {
+CLASSES_SHOWN = 10  # classes in the table of a terminal
+FEWEST_FOR_DETECTOR = 38  # points that hold, and that break: fewer cannot calibrate a rate of 0.95
+FEW_IN_CLASS = 100  # below it a difference of means of 0.15 may be missed (`docs/explanation/groups.md`)
+READ_BY_DETECTORS = "logit_margin"  # the score that a detector reads by default
+RESTS = {  # evidence of intervals that do not count noisy copies
     Evidence.MODELLED: "a model of the margins that the noisy copies bear out",
     Evidence.EXTRAPOLATED: "a model alone, of noise that no noisy copy drew",
     Evidence.SAMPLED: "rare flips that a search came near; others are not covered",
 }
-"""Evidence of intervals that do not count noisy copies."""
 
-COUNTED = (
+COUNTED = (  # said where all others do, of one interval and of several
     "The interval counts noisy copies and holds for every network.",
     "All intervals count noisy copies and hold for every network.",
 )
-"""Said where all others do, of one interval and of several."""
 
 RIGHT_BREAKS = "right, and broken by noise: look at them"
 LOOK_AT_LABELS = "wrong: are their labels right?"
@@ -108,8 +93,7 @@ def still_text(data: DataRecord) -> str:
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something to do next. `words` say why, without the number of points; `state` is as `brittle show --state` takes
-    it, and `kind` is `right` or `wrong`: empty for any."""
+    """Something to do next: why in words, and the `--state` and right or wrong of `brittle show`."""
 
     points: int
     words: str
@@ -157,7 +141,7 @@ def imprecise_text(column: Column) -> str:
     enough = draws * (float(wide.max()) / precision) ** 2  # a width falls with the root of the draws
     size = 10 ** math.floor(math.log10(enough))
     needed = math.ceil(enough / size) * size
-    advice = f"score again with --draws {needed} (draws=)" if needed <= MOST_DRAWS else "ask for less (precision=)"
+    advice = f"score again with --draws {needed} (draws=)" if needed <= LARGEST_DRAWS else "ask for less (precision=)"
     return (
         f"{share_of(len(wide), len(widths), 'interval')} {verb_of(len(wide), len(widths), 'is', 'are')} wider than "
         f"--precision {precision:g} after {draws:,} noisy copies: {advice}."
@@ -296,10 +280,7 @@ def _counts(title: str, rows: Iterable[Row]) -> list[str]:
 
 def draw_more(overview: Overview, run: str | None = None) -> str:
     """Return the command that draws until the undecided points are decided, into the folder of the run.
-
-    A run that did not draw for this limit is scored again for it. For a run from Python it is the call of
-    `brittle.score` with `...` for its arguments, which are not recorded. The folder is as in `next_steps`.
-    """
+    A run that did not draw for this limit is scored again; for one from Python it is a call of `brittle.score`."""
     column, command, limit = overview.column, overview.record.command, _limit(overview)
     draws = None if column is None or column.limit != overview.limit else column.most_draws
     if command is None:

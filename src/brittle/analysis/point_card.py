@@ -1,7 +1,5 @@
 """Everything that a run says of one point."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pyarrow.compute as pc
 
@@ -16,18 +14,13 @@ from brittle.store.representative import largest_budgets, representative_column
 from brittle.store.table import Table
 from brittle.text import aligned, clipped, number, span
 
-FEATURES, CHANGES = 20, 10
-"""Numbers of features of a point, and of their changes, that a terminal shows."""
-
-MOST_NAME = 60
-"""Characters of the name of a feature that it shows."""
-
-VERDICTS = {
+FEATURES, CHANGES = 20, 10  # numbers of features of a point, and of their changes, that a terminal shows
+MOST_NAME = 60  # characters of the name of a feature that it shows
+VERDICTS = {  # sentences about a point at a limit
     HOLDS: "It holds: kept with probability {} or more",
     UNDECIDED: "It is undecided whether it is kept with probability {} or more",
     BREAKS: "It breaks: kept with probability below {}",
 }
-"""Sentences about a point at a limit, by its state."""
 
 _FIELDS = ("score", "quantity", "value", "low", "high", "rank", "last", "of", "evidence", "status", "detail", "passes")
 

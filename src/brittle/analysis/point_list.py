@@ -1,13 +1,10 @@
 """Lists of points, ordered by any score, of a class, of a kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from brittle.analysis.columns import check_column, class_name, class_of, safety
 from brittle.analysis.decisions import STATES, column_for, numbers_beside
@@ -22,8 +19,7 @@ from brittle.text import aligned, chosen_text, clipped, number, span
 
 Correct = Literal["right", "wrong"]
 
-_ORDER = ("danger", "second")
-"""Keys that order points before their rows."""
+_ORDER = ("danger", "second")  # keys that order points before their rows
 
 _SHOWN = ("point", "row", "name", "label", "predicted", "target", "decided", "correct", "label_probability")
 
@@ -42,18 +38,15 @@ def point_list(
 
     The order is that of the values as they are recorded, which tells flip probabilities apart however small they are.
     Points that tie, such as those that no Monte Carlo draw flipped, are ordered by the next estimator in the list of
-    preference, then by their place in the data.
-
-    Wrong points, without `by`, are ordered by the probability that the model gives their label, the smallest first:
-    the first labels are the most suspicious (`docs/how-to/labels.md`).
+    preference, then by their place in the data. Wrong points, without `by`, are ordered by the probability that the
+    model gives their label: the first labels are the most suspicious (`docs/how-to/labels.md`).
 
     Args:
         table: a run.
-        by: the column that orders them; by default the flip probability that speaks for the run, or where points were
-            drawn for the limit what stands beside their states (`numbers_beside`). Points without a number come last.
+        by: the column that orders them; by default the flip probability that speaks for the run (`numbers_beside`).
+            Points without a number come last.
         of_class: only those of a class, by its name or its number: of the label, or without labels of the prediction.
-        state: only those that are `holds`, `breaks` or `undecided` by `judge`, where that is a flip probability; or
-            `failed`, without a number. A score that no noise was drawn for, such as `softmax`, holds and breaks none.
+        state: only those that are `holds`, `breaks` or `undecided` by `judge`; or `failed`, without a number.
         correct: only those that are `right` or `wrong`.
         limit: what the states compare `p_robust` with; by default the one of the column, else `LIMIT`.
         judge: the column that the states are of; by default `by`, or without one the column drawn for the limit.
@@ -78,8 +71,7 @@ def point_list(
 
 
 class Wanted(NamedTuple):
-    """Criteria of a list: its points, and the limit of their states, as the arguments of `point_list`. With `by_label`
-    the points with the least probable label come first."""
+    """Criteria of a list, as the arguments of `point_list`; `by_label` puts the least probable label first."""
 
     of_class: str | int | None = None
     state: str | None = None
@@ -91,16 +83,8 @@ class Wanted(NamedTuple):
 def least_points(
     shards: Iterable[Table], count_shown: int, table: Table, by: Column, judge: Column, criteria: Wanted
 ) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Return the first `count_shown` points of a `point_list`; one shard of the run is held at a time.
-
-    `by` and `judge` are columns of `table`, which is the run or a sample of it.
-
-    Returns:
-        these points; how many the list has, and how many the run.
-
-    Raises:
-        DataError, ParameterError: as of `point_list`.
-    """
+    """Return the first `count_shown` points of a `point_list`, and how many it and the run have, one shard at a time.
+    `by` and `judge` are columns of `table`, which is the run or a sample of it."""
     check_share("limit", criteria.limit)
     if criteria.state not in (None, FAILED, *STATES):
         raise ParameterError(f"state is holds, breaks, undecided or failed; found {criteria.state!r:.40}")
@@ -115,7 +99,15 @@ def least_points(
         count += len(frame)
         labelled |= bool(frame["correct"].notna().any())
         classes |= {int(index) for index in frame[class_kind].dropna()}
-        chosen = frame.loc[_is_wanted(frame, class_kind, names, criteria)]
+        mask = np.ones(len(frame), bool)
+        if criteria.of_class is not None:
+            mask &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
+        if criteria.state is not None:
+            failed = criteria.state == FAILED
+            mask &= (frame["value"].isna() if failed else frame["state"] == criteria.state).to_numpy(bool)
+        if criteria.correct is not None:
+            mask &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
+        chosen = frame.loc[mask]
         matched += len(chosen)
         rows = pd.concat([rows, chosen]) if len(rows) else chosen
         rows = rows.sort_values(by=order, na_position="last").head(count_shown)
@@ -139,17 +131,6 @@ def _rows(table: Table, by: Column, judge: Column, second: Column | None, limit:
     frame["state"] = judge.states(limit or judge.limit or LIMIT) if judge.is_probability else None
     frame["status"] = by.status
     return frame.assign(danger=safety(by), second=0.0 if second is None else -table[second.label].value)
-
-
-def _is_wanted(frame: pd.DataFrame, class_kind: str, names: Sequence[str], criteria: Wanted) -> NDArray[np.bool_]:
-    mask = np.ones(len(frame), bool)
-    if criteria.of_class is not None:
-        mask &= [key == key and _is_class(int(key), criteria.of_class, names) for key in frame[class_kind]]
-    if criteria.state is not None:
-        mask &= (frame["value"].isna() if criteria.state == FAILED else frame["state"] == criteria.state).to_numpy(bool)
-    if criteria.correct is not None:
-        mask &= frame["correct"].eq(criteria.correct == "right").to_numpy(bool)
-    return mask
 
 
 def _is_class(key: int, query: str | int, names: Sequence[str]) -> bool:

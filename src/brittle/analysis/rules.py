@@ -15,6 +15,8 @@ import pandas as pd
 from brittle.analysis.columns import class_name, class_of, margin_columns
 from brittle.analysis.comparison import mean_difference
 from brittle.analysis.decisions import column_for
+from brittle.analysis.expected_robustness import expected_robustness as mean_over_sizes
+from brittle.analysis.mean_interval import MeanInterval
 from brittle.analysis.overview import overview
 from brittle.analysis.overview_text import chosen_sentence, draw_more
 from brittle.errors import DataError, ModelError, ParameterError, printable
@@ -23,13 +25,10 @@ from brittle.intervals import check_share, clopper_pearson
 from brittle.store.columns import BREAKS, HOLDS, Column
 from brittle.store.columns import UNDECIDED as OPEN
 from brittle.store.table import Table
-from brittle.text import aligned, as_json, by_number, check_epsilon, in_markdown, number, parse_epsilon, span
+from brittle.text import aligned, as_json, by_number, in_markdown, number, parse_epsilon, span
 
-PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"
-"""Results of a rule, and of a check."""
-
-MOST_POINTS = 10_000_000
-"""No more points are asked for; a rule that needs more lies at the truth."""
+PASSES, FAILS, UNDECIDED = "passes", "fails", "undecided"  # results of a rule, and of a check
+MOST_POINTS = 10_000_000  # no more points are asked for; a rule that needs more lies at the truth
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,12 @@ class Verdict:
     """Result of a rule.
 
     Attributes:
-        rule: its name, such as `holds`.
-        words: what it asks for.
+        rule, words: its name, such as `holds`, and what it asks for.
         state: `passes`, where the whole interval keeps it, `fails`, where the whole interval breaks it, or `undecided`.
         minimum: smallest value that keeps it.
-        value: the value over these points.
-        low: lower end of its interval for all such points.
-        high: upper end.
+        value, low, high: the value over these points, and its interval for all such points.
         points: how many were looked at.
-        remedy: what would decide it; empty where it is decided.
-        command: the command of the remedy, where there is one.
+        remedy, command: what would decide it; empty where it is decided.
         parts: what became of it for each class, where it asks the same of all.
     """
 
@@ -157,6 +152,7 @@ def check(
     limit: float | None = None,
     accuracy: float | None = None,
     robust_accuracy: float | None = None,
+    expected_robustness: float | None = None,
     epsilon: float | str | None = None,
     norm: str | None = None,
     against: Table | None = None,
@@ -173,8 +169,8 @@ def check(
 
     Validity: the points are drawn independently from those that the rules are about. The share that holds counts points
     whose whole interval lies on one side of the limit, corrected for what these miss (`probabilistic_accuracy`).
-    `robust_accuracy` is that of the inputs which the search found: an upper bound. `against` compares means of
-    `p_robust`, with the bias of the estimator, if it has one.
+    `robust_accuracy` and `expected_robustness` are those of the inputs which the search found: upper bounds. `against`
+    compares means of `p_robust`, with the bias of the estimator, if it has one.
 
     Args:
         table: a run.
@@ -183,6 +179,8 @@ def check(
         limit: of `holds` and `every_class`; by default the one that points were drawn for, else 0.9.
         accuracy: share of the labelled points that are predicted right.
         robust_accuracy: share of the labelled points that are right and no other prediction was found within `epsilon`.
+        expected_robustness: the same, averaged over the sizes from 0 to `epsilon`; without labels every prediction
+            counts as right. The margins that are masked or missing stay open.
         epsilon: size of the perturbation, a number or a fraction such as `"8/255"`.
         norm: of the margins, where the run has them in several.
         against: another run over the same points.
@@ -206,7 +204,8 @@ def check(
         'passes'
     """
     shares = {"holds": holds, "every_class": every_class, "accuracy": accuracy}
-    shares |= {"robust_accuracy": robust_accuracy, "detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
+    shares |= {"robust_accuracy": robust_accuracy, "expected_robustness": expected_robustness}
+    shares |= {"detector_tpr": detector_tpr, "no_worse_than": no_worse_than}
     _check_arguments(table, shares, limit, epsilon, against, detector)
     rules: list[Callable[[float], Verdict]] = []
     if holds is not None:
@@ -217,6 +216,8 @@ def check(
         rules.append(lambda rate: _accuracy(table, accuracy, rate))
     if robust_accuracy is not None and epsilon is not None:
         rules.append(lambda rate: _robust_accuracy(table, robust_accuracy, parse_epsilon(epsilon), norm, rate))
+    if expected_robustness is not None and epsilon is not None:
+        rules.append(lambda rate: _expected_robustness(table, expected_robustness, parse_epsilon(epsilon), norm, rate))
     if against is not None:
         rules.append(lambda rate: _compare_means(table, against, no_worse_than or 0.0, rate))
     if detector_tpr is not None:
@@ -237,9 +238,11 @@ def _check_arguments(table: Any, shares: dict[str, Any], limit: Any, epsilon: An
         if share is not None and not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise ParameterError(f"{name} must be a share from 0 to 1; found {share!r:.40}")
     check_share("limit", limit)
-    for name, partner, value in (("robust_accuracy", "epsilon", epsilon), ("detector_tpr", "detector", detector)):
-        if (shares[name] is None) != (value is None):
-            raise ParameterError(f"{name} and {partner} belong together; give both")
+    partners = {"robust_accuracy": "epsilon", "expected_robustness": "epsilon", "detector_tpr": "detector"}
+    for partner, value in (("epsilon", epsilon), ("detector", detector)):
+        names = [name for name in partners if partners[name] == partner]
+        if all(shares[name] is None for name in names) != (value is None):
+            raise ParameterError(f"{' or '.join(names)} and {partner} belong together; give both")
     if detector is not None and not hasattr(detector, "true_positives"):
         raise ParameterError(f"detector must be a brittle.Detector; found {detector!r:.60}")
     if shares["no_worse_than"] is not None and against is None:
@@ -253,11 +256,8 @@ def _state(low: float, high: float, minimum: float) -> str:
 def _share(
     rule: str, words: str, minimum: float, counts: tuple[int, int, int], error_rate: float, wrong: float = 0.0
 ) -> Verdict:
-    """Return the verdict on a share; `counts` has the points that surely belong to it, those that may, and all.
-
-    `error_rate` is one less the confidence of its interval; `wrong` the probability with which a point is counted on
-    the other side than it belongs.
-    """
+    """Return the verdict on a share; `counts` has the points surely in it, those that may be, and all.
+    `wrong` is the probability with which a point is counted on the other side than it belongs."""
     sure, possible, points = counts
     low = float(clopper_pearson(sure, points, 1.0 - error_rate)[0]) if points else 0.0
     high = float(clopper_pearson(possible, points, 1.0 - error_rate)[1]) if points else 1.0
@@ -292,10 +292,7 @@ def _column_and_limit(table: Table, limit: float | None) -> tuple[Column, float]
     """Return the column that says which points hold, and at which limit; refused where no noisy copies were counted."""
     column = column_for(table, limit)
     if not column.is_decisive:
-        raise DataError(
-            "no_such_score",
-            f"{column.shown} counts no noisy copies, so no point holds by it; add shrinkage or monte_carlo",
-        )
+        raise DataError("no_such_score", f"{column.shown} counts no noisy copies; add shrinkage or monte_carlo")
     return column, limit if limit is not None else column.limit if column.limit is not None else LIMIT
 
 
@@ -332,9 +329,7 @@ def _every_class(table: Table, minimum: float, limit: float | None, error_rate: 
     by, classes = class_of(table)
     groups = {int(name): group for name, group in states.groupby(classes.reindex(states.index))}
     if not groups:
-        raise DataError(
-            "labels", "no point has a class, so no class has a share; leave out every_class (--every-class)"
-        )
+        raise DataError("labels", "no point has a class; leave out every_class (--every-class)")
     wrong, rate = (1.0 - table.record.confidence) / 2.0, error_rate / len(groups)
     share, hold = f"at least {minimum:.4g} of the predictions of", _hold(column, at)
     verdicts = {}
@@ -367,13 +362,16 @@ def _accuracy(table: Table, minimum: float, error_rate: float) -> Verdict:
     return _share("accuracy", words, minimum, (sure, sure + unknown, len(rows)), error_rate)
 
 
-def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
-    check_epsilon(epsilon)
+def _margin(table: Table, norm: str | None) -> Column:
     margins = [column for column in margin_columns(table) if norm in (None, column.parameters.get("norm"))]
     if len(margins) != 1:
         held = ", ".join(str(column.parameters.get("norm")) for column in margin_columns(table)) or "none"
         raise DataError("no_such_score", f"the rule needs input_margin in one norm; the run has {held}; name it (norm)")
-    (margin,), outcomes = margins, _right(table)
+    return margins[0]
+
+
+def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
+    margin, outcomes = _margin(table, norm), _right(table)
     distance = margin.value.reindex(outcomes.index)
     sure = int(np.count_nonzero(outcomes["right"] & (distance > epsilon)))
     unknown = int(np.count_nonzero(outcomes["open"] | (outcomes["right"] & distance.isna())))
@@ -384,26 +382,44 @@ def _robust_accuracy(table: Table, minimum: float, epsilon: float, norm: str | N
     return _share("robust accuracy", words, minimum, (sure, sure + unknown, len(outcomes)), error_rate)
 
 
+def _expected_robustness(table: Table, minimum: float, epsilon: float, norm: str | None, error_rate: float) -> Verdict:
+    margin = _margin(table, norm)
+    expected = mean_over_sizes(table, margin, epsilon, 1.0 - error_rate)
+    words = (
+        f"at least {minimum:.4g} of the {'labelled points are right' if expected.labelled else 'predictions stay'} and "
+        f"no other prediction was found, averaged over distances up to {epsilon:.4g} ({margin.parameters.get('norm')})"
+    )
+    verdict = _mean("expected robustness", words, minimum, expected.interval, expected.points)
+    if verdict.state != UNDECIDED or not expected.open_points:
+        return verdict
+    remedy = f"{expected.open_points:,} margins are masked or missing: search with more effort"
+    return replace(verdict, remedy=remedy)
+
+
 def _compare_means(table: Table, rival: Table, loss: float, error_rate: float) -> Verdict:
     """Return the verdict that the mean `p_robust` is at most `loss` below that of a rival run."""
     score, points, difference = mean_difference(table, rival, 1.0 - error_rate)
     words = f"the mean of p_robust by {printable(score)} is at most {loss:.4g} below that of the other run"
-    state, remedy = _state(difference.low, difference.high, -loss), ""
     if not points:
         return Verdict("against", words, UNDECIDED, -loss, math.nan, -1.0, 1.0, 0, "no point has a value in both runs")
+    return _mean("against", words, -loss, difference, points)
+
+
+def _mean(rule: str, words: str, minimum: float, interval: MeanInterval, points: int) -> Verdict:
+    """Return the verdict on a mean; more points narrow its interval by the root of their number."""
+    state, remedy = _state(interval.low, interval.high, minimum), ""
     if state == UNDECIDED:
-        gap, half_width = abs(difference.mean + loss), (difference.high - difference.low) / 2.0
-        enough = math.ceil(points * (half_width / gap) ** 2) if gap else MOST_POINTS
-        remedy = f"about {_two_digits(enough):,} points like these would decide it"
-        remedy = remedy if enough < MOST_POINTS else "more points would not tell"
-    return Verdict("against", words, state, -loss, *difference, points, remedy)
+        gap, half_width = abs(interval.mean - minimum), (interval.high - interval.low) / 2.0
+        remedy = "more points would not tell"
+        if gap > half_width * math.sqrt(points / MOST_POINTS):
+            enough = _two_digits(math.ceil(points * (half_width / gap) ** 2))
+            remedy = f"about {enough:,} points like these would decide it"
+    return Verdict(rule, words, state, minimum, *interval, points, remedy)
 
 
 def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
-        raise ModelError(
-            "other_model", "the detector was fitted for another model than that of the run; fit one for this model"
-        )
+        raise ModelError("other_model", "the detector was fitted for another model than that of the run")
     rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value

@@ -1,7 +1,5 @@
 """Quantiles of a mean of numbers whose weights are drawn at random, all weights that sum to 1 being equally likely."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -11,23 +9,15 @@ from scipy.special import betaincinv, ndtr, ndtri
 
 Values = NDArray[np.float64]
 
-MOST = 128
-"""Different numbers that are looked at one by one; of more, those of an interval are two with their moments."""
-
-LEAST = 1e-18
-"""Share of the largest number below which numbers are one interval."""
-
-PLACES = 0.125 * np.arange(66).reshape(3, 22)
-"""Nodes of the integral, in order: inverse hyperbolic sines of the distances from the saddle point in its width."""
+MOST = 128  # different numbers that are looked at one by one; of more, those of an interval are two with their moments
+LEAST = 1e-18  # share of the largest number below which numbers are one interval
+PLACES = 0.125 * np.arange(66).reshape(3, 22)  # inverse hyperbolic sines of distances from the saddle point
 
 NEGLIGIBLE = 1e-17
 """Modulus of `e^{K(z) - K(line)}` below which no more places are taken: it only falls, faster with more numbers."""
 
-LOOKS = 40
-"""Tilts that are looked at in one step of the search for those that span some probabilities."""
-
-TILTS = (1e-8, 1e18)
-"""The smallest and the largest tilt."""
+LOOKS = 40  # tilts that are looked at in one step of the search for those that span some probabilities
+TILTS = (1e-8, 1e18)  # the smallest and the largest tilt
 
 
 class _Tilted(NamedTuple):

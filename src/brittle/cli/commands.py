@@ -1,18 +1,15 @@
 """The command line: parses, calls, prints. Results go to files and stdout, talk to stderr."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Any, Literal
+from typing import Any
 
 from cyclopts import App, CommandCollisionError, CycloptsError
 
-from brittle.cli.check import check
 from brittle.cli.common import (
     AS_TYPED,
     HELP_ALL,
@@ -22,14 +19,13 @@ from brittle.cli.common import (
     options_of_file,
     show,
     whole_numbers,
-)
-from brittle.cli.runs import compare, export, list_scores, verify
+)  # fmt: skip
+from brittle.cli.runs import check, compare, export, list_scores, verify
 from brittle.cli.runs import show as show_run
 from brittle.errors import BrittleError, ModelError, ParameterError, UsageError
 from brittle.registry import Registry, missing
 
-INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
-"""Exit codes: interrupted from the keyboard; what read the output is gone, as after `| head`; told to end."""
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143  # exit codes: by the keyboard, by `| head`, told to end
 
 app = App(
     name="brittle",
@@ -63,8 +59,7 @@ app.command(show_run, name="show")
 app.command(export)
 app.command(verify)
 app.command(list_scores, name="list")
-FAULTS: list[str] = []
-"""Sentences about commands of extensions that cannot be added, printed before any command."""
+FAULTS: list[str] = []  # sentences about commands of extensions that cannot be added, printed before any command
 
 for word in (words := Registry[Any]("command", {})):
     try:
@@ -76,21 +71,7 @@ for word in (words := Registry[Any]("command", {})):
     except CommandCollisionError:
         FAULTS.append(f"two commands are called {word}, of which one is of an extension; have it renamed")
 
-
-@app.command(name="--install-completion")
-def install_completion(*, shell: Literal["bash", "zsh", "fish"] | None = None) -> None:
-    """Let a shell complete commands and options by the tab key, from its next start on.
-
-    Args:
-        shell: The one that calls, where none is named.
-    """
-    from cyclopts.completion.detect import ShellDetectionError
-
-    try:
-        written = app.install_completion(shell=shell)
-    except ShellDetectionError as error:
-        raise UsageError("which shell this is cannot be told; name it with --shell") from error
-    show(f"{written} is written; a shell that starts from now on completes by it")
+app.register_install_completion_command(help="Let a shell complete commands and options by the tab key.")
 
 
 def run() -> None:

@@ -24,23 +24,16 @@ if TYPE_CHECKING:
     from brittle.store.record import RunRecord
     from brittle.store.table import Table
 
-ROW_FAILURES = 4
-"""Exit code where some points got no number."""
-
-START = 4096
-"""Bytes at the start of a file that say whose it is."""
-
-NAME = "brittle"
-"""The program."""
-
-FIRST = frozenset(
+ROW_FAILURES = 4  # exit code where some points got no number
+START = 4096  # bytes at the start of a file that say whose it is
+NAME = "brittle"  # the program
+FIRST = frozenset(  # options that `--help` tells of; `--help-all` tells of all
     f"--{name}"
     for name in (
         *("out", "weights", "bounds", "decision", "label-column", "points"),
         *("scores", "sigma", "noise", "limit", "draws", "resume"),
     )
 )
-"""The options that `--help` of a command with groups tells of, `--out` and ten more; `--help-all` tells of all."""
 
 HELP_ALL: ContextVar[bool] = ContextVar("HELP_ALL", default=False)
 
@@ -79,11 +72,10 @@ def _is_shown(entry: Any) -> bool:
     return HELP_ALL.get() or entry.positional_label is not None or bool(FIRST & {*entry.names})
 
 
-MODEL, DATA, NOISE, LENGTH, OUTPUT = (
+MODEL, DATA, NOISE, LENGTH, OUTPUT = (  # groups of the options of `score` and `doctor`
     Group(title, sort_key=place, help_formatter=_few)
     for place, title in enumerate(("Model", "Data", "Scores and noise", "How long", "Output"))
 )
-"""The groups of the options of `score` and `doctor`."""
 
 
 def default_text(value: object) -> str | None:
@@ -93,8 +85,7 @@ def default_text(value: object) -> str | None:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)
-"""Settings of the parser for all commands: options have no opposite, and several values follow a name."""
+AS_TYPED = Parameter(show_default=default_text, negative=(), consume_multiple=True)  # settings of all options
 
 
 def options_of_file(app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -144,9 +135,7 @@ def check_own(path: Path, mark: str, kind: str) -> None:
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
     if not ours:
-        raise StorageError(
-            "exists", f"{path} is there already and is no {kind} of brittle; choose another file, or remove it"
-        )
+        raise StorageError("exists", f"{path} is there already and is no {kind} of brittle; choose another file")
 
 
 def open_run(folder: Path, *beside: Path, images: bool = False, point: str | None = None) -> Table:
@@ -214,8 +203,7 @@ def as_called(text: str) -> str:
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 
 
-KINDS = {int: "a whole number", float: "a number"}
-"""Return the word of the help for a value of a type."""
+KINDS = {int: "a whole number", float: "a number"}  # the word of the help for a value of a type
 
 
 def _kinds(hint: Any) -> str:
@@ -228,8 +216,7 @@ def _kinds(hint: Any) -> str:
     return " or ".join(dict.fromkeys(map(_kinds, parts))) or "another word"
 
 
-_JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")
-"""Several numbers with commas between them."""
+_JOINED = re.compile(r"-?[.\d][-+.\deE]*(,-?[.\d][-+.\deE]*)+,?")  # several numbers with commas between them
 
 
 def explained(error: CycloptsError, words: Sequence[str]) -> str:

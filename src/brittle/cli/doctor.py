@@ -18,11 +18,8 @@ from brittle.text import as_json
 if TYPE_CHECKING:
     from brittle.doctor import Outcome, Subject
 
-EXIT_FAILED = 3
-"""Exit code where a check failed."""
-
-PAGE = "docs/reference/doctor.md"
-"""Page that explains every code."""
+EXIT_FAILED = 3  # exit code where a check failed
+PAGE = "docs/reference/doctor.md"  # page that explains every code
 
 
 def doctor(

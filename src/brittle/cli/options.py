@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from brittle.model.classifier import Classifier
     from brittle.model.loading.load import LoadedModel
 
-UNIT = ("0", "1")
-"""The bounds where none are given."""
+UNIT = ("0", "1")  # the bounds where none are given
 
 Weights = Annotated[
     Path | None, Parameter(help="Weights for a factory's network: .safetensors, or a checkpoint.", group=MODEL)
@@ -33,7 +32,7 @@ Device = Annotated[str | None, Parameter(help="Where to compute, such as cuda.",
 
 def load_network(model: str, weights: Path | None, *, texts: bool = False) -> LoadedModel:
     """Load what MODEL names, with nothing declared of it yet, and say where its weights were found."""
-    from brittle.model.loading.declare import load_batched
+    from brittle.model.loading.load import load_batched
 
     loaded = load_batched(model, weights, texts=texts)
     if loaded.weights:
@@ -50,7 +49,7 @@ def declare(
     **declared: Any,
 ) -> Classifier:
     """Open the network that MODEL names, and print what is declared of it."""
-    from brittle.model.loading.declare import declare as declare_silently
+    from brittle.model.loading.load import declare as declare_silently
 
     if loaded.declared is not None:
         yours = "; --mean and --std are yours" if mean is not None or std is not None else ""
@@ -90,9 +89,8 @@ class ModelOptions:
     def classifier(self, model: str, loaded: LoadedModel | None = None) -> Classifier:
         """Return the network that MODEL names, as it was declared; `loaded` where it is open already."""
         loaded = loaded or load_network(model, self.weights)
-        declared = {"outputs": self.outputs, "head": self.head, "decision": self.decision, "device": self.device}
-        declared["random"] = self.random_model
-        declared["rules"] = self.rules_by_column
+        declared = {name: getattr(self, name) for name in ("outputs", "head", "decision", "device")}
+        declared |= {"random": self.random_model, "rules": self.rules_by_column}
         return declare(loaded, model, self.declared_bounds, self.mean or None, self.std or None, **declared)
 
     @property
@@ -109,7 +107,7 @@ class ModelOptions:
 
     @property
     def decides(self) -> Decision:
-        from brittle.decisions import as_decision
+        from brittle.decisions.kinds import as_decision
 
         return as_decision(self.decision)
 
@@ -171,9 +169,10 @@ class DataOptions:
         `texts` says how texts become points, and `levels` whether columns of text are categories. Images are brought
         to the size that `model` declares, unless options say another.
         """
-        from brittle.data import Reading, open_points
+        from brittle.data import open_points
         from brittle.data.ids import read_ids
         from brittle.data.labels import read_class_names
+        from brittle.data.reading import Reading
 
         fields: dict[str, Any] = vars(self) | vars(self._steps(data, model))
         points = fields.pop("points")
@@ -219,7 +218,7 @@ def bounds_of(words: Sequence[str]) -> Bounds:
         if ends.ndim < 2 or len(ends) != 2 or ends.dtype.kind not in "fiu":
             raise UsageError(
                 f"{words[0]} has shape {list(ends.shape)} and type {ends.dtype}; bounds per feature are numbers "
-                f"[2, *shape], the lower ones first: np.save({words[0]!r}, np.stack([lower, upper]))"
+                f"[2, *shape]: np.save({words[0]!r}, np.stack([lower, upper]))"
             )
         return Bounds.of((ends[0], ends[1]))
     try:

@@ -1,4 +1,4 @@
-"""The commands that read runs: one screen, points, a page, a comparison, what is damaged."""
+"""The commands that read runs: one screen, points, a comparison, what is damaged, and whether rules are kept."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from brittle.cli.common import Json, Overwrite, Run, as_called, check_new, check_own, note_unfinished, open_run, records
+from brittle.cli.common import (
+    Config,
+    Json,
+    Overwrite,
+    Run,
+    as_called,
+    check_new,
+    check_own,
+    note_unfinished,
+    open_run,
+    records,
+)  # fmt: skip
 from brittle.cli.common import show as print_lines
 from brittle.errors import StorageError, UsageError, listed
+from brittle.registry import load
 from brittle.store.export import cell
 from brittle.store.writing import write
 from brittle.text import as_json
@@ -20,11 +32,8 @@ if TYPE_CHECKING:
     from brittle.analysis.overview import Overview
     from brittle.store.table import Table
 
-FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")
-"""Class attributes of a score that `brittle list` tells of."""
-
-TOP = 20
-"""Points in a list, unless another number is given."""
+FACTS = ("name", "title", "quantity", "cost", "reference", "explanation")  # of a score, in `brittle list`
+TOP = 20  # points in a list, unless another number is given
 
 
 def show(
@@ -131,7 +140,15 @@ def _screen(table: Table, overview: Overview, run: str, json: bool) -> str:
     return f"{parts or ''}{format_overview(overview, run)}{notes}"
 
 
-def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None, json: Json = False) -> int:
+def compare(
+    first: Path,
+    second: Path,
+    /,
+    *others: Path,
+    epsilon: str | None = None,
+    out: Path | None = None,
+    json: Json = False,
+) -> int:
     """Compare the scores of two runs over the same points: two models, or clean and corrupted copies.
 
     Points are paired by id, or by row where no id is shared. Every score that both runs hold with the same parameters
@@ -143,13 +160,13 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
         first: A folder that `brittle score` wrote.
         second: Another one.
         others: More of them, such as one for each kind and severity of corruption.
+        epsilon: Largest distance of the expected robustness, for runs with input_margin, such as 8/255.
         out: A .csv file to write the comparison to, one row per run and score; no file but an earlier comparison is
             replaced.
     """
     from brittle.analysis import compare as compare_runs
     from brittle.analysis import format_comparison
-    from brittle.analysis.comparison import FIELDS, unpaired
-    from brittle.analysis.comparisons import compare_several, format_comparisons
+    from brittle.analysis.comparison import FIELDS, compare_several, format_comparisons, unpaired
     from brittle.analysis.overview_text import chosen_sentence
 
     if out is not None:
@@ -159,11 +176,11 @@ def compare(first: Path, second: Path, /, *others: Path, out: Path | None = None
     table = open_run(first, *runs)
     chosen = chosen_sentence(len(table.points), table.record.data).strip()
     if others:
-        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]))
+        frame = compare_several(table, ((str(folder), open_run(folder, *runs)) for folder in runs[1:]), epsilon)
         texts = [chosen, format_comparisons(frame)]
     else:
         second_table = open_run(second, first)
-        frame = compare_runs(table, second_table)
+        frame = compare_runs(table, second_table, epsilon=epsilon)
         texts = [chosen, as_called("\n".join(filter(None, [format_comparison(frame), unpaired(table, second_table)])))]
     print_lines(as_json(scores=records(frame)) if json else "\n".join(filter(None, texts)))
     if out is not None:
@@ -229,7 +246,7 @@ def list_scores(*, json: Json = False) -> int:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
     from brittle.scores.outside import find_score
     from brittle.user_code import failing
 
@@ -246,3 +263,79 @@ def list_scores(*, json: Json = False) -> int:
         grid.add_row(*(fact[name] for name in FACTS[:-1]))
     Console(width=None if sys.stdout.isatty() else 180).print(grid)
     return 0
+
+
+def check(
+    run_folder: Run,
+    *,
+    holds: float | None = None,
+    every_class: float | None = None,
+    limit: float | None = None,
+    accuracy: float | None = None,
+    robust_accuracy: float | None = None,
+    expected_robustness: float | None = None,
+    epsilon: str | None = None,
+    norm: str | None = None,
+    against: Path | None = None,
+    no_worse_than: float | None = None,
+    detector: Path | None = None,
+    detector_tpr: float | None = None,
+    undecided: Literal["10", "0", "1"] = "10",
+    junit: Path | None = None,
+    markdown: Path | None = None,
+    github: bool = False,
+    json: Json = False,
+    config: Config = None,
+) -> int:
+    """Say whether RUN keeps rules: each passes, fails, or is undecided, by its whole interval.
+
+    Exits with 0 where all rules pass, with 1 where one fails, and with 10 where none fails and one is undecided. The
+    intervals hold for all rules and classes together. Of a run of more than a million rows of scores points are drawn
+    at random, which is said. Rules may stand in a TOML file: --config rules.toml.
+
+    Args:
+        run_folder: A folder that `brittle score` wrote.
+        holds: At least this share of the predictions holds: each is kept with probability --limit.
+        every_class: The same for each class alone.
+        limit: That probability; by default the one that points were drawn for, or 0.9.
+        accuracy: At least this share of the labelled points is predicted right.
+        robust_accuracy: At least this share is right, with no other prediction found within --epsilon.
+        expected_robustness: The same, averaged over the distances from 0 to --epsilon.
+        epsilon: That distance, such as 8/255.
+        norm: Of the margins, where RUN has them in several.
+        against: Another run over the same points, which RUN may be less robust than by --no-worse-than at most.
+        no_worse_than: How much less the mean of p_robust may be there; 0 by default.
+        detector: A detector that `brittle detector fit` wrote.
+        detector_tpr: At least this share of the brittle predictions that it was not fitted on is flagged by it.
+        undecided: Exit code where a rule is undecided and none fails.
+        junit: File to write the verdicts to as the XML of JUnit.
+        markdown: File to write them to as Markdown, for a pull request.
+        github: Print them as annotations of a GitHub action, too.
+    """
+    from brittle.analysis.rules import FAILS, PASSES
+    from brittle.analysis.rules import check as check_rules
+    from brittle.store.writing import write
+
+    if json and github:
+        raise UsageError("--json and --github both print; give one of them")
+    files = {"junit": junit, "markdown": markdown}
+    if junit is not None and junit == markdown:
+        raise UsageError("--junit and --markdown name one file; give each its own")
+    for form, mark in (("junit", "<testsuites"), ("markdown", "**brittle: ")):
+        if (path := files[form]) is not None:
+            check_own(path, mark, f"{form} file")
+    rivals = () if against is None else (against,)
+    checked = check_rules(
+        open_run(run_folder, *rivals), holds=holds, every_class=every_class, limit=limit, accuracy=accuracy,
+        robust_accuracy=robust_accuracy, expected_robustness=expected_robustness, epsilon=epsilon, norm=norm,
+        no_worse_than=no_worse_than,
+        against=None if against is None else open_run(against, run_folder), detector_tpr=detector_tpr,
+        detector=None if detector is None else load("file", "detector").load(detector),
+    )  # fmt: skip
+    print_lines(checked.json().rstrip() if json else as_called(str(checked)))
+    if github:
+        print_lines(checked.github())
+    for form, path in files.items():
+        if path is not None:
+            write(path, getattr(checked, form)().encode("utf-8"))
+    return 0 if checked.state == PASSES else 1 if checked.state == FAILS else int(undecided)

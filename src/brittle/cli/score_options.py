@@ -117,8 +117,7 @@ class ScoreOptions:
 @dataclass(frozen=True)
 class Opening:
     """MODEL, DATA and options of a command line, which are opened one by one, each once. Data are opened without the
-    model, unless it reads texts: its files say how these become points.
-    """
+    model, unless it reads texts: its files say how these become points."""
 
     model: str
     data: Path
@@ -137,9 +136,7 @@ class Opening:
 
         data = located(data)
         if not data.exists() and Path(model).exists() and re.fullmatch(r".*[^:]:\w+|.+\.(pt2|onnx)", str(data)):
-            raise UsageError(
-                f"MODEL is {model}, and DATA is {data}, which names a model and does not exist; write MODEL first"
-            )
+            raise UsageError(f"MODEL is {model}, and DATA is {data}, which names a model; write MODEL first")
         if declared.bounds is UNIT and changes(scoring.noise) == "columns":
             declared = replace(declared, bounds=("none",))
         texts = reads_texts(model) or changes(scoring.noise) == "characters" or reading.text_column is not None
@@ -147,9 +144,7 @@ class Opening:
         names = [name for name in ("bounds", "mean", "std") if getattr(declared, name) != getattr(ModelOptions, name)]
         if texts and names:
             options = " and ".join(f"--{name}" for name in names)
-            raise UsageError(
-                f"{model} reads texts, and noise is on the embeddings of their tokens; leave out {options}"
-            )
+            raise UsageError(f"{model} reads texts, whose embeddings are the inputs; leave out {options}")
         if by_default:
             sigma = usual_sigma(declared.declared_bounds)
             say(quiet, f"sigma {sigma:g}, a tenth of the value range {declared.declared_bounds}")

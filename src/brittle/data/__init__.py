@@ -2,15 +2,11 @@
 
 from brittle.data.arrays import array_points
 from brittle.data.datasets import dataset_points
-from brittle.data.formats import FORMATS, open_points
+from brittle.data.formats import open_points
 from brittle.data.ids import choose_points, sample_points
 from brittle.data.points import Batch, Points
-from brittle.data.reading import Reading
 from brittle.registry import find_attribute
 
-__all__ = [
-    "FORMATS", "Batch", "Points", "Reading", "array_points", "choose_points", "dataset_points", "open_points",
-    "sample_points",
-]  # fmt: skip
+__all__ = ["Batch", "Points", "array_points", "choose_points", "dataset_points", "open_points", "sample_points"]
 
 __getattr__ = find_attribute(__name__, "points")

@@ -1,7 +1,5 @@
 """Points held in arrays: tensors and NumPy arrays in memory, and other tensors that a model takes with them."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,26 +38,22 @@ def array_points(
     """Points in memory: copies of the arrays, which may be written over afterwards.
 
     Args:
-        x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and their precision
-            where it is single or better.
+        x: inputs `[N, *shape]`, floating point, in the declared units; they keep their device, and single precision or
+            better.
         y: class index of each point, `[N]` or `[N, 1]`, whole numbers, or None.
         ids: id of each point, `[N]`, text or numbers; the row number by default.
         class_names: names of the classes in the order of their index.
         bounds: smallest and largest value of an input.
         layout: `nchw` or `nhwc` for image arrays; `nhwc` is transposed.
         scale_uint8: map whole numbers 0..255 (uint8) to the bounds.
-        feature_names: name of each number of an input, in the order of its axes; a run that keeps its inputs
-            (`brittle.store.schemas`) keeps them.
-        targets: whether `y` holds several labels, `[N, L]`, 1 where one holds and 0 where it does not, or numbers,
-            `[N]` or `[N, R]`; `class_names` are then the names of the labels.
+        feature_names: name of each number of an input, in the order of its axes.
+        targets: whether `y` holds several labels, `[N, L]`, 1 or 0, or numbers, `[N]` or `[N, R]`; `class_names` are
+            then the names of the labels.
         extra_inputs: other tensors of the points, `[N, ...]` each, by the names of the model's arguments that take
             them, such as `attention_mask`. They do not vary.
-        mask: which coordinates of the inputs vary, where some are padding or must stay as they are: 1 or True where one
-            does, for the first axes of an input, such as `[N, T]` for inputs `[N, T, E]`; or the name of one of
-            `extra_inputs`. Noise, distances and gradients count these alone.
-
-    Returns:
-        the points.
+        mask: which coordinates of the inputs vary: 1 or True where one does, for the first axes of an input, such as
+            `[N, T]` for inputs `[N, T, E]`; or the name of one of `extra_inputs`. Noise, distances and gradients count
+            these alone.
 
     Raises:
         DataError: the arrays are not of this form; the code says what is wrong.
@@ -121,7 +115,17 @@ def check_inputs(x: Any, source: str, reading: Reading) -> Tensor:
 
 def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, source: str, reading: Reading) -> None:
     """Raise where a tensor of this shape and type cannot hold inputs, `[N, *shape]`."""
-    _check_dtype(dtype, len(shape), source, reading.scale_uint8)
+    advice = "expected floating point numbers, such as float32"
+    if reading.scale_uint8 and dtype != torch.uint8:
+        advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
+    elif dtype == torch.uint8 and not reading.scale_uint8:
+        advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
+    elif dtype.is_floating_point or dtype == torch.uint8:
+        advice = ""
+    elif len(shape) == 1:
+        advice += "; give (x, y), the inputs first"
+    if advice:
+        raise DataError("dtype", f"{source} has type {str(dtype).removeprefix('torch.')}; {advice}")
     if len(shape) < 2 or 0 in shape[1:]:
         raise DataError("shape", f"{source} has shape {shape}; expected (points, ...) with numbers in it")
     if reading.layout == "nhwc" and len(shape) != 4:
@@ -129,9 +133,8 @@ def check_input_form(shape: tuple[int, ...], dtype: torch.dtype, source: str, re
     if reading.layout is None and len(shape) == 4 and shape[3] in (1, 3, 4) and min(shape[1:3]) > 4:
         raise DataError(
             "layout",
-            f"{source} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc' of "
-            "brittle.data.array_points) to transpose it, or --layout nchw (layout='nchw') if the first axis after the "
-            "points is the channels",
+            f"{source} has shape {shape}, which looks channels-last; use --layout nhwc (layout='nhwc'), "
+            "or --layout nchw (layout='nchw') if the first axis after the points is the channels",
         )
 
 
@@ -146,9 +149,8 @@ def as_tensor(x: Any, source: str) -> Tensor:
         kind = "a generator" if isinstance(x, Iterator) else f"a {type(x).__name__}"
         raise DataError(
             "dtype",
-            f"expected a tensor or a NumPy array, found that {source} is {kind}; give a tensor or a NumPy array of all "
-            "points, such as numpy.stack(x), the pair (x, y) of it and labels, or a torch.utils.data.Dataset; ids or "
-            "names go to brittle.data.array_points",
+            f"expected a tensor or a NumPy array, found that {source} is {kind}; give an array of all points, such as "
+            "numpy.stack(x), the pair (x, y) of it and labels, or a torch.utils.data.Dataset",
         )
     array = plain_array(x, source)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
@@ -174,9 +176,7 @@ def feature_record(names: Any, source: str, inputs: Tensor) -> dict[str, list[st
     array, numbers = np.asarray(names), math.prod(inputs.shape[1:])
     if array.size != numbers or array.dtype.kind != "U":
         raise DataError(
-            "columns",
-            f"{source} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers; expected the "
-            "name of each as text",
+            "columns", f"{source} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers"
         )
     return {"feature_names": array.reshape(-1).tolist()} if keeps(inputs.shape[1:]) else {}
 
@@ -188,9 +188,9 @@ def extra_inputs_of(
     tensors = {name: as_tensor(tensor, f"{name} (extra_inputs=)").clone() for name, tensor in extra_inputs.items()}
     for name, tensor in tensors.items():
         if not tensor.dim() or len(tensor) != len(inputs):
+            shape = tuple(tensor.shape)
             raise DataError(
-                "shape",
-                f"{name} (extra_inputs=) has shape {tuple(tensor.shape)} for {len(inputs)} points; expected a row each",
+                "shape", f"{name} (extra_inputs=) has shape {shape} for {len(inputs)} points, not a row each"
             )
     if isinstance(mask, str):
         if mask not in tensors:
@@ -204,11 +204,8 @@ def extra_inputs_of(
         raise DataError("mask", f"the mask holds {int(mask.isnan().sum())} NaN; give 1 or 0 for each number")
     varies = mask != 0
     if varies.dim() < 2 or varies.shape != inputs.shape[: varies.dim()]:
-        raise DataError(
-            "mask",
-            f"the mask has shape {tuple(varies.shape)} for inputs of shape {tuple(inputs.shape)}; expected their first "
-            f"axes, such as {tuple(inputs.shape[:2])}",
-        )
+        shapes = f"{tuple(varies.shape)} for inputs of shape {tuple(inputs.shape)}"
+        raise DataError("mask", f"the mask has shape {shapes}; expected their first axes")
     moving = varies.flatten(1).any(dim=1)
     if not bool(moving.all()):
         row = int((~moving).nonzero()[0])
@@ -219,17 +216,3 @@ def extra_inputs_of(
 def bytes_of(tensor: Tensor) -> bytes:
     """Return the numbers of a tensor in the order of its axes."""
     return tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _check_dtype(dtype: torch.dtype, axes: int, source: str, scale_uint8: bool) -> None:
-    name = str(dtype).removeprefix("torch.")
-    advice = "expected floating point numbers, such as float32"
-    if scale_uint8 and dtype != torch.uint8:
-        advice = "not uint8; leave out --scale-uint8 (scale_uint8=)"
-    elif dtype == torch.uint8 and not scale_uint8:
-        advice = "use --scale-uint8 (scale_uint8=True of brittle.data.array_points) to map 0..255, or convert to float"
-    elif dtype.is_floating_point or dtype == torch.uint8:
-        return
-    elif axes == 1:
-        advice += "; give (x, y), the inputs first"
-    raise DataError("dtype", f"{source} has type {name}; {advice}")

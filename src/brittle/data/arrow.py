@@ -1,7 +1,5 @@
 """Columns of files as Arrow: text files and Parquet."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -23,17 +21,14 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.store.plain_parquet import ERRORS, ROWS_UNPACKED, PlainFile
 
-LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")
-"""A column that is called so holds the labels, if it is the only one and no other is named; case does not matter."""
+LABEL_NAMES = ("label", "labels", "target", "targets", "class", "y")  # names of a column of labels, whatever the case
 
 _NAME = re.compile(r"(?P<split>.*?)(?:(?:^|-)(?P<shard>\d{4,})(?:-of-(?P<shards>\d+))?)?\.parquet")
-_ERRORS = (*ERRORS, ValueError, LookupError)
-"""Exceptions of broken files."""
+_ERRORS = (*ERRORS, ValueError, LookupError)  # exceptions of broken files
 
 
 class ArrowFile(NamedTuple):
-    """A file of columns. Each of its `parts` is read in one go; `read` gives the rows of columns, perhaps of a single
-    part. A column `image` of structs has a column `image.bytes`, too."""
+    """A file of columns, read in `parts` in one go each; `image.bytes` is a column where `image` is one of structs."""
 
     path: Path
     schema: pa.Schema
@@ -115,7 +110,9 @@ def is_csv(path: Path) -> bool:
 
 def is_table(path: Path) -> bool:
     """Return whether `path` is a text file of a table, Parquet, or a folder of Parquet."""
-    return is_csv(path) or bool(_parquet(path))
+    if path.is_file():
+        return is_csv(path) or path.suffix == ".parquet"
+    return any(file.is_file() for file in path.glob("*.parquet"))
 
 
 def is_image(kind: pa.DataType) -> bool:
@@ -145,8 +142,7 @@ def open_table(path: Path, reading: Reading) -> Sheet:
 
 
 def _open_csv(path: Path, reading: Reading) -> ArrowFile:
-    """Return the cells of a text file in UTF-8, all as text, below a row with the names of the columns. They are
-    separated by commas, by semicolons where the first line has no comma, and in a `.tsv` file by tabs."""
+    """Return the cells of a text file in UTF-8 as text, apart by commas, else semicolons, or tabs (.tsv)."""
     source = path_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -164,8 +160,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
                 odd = next((row for row in chunk if len(row) != len(header)), None)
                 if odd is not None:
                     raise DataError(
-                        "columns",
-                        f"{source} has a row of {len(odd)} cells ({odd!r:.60}), and the first row has {len(header)}",
+                        "columns", f"{source} has {len(header)} columns, and a row of {len(odd)}: {odd!r:.60}"
                     )
                 cells = [pa.array(column, pa.string()) for column in zip(*chunk, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
@@ -176,8 +171,7 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
 
 
 def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
-    """Raise where the first row may be values: no cell is a name that is asked for, and one is a number, unless all but
-    that of the labels count from 0 as pandas does."""
+    """Raise where the first row may be values: one is a number, and no cell is asked for or all count from 0."""
     columns = (reading.label_column, reading.text_column)
     requested = {column for column in columns if column is not None and not is_number(column)}
     numbers = [name for name in names if is_number(name)]
@@ -185,7 +179,7 @@ def _check_header(names: Sequence[str], reading: Reading, source: str) -> None:
     if numbers and not counted and not requested.intersection(names):
         raise ParameterError(
             f"the first row of {source} must name the columns, and holds numbers: {', '.join(names[:3])}; write a name "
-            "that is no number over each column, or name that of the labels with --label-column (label_column=)"
+            "over each, or name the column of the labels with --label-column (label_column=)"
         )
 
 
@@ -198,13 +192,6 @@ def is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000 as a number, a table does not
 
 
-def _parquet(path: Path) -> list[Path]:
-    """Return the file itself, or the Parquet files in a folder."""
-    if path.is_file():
-        return [path] if path.suffix == ".parquet" else []
-    return [file for file in path.glob("*.parquet") if file.is_file()]
-
-
 def _check_shards(path: Path, files: Sequence[Path]) -> None:
     """Raise where files are not all shards of a split: as many as their names say, numbered from 0 or 1 on."""
     names = [match for file in files if (match := _NAME.fullmatch(file.name))]
@@ -212,10 +199,9 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
     numbers, count = sorted(int(match["shard"] or -1) for match in names), len(files)
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
     if declared not in (set(), {count}) or not numbered:
+        file_names = listed([path_text(file.name) for file in files])
         raise DataError(
-            "corrupt",
-            f"{path_text(path)} holds {count} files of a split, which are not all of its shards, or not numbered 0, 1, "
-            f"2, ...: {listed([path_text(file.name) for file in files])}; get the others, or give one file",
+            "corrupt", f"{path_text(path)} holds {count} files of a split, not all of its shards: {file_names}"
         )
 
 

@@ -1,7 +1,5 @@
 """Points out of a `torch.utils.data.Dataset` or `DataLoader`: read once, in order, and held in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
@@ -20,8 +18,7 @@ from brittle.errors import DataError, ParameterError
 from brittle.model.arrays import Maite, names_itself
 
 INPUT_KEYS = ("x", "image", "images", "img", "pixel_values", "input", "inputs", "features", "data")
-LABEL_KEYS = ("y", "label", "labels", "target", "targets")
-"""Keys of the inputs and the labels of items that are dictionaries; each item has one of each."""
+LABEL_KEYS = ("y", "label", "labels", "target", "targets")  # keys of items that are dictionaries, one of each
 
 _OPTIONS = IMAGE_OPTIONS | {"bounds", "limit", "layout", "scale_uint8", "targets"}
 
@@ -50,12 +47,10 @@ def dataset_points(
 ) -> ListedPoints:
     """Return the items of a data set, read once in their order and held in memory: the points of their arrays.
 
-    An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and, where there are labels, one of
-    `LABEL_KEYS`; `x` is a tensor or a NumPy array `[*shape]`, or an image of Pillow, `y` a class index. A batch of a
-    loader holds the same with an axis in front. In an item of MAITE, `(x, y, metadata)` with an `id` among the
-    metadata, `y` may have a number for each class, of which the largest says which it is. Ids are the positions, as
-    those of arrays are, so what cannot be read twice in the same order is refused. The digest is that of the content,
-    so a run over a data set is the run over its arrays.
+    An item is `x`, `(x, y)`, `(x, y, ...)` or a dictionary with one of `INPUT_KEYS` and perhaps one of `LABEL_KEYS`;
+    `x` is an array `[*shape]` or an image of Pillow, `y` a class index. A batch of a loader holds the same with an axis
+    in front. In an item of MAITE, `(x, y, metadata)` with an `id`, `y` may have a number for each class, the largest
+    for the right one. Ids are the positions, so what cannot be read twice in the same order is refused.
 
     Args:
         data: a data set of numbered items, a loader that takes them in turn, or a list of items.
@@ -66,8 +61,7 @@ def dataset_points(
             `mode`, `resize`, `center_crop`.
 
     Raises:
-        DataError: the items come as a stream or in an order of a loader's own; one cannot be read or is of another
-            form, or two differ in shape, type or device; the code says which.
+        DataError: the items come in no order, or one cannot be read or is of another form; the code says which.
         ParameterError: an option is not of its form.
     """
     if odd := sorted(options.keys() - _OPTIONS):
@@ -100,9 +94,7 @@ def _check_order(data: Any) -> None:
     source = data.dataset if loader else data
     if isinstance(source, IterableDataset):
         raise DataError(
-            "dataset",
-            f"{_name(source)} is a stream, whose items have no numbers by which to find them again; read it once and "
-            "give the list: brittle.data.dataset_points(list(stream))",
+            "dataset", f"{_name(source)} is a stream; give its items: brittle.data.dataset_points(list(stream))"
         )
     if not loader:
         return
@@ -113,14 +105,12 @@ def _check_order(data: Any) -> None:
         raise DataError(
             "shuffled",
             f"the DataLoader over {_name(source)} shuffles, or takes its items by a {type(sampler).__name__} or in a "
-            "way of its own, and ids, which are positions, would name other points the next time; make it with "
-            "shuffle=False, or give some items by torch.utils.data.Subset(dataset, indices)",
+            "way of its own, so that ids, their positions, would not name them again; make it with shuffle=False",
         )
 
 
 def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
-    """Yield the first `reading.limit` items, or what a loader gives at a time: all alike, and no more is read.
-    Nobody else writes to them. Images are all brought to the mode of the first."""
+    """Yield the first `reading.limit` items, or batches of a loader, all of one form, images of one mode."""
     batched, mode = isinstance(data, DataLoader) and data.batch_sampler is not None, reading.mode
     first_part, start = None, 0
     for source, element in _elements(data):
@@ -133,22 +123,25 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                     x = from_levels(pixels_of(x, mode, reading.steps), reading.bounds)
             except UnreadableImage as error:
                 raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
-        inputs, labels = _input_tensor(x, source), None if y is None else _label_array(y, source)
+        if not isinstance(x, Tensor | np.ndarray):
+            kind = type(x).__name__
+            raise DataError(
+                "dataset", f"{source} holds a {kind} as its input; make an array, as torchvision's ToTensor"
+            )
+        inputs, labels = as_tensor(x, source).clone(), None if y is None else _label_array(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]
         if inputs.dim() < 1 or (labels is not None and labels.shape[:1] != inputs.shape[:1]):
+            shapes = tuple(inputs.shape), None if labels is None else labels.shape
             raise DataError(
-                "dataset",
-                f"{source} holds inputs of shape {tuple(inputs.shape)} and labels of shape "
-                f"{None if labels is None else labels.shape}; expected one label for each input",
+                "dataset", f"{source} holds inputs and labels of the shapes {shapes}; expected a label each"
             )
         remaining = None if reading.limit is None else reading.limit - start
         part = _Part(inputs[:remaining], None if labels is None else labels[:remaining])
         first_part = first_part or part
         if part.kind != first_part.kind:
             raise DataError(
-                "shape",
-                f"item 0 has {first_part.kind}, and item {start} has {part.kind}; bring all items to one form first",
+                "shape", f"item 0 has {first_part.kind}, and item {start} has {part.kind}; give all one form"
             )
         yield part
         start += len(part.inputs)
@@ -184,29 +177,23 @@ def _split(item: Any, source: str, targets: bool) -> tuple[Any, Any]:
         x, y = ([key for key in keys if key in item] for keys in (INPUT_KEYS, LABEL_KEYS))
         if len(x) != 1 or len(y) > 1:
             keys = ", ".join(map(str, item)) or "no keys"
-            raise DataError(
-                "dataset",
-                f"{source} has the keys {keys}; expected one input, x or {INPUT_KEYS[1]}, and at most one label, y",
-            )
+            raise DataError("dataset", f"{source} has the keys {keys}; expected one of {INPUT_KEYS[:2]}, and y")
         return item[x[0]], item[y[0]] if y else None
     if isinstance(item, tuple | list):
         if not item:
             raise DataError("dataset", f"{source} is empty; expected x, (x, y) or a dictionary")
-        if len(item) == 3 and isinstance(item[2], Mapping) and "id" in item[2]:
-            return _of_maite(item, source, targets)
-        return item[0], item[1] if len(item) > 1 else None
+        x, y = item[0], item[1] if len(item) > 1 else None
+        if len(item) != 3 or not isinstance(item[2], Mapping) or "id" not in item[2]:
+            return x, y
+        x, numbers = x if isinstance(x, Tensor | Image.Image) else np.asarray(x), _label_array(y, source)
+        if targets or numbers.ndim != 1 or numbers.size < 2:  # of MAITE, a number for each class
+            return x, y
+        if (numbers == numbers.max()).sum() != 1:
+            raise DataError(
+                "labels", f"{source} has the target {y!r:.60}; of its classes one number must be the largest"
+            )
+        return x, numbers.argmax()
     return item, None
-
-
-def _input_tensor(x: Any, source: str) -> Tensor:
-    """Return an input of a data set as a tensor of its own memory; raise where it is no array."""
-    if not isinstance(x, Tensor | np.ndarray):
-        raise DataError(
-            "dataset",
-            f"{source} holds a {type(x).__name__} as its input; expected a tensor or a NumPy array of numbers: give "
-            "the data set a transform that makes one, such as torchvision's ToTensor",
-        )
-    return as_tensor(x, source).clone()
 
 
 def _label_array(y: Any, source: str) -> np.ndarray:
@@ -214,22 +201,9 @@ def _label_array(y: Any, source: str) -> np.ndarray:
     labels = np.array(y if isinstance(y, Mapping) else plain_array(y, source))  # a copy
     if labels.dtype.kind not in "iufb":
         raise DataError(
-            "labels",
-            f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index, the place of its "
-            "class among the model's outputs",
+            "labels", f"{source} has a label of type {type(y).__name__} ({y!r:.40}); expected a class index"
         )
     return labels
-
-
-def _of_maite(item: Sequence[Any], source: str, targets: bool) -> tuple[Any, Any]:
-    """Return image and label of an item with metadata: the class of the largest, where each has a number."""
-    x, y = item[0] if isinstance(item[0], Tensor | Image.Image) else np.asarray(item[0]), item[1]
-    numbers = _label_array(y, source)
-    if targets or numbers.ndim != 1 or numbers.size < 2:
-        return x, y
-    if (numbers == numbers.max()).sum() != 1:
-        raise DataError("labels", f"{source} has the target {y!r:.60}; of its classes one number must be the largest")
-    return x, numbers.argmax()
 
 
 def _name(source: object) -> str:

@@ -1,7 +1,5 @@
 """Paths as text, digests of files, and the files of a split."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -18,10 +16,7 @@ def changed_error(path: str | None, change: str) -> DataError:
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text that can be stored: with forward slashes, bytes that are not UTF-8 as `\xNN`.
-
-    A backslash in a name is doubled, so that no two paths give one text.
-    """
+    r"""Return a path as text to store: forward slashes, bytes that are no UTF-8 as `\xNN`, a backslash doubled."""
     text = str(path) if is_stored(path) else Path(path).as_posix()
     return os.fsencode(text).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
@@ -62,8 +57,7 @@ def refuse_split(path: Path, requested: str | None) -> None:
 
 
 def split_files(path: Path, name: re.Pattern[str], requested: str | None) -> tuple[list[Path], str | None]:
-    """Return the files to read, in order, and their split: `path` itself, or the files in it whose names match `name`
-    and whose group `split` is the `requested` one."""
+    """Return the files to read in order, of the `requested` group `split` of their names, and their split."""
     if path.is_file():
         refuse_split(path, requested)
         match = name.fullmatch(path.name)

@@ -1,7 +1,5 @@
 """Encoded images of one size, each decoded when it is read, and the folders that hold them."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,16 +20,13 @@ from brittle.data.reading import Reading
 from brittle.errors import DataError
 from brittle.store.places import place_of
 
-IMAGE_SUFFIX = re.compile(
+IMAGE_SUFFIX = re.compile(  # files that are points, if only with a status; others are counted
     r"\.(png|jpe?g|bmp|webp|gif|tiff?|eps|ps|svg|pdf|psd|ico|jp2|avif|heic|ppm|pgm|pbm|pnm)", re.IGNORECASE
 )
-"""Files that are points; those in a format that is not read get a status. Other files are counted in the record."""
 
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
-"""Folder names that are taken for splits, not for classes."""
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})  # not classes
 
-Open = Callable[[int], BinaryIO]
-"""Called with a row, gives its encoded image."""
+Open = Callable[[int], BinaryIO]  # called with a row, gives its encoded image
 
 
 def encoded_points(
@@ -44,11 +39,8 @@ def encoded_points(
     has_names: bool = True,
     **answers: Any,
 ) -> ListedPoints:
-    """Points that are encoded images, `names` what the source calls them, the first `reading.limit` of them.
-
-    All get the mode and the size of the first that can be decoded. `has_names` says whether points are called by these
-    names; `answers` are labels, targets and names of classes, as `Reading.points` takes them.
-    """
+    """Points that are encoded images, `names` what the source calls them, as the first that decodes.
+    `has_names` says whether points have these names; `answers` are as `Reading.points` takes them."""
     if not names:
         raise DataError("empty_dataset", f"{record['path']} holds no images; expected at least 1")
     failures = list[str]()
@@ -96,8 +88,8 @@ class EncodedImages:
             (height, width), (high, wide) = pixels.shape[1:], self.shape[1:]
             raise DataError(
                 "shape",
-                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; bring "
-                f"all images to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
+                f"{self.names[row]} has {width} x {height} pixels, {self.names[self.first_row]} {wide} x {high}; "
+                "bring all to one size first, or use --resize H W or --center-crop H W (resize=, center_crop=)",
             )
 
 
@@ -120,11 +112,8 @@ def is_flat_folder(path: Path) -> bool:
 
 
 def read_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Read points in `path/class/image.png`, or in `path/split/class/image.png` with a split.
-
-    Classes are the sorted names of folders, by value where all names are whole numbers. The id of a point is its path
-    relative to the folder of the classes.
-    """
+    """Read points in `path/class/image.png`, or in `path/split/class/image.png`, classes sorted by name or by number.
+    The id of a point is its path below the folder of the classes."""
     inside = [folder.name for folder in _folders(path)]
     if reading.split not in (None, *inside) or (reading.split is None and SPLITS.issuperset(inside)):
         contents = ", ".join(map(path_text, inside))
@@ -138,8 +127,7 @@ def read_folder(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_flat_folder(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `path/image.png`, in the order of their names, which are their ids. They have no labels, unless
-    `reading.labels` holds the class index of each."""
+    """Read points in `path/image.png`, in the order of their names; `reading.labels` may have their classes."""
     refuse_split(path, reading.split)
     files = sorted((file for file in path.iterdir() if file.is_file()), key=lambda file: file.name)
     return _image_points(path, path, files, reading, **read_answers(reading, sum(map(_is_point, files))))
@@ -151,8 +139,7 @@ def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Readin
     if not chosen:
         source = path_text(root)
         raise DataError(
-            "empty_dataset",
-            f"{source} holds no images ({other_count} other files); expected them as {source}/CLASS/NAME.png",
+            "empty_dataset", f"{source} holds no images ({other_count} other files), such as CLASS/NAME.png"
         )
     record = reading.record(path, files_digest(root, chosen), other_files=other_count)
     names, ids = list(map(path_text, chosen)), [path_text(file.relative_to(root)) for file in chosen]

@@ -1,7 +1,5 @@
 """Formats of data on disk, and the one door to points of every kind."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -56,24 +54,17 @@ _CORE = (
     ),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry in _CORE}, Format)
-"""All formats by name; of those that recognise a path the one of the lowest rank reads it."""
-
-
-InMemory: TypeAlias = (
+FORMATS: Mapping[str, Format] = Registry("format", {entry.name: entry for entry in _CORE}, Format)  # by name
+InMemory: TypeAlias = (  # data in memory
     "Points | tuple[Any, Any] | Tensor | list[Any] | pd.DataFrame | Dataset[Any] | DataLoader[Any] | Maite"
 )
-"""Data in memory."""
 
-Data: TypeAlias = "InMemory | str | os.PathLike[str]"
-"""Forms of data: in memory, or a path."""
+Data: TypeAlias = "InMemory | str | os.PathLike[str]"  # forms of data: in memory, or a path
 
 
 def as_points(data: Data, bounds: BoundsLike, targets: bool = False, levels: bool = False, **words: Any) -> Points:
-    """Points as `brittle.score` takes them: `(x, y)`, where `y` may be None, or `x` alone, or points themselves, or a
-    data set or loader of PyTorch, a data set of MAITE or a list of images of Pillow, which is read as `dataset_points`
-    does, or a path, which is opened as `open_points` does; or a frame of pandas, alone or as `x`, which is read as a
-    table in a file.
+    """Points as `brittle.score` takes them: points, `(x, y)`, `x` alone, what `dataset_points` reads, a path as of
+    `open_points`, or a frame of pandas, alone or as `x`, which is read as a table in a file.
 
     `targets`, `levels` and `words` are fields of `Reading`; the words are for a path, and `label_column` for a frame.
 
@@ -106,9 +97,6 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
         reading: how they are read; as `Reading()` by default.
         options: fields of `Reading` that take the place of those of `reading`, such as `split="test"`.
 
-    Returns:
-        the points, in the order of the data.
-
     Raises:
         DataError: the data cannot be scored as they stand; the code says why.
         ParameterError: an option is not of its form, or is not for this format; an id is not there.
@@ -120,9 +108,7 @@ def open_points(path: str | os.PathLike[str], reading: Reading | None = None, **
     data_format.check_options(reading, place)
     if is_stored(place) and not data_format.in_parts:
         raise DataError(
-            "unknown_format",
-            f"{path_text(place)} is {data_format.form}, which is read from a disk; copy it, or write it as Parquet or "
-            "as WebDataset shards",
+            "unknown_format", f"{path_text(place)} is {data_format.form}, which is read from a disk alone; copy it"
         )
     points = data_format.read(place, replace(reading, format=data_format.name))
     points = points if reading.ids is None else choose_points(points, reading.ids)
@@ -170,8 +156,7 @@ def _recognised(path: Path) -> Format:
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",
-            f"{path_text(path)} was written by save_to_disk of datasets, which is not read; write each split as "
-            "Parquet: dataset.to_parquet('test.parquet')",
+            f"{path_text(path)} was written by save_to_disk, which is not read: dataset.to_parquet('test.parquet')",
         )
     formats = sorted(FORMATS.values(), key=lambda data_format: data_format.rank)
     recognised = next((data_format for data_format in formats if data_format.recognise(path)), None)

@@ -1,11 +1,10 @@
 """Some of the points of any data, chosen by their ids or by chance, and files of ids."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -16,11 +15,8 @@ from brittle.data.points import ListedPoints, Points, SomePoints
 from brittle.errors import DataError, ParameterError, listed
 from brittle.store.export import text_of
 
-MOST_BYTES = 1 << 28
-"""Bytes of a file of ids at most: more than a hundred for each of two million points."""
-
-COLUMN = "point"
-"""Name of the first column of a table of points."""
+MOST_BYTES = 1 << 28  # bytes of a file of ids at most: more than a hundred for each of two million points
+COLUMN = "point"  # name of the first column of a table of points
 
 
 def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
@@ -31,11 +27,10 @@ def choose_points(points: Points, ids: Iterable[str]) -> SomePoints:
 
     Args:
         points: the points of any format.
-        ids: some of their ids, as the column `point` of a run holds them: of arrays the row number as text, of a
-            folder of images the path below the folder of the classes.
+        ids: some of their ids, as the column `point` of a run holds them.
 
     Raises:
-        ParameterError: no id is given, one is no text, or one is not among the points; these are counted and named.
+        ParameterError: no id is given, one is no text, or one is not among the points.
     """
     requested = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
     if isinstance(ids, str) or not requested or not all(isinstance(id_, str) for id_ in requested):
@@ -65,16 +60,12 @@ def sample_points(points: Points, count: int, seed: int = 0) -> Points:
 
     Every point is as likely as any other, and a class with a share `s` of the labels gets `s count` of them, rounded up
     or down (a systematic sample of the points in the order of their labels, shuffled in each class). So a share or a
-    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`; so do those
-    of points that were chosen before, by their ids or at random, which are then chosen by their ids.
+    mean over them estimates that over all. Each keeps its row, id, name and label, as with `choose_points`.
 
     Args:
         points: the points of any format.
         count: how many, at least 1.
         seed: of the draw, at least 0.
-
-    Raises:
-        ParameterError: one of both is less.
 
     Source: W. Cochran, Sampling Techniques, third edition (1977), chapters 5 and 8.
 
@@ -111,12 +102,7 @@ def _ids_of(points: Points) -> Sequence[str]:
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    r"""Return the ids that a text file holds, in its order.
-
-    One a line, whose end may be that of Windows; empty lines and a byte order mark are passed over. A file whose first
-    line is the header of a table, of which the first column is `point`, is read as CSV: the ids are that column, with
-    the apostrophes that brittle puts before some cells where there are others.
-    """
+    r"""Return the ids in a text file, one a line; in a table whose first column is `point`, the ids are that column."""
     file = path_text(path)
     if not path.exists():
         raise DataError("no_such_path", f"{file} does not exist")
@@ -130,17 +116,12 @@ def read_ids(path: Path) -> tuple[str, ...]:
             odd = next((row for row in rows if len(row) != len(header)), None)
             if odd is not None:
                 raise ValueError(f"it begins as a table of {len(header)} columns and has {len(odd)} in {odd!r:.60}")
-            lines = [_cell_text(row[0]) if len(header) > 1 else row[0] for row in rows]
+            lines = [row[0] for row in rows]
+            with suppress(UnicodeDecodeError):  # a table that brittle did not write
+                lines = [text_of(line) for line in lines] if len(header) > 1 else lines
         ids = tuple(line for line in lines if line.strip(" \t"))
         if not ids or "\0" in text:
             raise ValueError("it holds zero bytes, or no id")
     except (OSError, ValueError, csv.Error) as error:
         raise DataError("ids", f"{file} cannot be read as a text file of ids in UTF-8, one a line: {error}") from error
     return ids
-
-
-def _cell_text(cell: str) -> str:
-    try:
-        return text_of(cell)
-    except UnicodeDecodeError:
-        return cell  # not written by brittle

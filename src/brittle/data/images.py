@@ -4,8 +4,6 @@ A file is looked at before it is decoded: its format must be on a short list, it
 It is taken as its pixels lie, as in torchvision, whatever its EXIF data say of its orientation.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib
@@ -29,40 +27,26 @@ FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "PPM")
 TIFF is none of them: a file may hold any compression, and Pillow reads all of its pages to count them.
 """
 
-MAX_PIXELS = 1 << 26
-"""An image with more pixels is not decoded."""
+MAX_PIXELS = 1 << 26  # an image with more pixels is not decoded
+THUMBNAIL_SIDE = 96  # longest side of a thumbnail, in pixels
+CHANNELS = {"L": 1, "RGB": 3}  # the modes a data set can have, with their number of channels
 
-THUMBNAIL_SIDE = 96
-"""Longest side of a thumbnail, in pixels."""
+DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}  # of the first image
 
-CHANNELS = {"L": 1, "RGB": 3}
-"""The modes a data set can have, with their number of channels."""
-
-DECLARED = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
-"""The mode a data set gets from its first image; images in other modes are not read."""
-
-DECODER_ERRORS = (
+DECODER_ERRORS = (  # exceptions of Pillow on broken files
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError),
     *(struct.error, zlib.error),
 )
-"""Exceptions of Pillow on broken files."""
 
 
-INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""Ways to compute pixels from those of another size, by the names of Pillow."""
-
-ROUNDINGS = ("even", "down")
-"""Start of the middle where it cannot lie in the middle: the even one of two pixels, or the upper left one."""
+INTERPOLATIONS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # as Pillow calls them
+ROUNDINGS = ("even", "down")  # start of the middle where it is between two pixels: the even one, or the upper left one
 
 
 @dataclass(frozen=True)
 class ImageSteps:
-    """Steps of the preparation of an image, in this order, in the words of `brittle.data.Reading`.
-
-    `resize` is `(height, width)`, or `(side,)` for the shorter side, which keeps the shape; `center_crop` the middle
-    that is kept. None leaves the size, and is bilinear interpolation. Crops are rounded `even` as torchvision rounds,
-    None as well, or `down` as image processors of transformers.
-    """
+    """Steps of the preparation of an image, in this order, in the words of `Reading`, bilinear where none is named.
+    A `resize` of one side is the shorter one. Crops are rounded `even` as by torchvision, or `down`."""
 
     resize: tuple[int, ...] | None = None
     center_crop: tuple[int, ...] | None = None
@@ -92,11 +76,7 @@ class UnreadableImage(Exception):
 
 
 def fit(image: Image.Image, steps: ImageSteps) -> Image.Image:
-    """Return an image that is resized, then cut, with antialiasing but for `nearest`.
-
-    The numbers are those of `torchvision.transforms.Resize` and `CenterCrop` on images of Pillow. One that
-    would become too large, or is too small to be cut, is an `UnreadableImage`: parts beyond it are not made up.
-    """
+    """Return an image resized and cut as `torchvision.transforms.Resize` and `CenterCrop` do with images of Pillow."""
     width, height = _resized(image.size, steps.resize)
     size_text = f"{width} x {height} pixels{'' if steps.resize is None else ' once resized'}"
     if width * height > MAX_PIXELS:
@@ -156,11 +136,7 @@ def is_image(shape: Sequence[int]) -> bool:
 
 
 def thumbnails(inputs: Tensor, bounds: BoundsLike) -> tuple[bytes, ...] | None:
-    """PNG files that show the inputs, `[B, *shape]`, at most `THUMBNAIL_SIDE` pixels on the longer side.
-
-    The bounds are shown as black and as white; values outside are cut, NaN is black. None where `shape` is
-    neither `[1, H, W]` nor `[3, H, W]`, or a value has no bound.
-    """
+    """PNG files of the inputs, `[B, *shape]`, the bounds black and white, NaN black; None without images or bounds."""
     bounds = Bounds.of(bounds)
     if not is_image(inputs.shape[1:]) or not bounds.finite:
         return None

@@ -1,7 +1,5 @@
 """Labels and targets of the points: class indices, several labels or numbers, and the names of the classes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -16,16 +14,11 @@ from brittle.data.files import path_text
 from brittle.data.points import Points, SomePoints
 from brittle.errors import DataError, ParameterError, first_line, listed
 
-LARGEST_LABEL = 2.0**31
-"""Largest number that may be a class index."""
+LARGEST_LABEL = 2.0**31  # largest number that may be a class index
 
 
 def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]:
-    """Return the labels of each point as a keyword of `ListedPoints`: `labels`, or `targets` `[N, R]`; empty for None.
-
-    `y` holds class indices `[N]` or `[N, 1]`, with `targets` numbers `[N]` or `[N, R]`; the columns of a frame of these
-    are named by `class_names`.
-    """
+    """Return class indices `[N]` or `[N, 1]` as `labels`, numbers `[N, R]` as `targets`; {} for None."""
     if y is None:
         return {}
     array = plain_array(y, source)
@@ -44,8 +37,7 @@ def answers_of(y: Any, source: str, count: int, targets: bool) -> dict[str, Any]
 def file_answers(
     array: np.ndarray | None, source: str, count: int, targets: bool, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the labels of each point, as `answers_of` gives them of an array in a file, with the names of the classes:
-    `names`, or else the texts of the labels, sorted."""
+    """Return what `answers_of` gives for an array in a file, with names of classes, by default their texts."""
     known_names = {} if names is None else {"class_names": tuple(names)}
     if array is None or targets or array.dtype.kind != "U":
         return answers_of(array, source, count, targets) | known_names
@@ -71,10 +63,7 @@ def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tupl
         return check_labels(np.array([float(cell) for cell in cells]), source, len(cells)), None
     if len(texts) < len(cells):
         number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError(
-            "labels",
-            f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as text or all as numbers",
-        )
+        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all alike")
     names = sorted(set(texts))
     return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
@@ -85,8 +74,8 @@ def check_labels(labels: np.ndarray, source: str, count: int) -> tuple[int, ...]
         example = f"{str(next(labels.flat, None))!r:.40}"
         raise DataError(
             "labels",
-            f"{source} has type {labels.dtype} and holds {example}; class indices are whole numbers: with names the "
-            "names of the model's outputs in their order, give brittle.Classifier(model, class_names=names)",
+            f"{source} has type {labels.dtype} and holds {example}; class indices are whole numbers: with names, give "
+            "those of the outputs in their order, brittle.Classifier(model, class_names=names)",
         )
     check_form(labels.shape, labels.dtype, source, count, targets=False)
     labels = labels.reshape(-1)
@@ -94,9 +83,8 @@ def check_labels(labels: np.ndarray, source: str, count: int) -> tuple[int, ...]
     if len(odd):
         raise DataError(
             "labels",
-            f"{source} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers up to "
-            f"{LARGEST_LABEL:,.0f}: give those (--label-column names their column), or, where the model predicts a "
-            "number, use --decision within:T (decision='within:T')",
+            f"{source} holds {labels[tuple(odd[0])]:g} in row {odd[0][0]}; class indices are whole numbers "
+            "(--label-column names their column); for numbers use --decision within:T (decision='within:T')",
         )
     return tuple(labels.astype(np.int64).tolist())
 
@@ -105,15 +93,13 @@ def check_form(shape: tuple[int, ...], dtype: np.dtype, source: str, count: int,
     """Raise where an array of this shape and type cannot say what is right for each of `count` points."""
     if targets and (dtype.kind not in "iufb" or len(shape) not in (1, 2) or shape[0] != count):
         raise DataError(
-            "labels",
-            f"{source} has type {dtype} and shape {shape} for {count} points; expected numbers, one or one row for "
-            "each point",
+            "labels", f"{source} has type {dtype} and shape {shape} for {count} points; expected numbers, a row each"
         )
     if not targets and len(shape) == 2 and shape[1] != 1:
         raise DataError(
             "labels",
-            f"{source} has shape {shape}, which looks one-hot; give class indices, such as labels.argmax(1). If "
-            "several labels may hold at once, use --decision multilabel (decision='multilabel')",
+            f"{source} has shape {shape}, which looks one-hot; give class indices, such as labels.argmax(1), or where "
+            "several labels may hold --decision multilabel (decision='multilabel')",
         )
     if not targets and shape not in ((count,), (count, 1)):
         raise DataError("shape", f"{source} has shape {shape} for {count} points; expected one label each")
@@ -124,26 +110,18 @@ def plain_array(x: Any, source: str) -> np.ndarray:
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
         raise DataError(
-            "dtype",
-            f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; leave these points out, or "
-            "fill them in: numpy.ma.filled",
+            "dtype", f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; fill: numpy.ma.filled"
         )
     try:
         if isinstance(x, torch.Tensor):
             x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
         return np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise DataError(
-            "dtype", f"{source} is no array of numbers or texts ({first_line(error)}); give a NumPy array"
-        ) from error
+        raise DataError("dtype", f"{source} is no array of numbers or texts ({first_line(error)})") from error
 
 
 def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
-    """`points` under the names of the model's classes, in the order of its outputs.
-
-    Labels of data that name their classes, as folders do, become the places of these names among `names`; other labels
-    are class indices already, and stay. A name of the data that is not among `names` is refused.
-    """
+    """Return `points` under the names of the model's classes, to which labels are mapped by name."""
     data_names, names = points.class_names, tuple(names)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ParameterError(f"expected names of classes, each once; found {names!r:.80}")
@@ -171,13 +149,9 @@ def _relabelled(points: Points, names: tuple[str, ...], places: Mapping[int, int
 def in_classes(
     points: Points, names: Sequence[str] | None, values: Sequence[int] | None = None, *, sure: bool = False
 ) -> Points:
-    """`points` with labels that are places among the classes of a model that knows them itself.
-
-    Labels of data that name their classes are mapped by name. Where no name is one of the model's, not even in another
-    spelling, or all are and stand at the same places, labels stay; unless the names are `sure`, as those that a user
-    gave to a model, or that it was fitted on. Labels without names are mapped by value where the model's classes are
-    whole numbers, such as -1 and 1. Points whose classes the user has named stay.
-    """
+    """Return `points` with labels that are places among the classes of a model, by name or by whole numbers.
+    Where no name is one of the model's, or all stand at the same places, labels stay, unless the names are `sure`,
+    given by the user or learned in the fit. Points whose classes the user has named stay."""
     if names is None or points.labels is None or getattr(points, "is_named", False):
         return points
     if points.class_names is not None:
@@ -193,20 +167,16 @@ def in_classes(
     places = {value: at for at, value in enumerate(values)}
     wrong = [label for label in points.labels if label not in places]
     if len(wrong) > max(1.0, 0.01 * len(points.labels)):  # of few, these points count as wrong
+        shown, fitted_on = listed(sorted(map(str, set(wrong)))), listed(list(map(str, places)))
         raise DataError(
             "labels",
-            f"{len(wrong)} of {len(points.labels)} labels, such as {listed(sorted(map(str, set(wrong))))}, are "
-            f"no classes of the model, which was fitted on {listed(list(map(str, places)))}; give the labels "
-            "that it was fitted on",
+            f"{len(wrong)} of {len(points.labels)} labels, such as {shown}, are no classes of the model: {fitted_on}",
         )
     return _relabelled(points, tuple(names), places)
 
 
 def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) -> np.ndarray | None:
-    """Text labels as places among the names of a model's classes; None of others, and of a model without names.
-
-    Booleans are refused where the model was `fitted` on others.
-    """
+    """Return text labels as places among the model's names; None of others. Booleans must be `fitted`."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels  # of pandas
     if isinstance(labels, np.ndarray) and labels.shape[1:] == (1,):
         labels = labels[:, 0]
@@ -214,31 +184,16 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
     booleans = of_type or (isinstance(texts, list | tuple) and {*map(type, texts)} == {bool})
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
-        raise DataError(
-            "labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}; give those"
-        )
+        raise DataError("labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}")
     if names is None or not isinstance(texts, list | tuple) or not any(isinstance(label, str) for label in texts):
         return None
-    odd = next((row for row, label in enumerate(texts) if not isinstance(label, str)), None)
-    if odd is not None:
-        raise DataError(
-            "labels",
-            f"y holds {texts[odd]!r:.40} in row {odd}, and texts elsewhere; give each point a class of the model, "
-            f"one of {listed(list(names))}, or leave y out",
-        )
     places = {name: at for at, name in enumerate(names)}
-    unknown = sorted(set(texts).difference(places))
-    if unknown:
-        raise DataError(
-            "labels",
-            f"{len(unknown)} of the labels are no classes of the model: {listed(unknown)}; its classes are "
-            f"{listed(list(names))}",
-        )
+    if (odd := next((row for row, label in enumerate(texts) if label not in places), None)) is not None:
+        fault = f"y holds {texts[odd]!r:.40} in row {odd}, which is no class of the model"
+        raise DataError("labels", f"{fault}; its classes are {listed(list(names))}")
     twice = sorted(name for name in set(texts) if names.count(name) > 1)
     if twice:
-        raise DataError(
-            "labels", f"several classes of the model are called {listed(twice)}; give the places of its classes"
-        )
+        raise DataError("labels", f"several classes of the model are called {listed(twice)}; give class indices")
     return np.array([places[name] for name in texts], np.int64)
 
 

@@ -1,7 +1,5 @@
 """Points in `.npy` and `.npz` files, which are never unpickled, and in the IDX files of MNIST."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct
@@ -22,32 +20,22 @@ from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Reading
 from brittle.errors import DataError, first_line
 
-KEYS = {
+KEYS = {  # keys of the arrays of a `.npz` file; of a split as in `test_images` or `x_test`
     "inputs": ("x", "images"),
     "labels": ("y", "labels"),
     "ids": ("ids", "id"),
     "class_names": ("class_names",),
     "feature_names": ("feature_names",),
 }
-"""Keys of the arrays of a `.npz` file; of a split as in `test_images` or `x_test`."""
 
-IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"
-"""Endings behind the prefix in the names of IDX files; `.gz` may follow."""
-
-TEST = "t10k"
-"""MNIST calls its test split so; it is read where no split is named."""
-
-_MOST_DEFLATE = 1032
-"""Deflate shrinks by no more than this factor."""
-
-_CHUNK = 1 << 20
-"""Bytes that are unpacked at a time."""
-
-_ERRORS = (
+IMAGES, LABELS = "-images-idx3-ubyte", "-labels-idx1-ubyte"  # ends of names; `.gz` may follow
+TEST = "t10k"  # MNIST calls its test split so; it is read where no split is named
+_MOST_DEFLATE = 1032  # deflate shrinks by no more than this factor
+_CHUNK = 1 << 20  # bytes that are unpacked at a time
+_ERRORS = (  # exceptions of zip files and NumPy on broken files
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, EOFError, OSError, ValueError, TypeError),
     *(SyntaxError, LookupError, OverflowError, NotImplementedError, RecursionError, MemoryError),
 )
-"""Exceptions of zip files and NumPy on broken files."""
 
 
 def is_idx_folder(path: Path) -> bool:
@@ -89,11 +77,8 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, reading: Reading) -> ListedPoints:
-    """Points in a `.npz` file: `x` or `images`, `y` or `labels`, `ids`, `class_names`, `feature_names`.
-
-    With a split the keys are those of MedMNIST (`test_images`, `test_labels`) or Keras (`x_test`, `y_test`). Three
-    axes under `images` are grey images, which get a channel axis where the layout has it; `x` is taken as it is.
-    """
+    """Read points in a `.npz` file by `KEYS`; of a split, `test_images` as of MedMNIST or `x_test` as of Keras.
+    Three axes under `images` are grey images, which get a channel axis; `x` is taken as it is."""
     keys, arrays = _read_arrays(path, reading)
     sources = {role: f"{key} in {path_text(path)}" for role, key in keys.items()}
     x = arrays["inputs"]
@@ -111,8 +96,7 @@ def read_npz(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_idx(path: Path, reading: Reading) -> ListedPoints:
-    """Points in `PREFIX-images-idx3-ubyte[.gz]`, `[N, 1, H, W]`, and `PREFIX-labels-idx1-ubyte[.gz]`. The split is the
-    prefix, the end of one after a hyphen, or `test` for `t10k`; by default `t10k` or the only prefix."""
+    """Read IDX files. The split is the prefix or its end, `test` for `t10k`; by default `t10k` or the only one."""
     prefixes, split = _prefixes(path), reading.split or TEST
     meant = [name for name in prefixes if f"-{name}".endswith(f"-{split}") or (split, name) == ("test", TEST)]
     prefix = meant[0] if len(meant) == 1 else choose_split(path, prefixes, reading.split)
@@ -247,11 +231,11 @@ def _keys(path: Path, keys: Sequence[str], split: str | None) -> dict[str, str]:
             raise DataError("columns", f"{path_text(path)} has {' and '.join(matches)}, and each may be its {role}")
         chosen |= dict.fromkeys([role], matches[0]) if matches else {}
     if "inputs" not in chosen:
+        of_split = "" if split is None else f" of the split {split!r:.40}"
         raise DataError(
             "columns" if split is None else "split",
-            f"{path_text(path)} has no x or images{'' if split is None else f' of the split {split!r:.40}'}; it has "
-            f"{', '.join(keys) or 'no keys at all'}: call the inputs x and the labels y, or name with --split "
-            "(split=) a split that stands in these keys",
+            f"{path_text(path)} has no x or images{of_split}; it has {', '.join(keys) or 'no keys at all'}: call the "
+            "inputs x and the labels y, or name with --split (split=) a split that stands in these keys",
         )
     return chosen
 
@@ -261,8 +245,6 @@ def _unreadable(source: str, kind: str, error: BaseException) -> DataError:
     reason = first_line(error)
     if "Object arrays" in reason or "Python objects" in reason:
         return DataError(
-            "dtype",
-            f"{source} holds Python objects, which would have to be unpickled and could run code; save plain arrays, "
-            "np.stack(list(x))",
+            "dtype", f"{source} holds Python objects, which would have to be unpickled; save np.stack(list(x))"
         )
     return DataError("corrupt", f"{source} is not a readable {kind} file: {reason}")

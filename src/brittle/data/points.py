@@ -28,13 +28,10 @@ class Batch:
         names: what the source calls each point (a path, say), `[B]`, or None.
         labels: class index of each point, `[B]`, or None where the data carry no labels.
         inputs: `[B, *shape]`, in the declared units; zeros where `status` carries no number.
-        status: how reading each point ended, `[B]`.
-        detail: why reading failed, where it did, `[B]`.
+        status, detail: how reading each point ended, and why where it failed, `[B]`.
         bounds: smallest and largest value of an input, for the thumbnails.
-        targets: of each point the numbers that are right, `[B, R]`, float64, where it has several labels (1 holds, 0
-            does not) or a number is predicted; None elsewhere.
-        extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; None where
-            there are neither.
+        targets: what is right where there are several labels (1 or 0) or numbers, `[B, R]`, float64; else None.
+        extra_inputs: other tensors of the points, and which coordinates of the inputs vary, a row each; or None.
     """
 
     rows: tuple[int, ...]
@@ -94,12 +91,10 @@ class Points(Protocol):
     @property
     def labels(self) -> Sequence[int] | None:
         """Class index of every point, or None where the data carry no labels."""
-        ...
 
     @property
     def class_names(self) -> Sequence[str] | None:
         """Names of the classes in the order of their index, or None."""
-        ...
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -121,14 +116,12 @@ class InputRows(NamedTuple):
     extra_inputs: ExtraInputs | None = None
 
 
-Read = Callable[[int, int], InputRows]
-"""Called with two rows, gives the inputs from the first up to the second."""
+Read = Callable[[int, int], InputRows]  # called with two rows, gives the inputs from the first up to the second
 
 
 @dataclass(frozen=True)
 class ListedPoints:
-    """Points that are all known by id, and whose inputs are read when they are asked for. Labels, names and targets,
-    `[N, R]`, are as in `Batch`. `read` gives the inputs of some rows; thumbnails are drawn within `bounds`."""
+    """Points all known by id, whose inputs `read` gives when they are asked for; other fields are as in `Batch`."""
 
     ids: Sequence[str]
     read: Read = field(repr=False)
@@ -148,8 +141,7 @@ class ListedPoints:
             if rows.setdefault(id_, row) != row:
                 raise DataError(
                     "ids",
-                    f"rows {rows[id_]} and {row} of {source} share the id {id_!r}; an id keys the noise of its point: "
-                    "make the ids unique, or leave them out",
+                    f"rows {rows[id_]} and {row} of {source} share the id {id_!r}, which keys its noise",
                 )
             if not id_.isascii() and any("\ud800" <= character <= "\udfff" for character in id_):
                 raise DataError("ids", f"the id of row {row} of {source} is {id_!r:.80}, which is no text; escape it")
@@ -158,7 +150,7 @@ class ListedPoints:
     def provenance(self) -> dict[str, Any]:
         """Origin of the points, and their number."""
         targets = {} if self.targets is None else {"targets": self.targets.shape[1]}
-        return {**self.source, "points": len(self), **targets}
+        return self.source | {"points": len(self)} | targets
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -170,23 +162,16 @@ class ListedPoints:
 
     def _batch(self, rows: range) -> Batch:
         part, read = slice(rows.start, rows.stop), self.read(rows.start, rows.stop)
-        names = None if self.names is None else self.names[part]
+        columns = {"names": self.names, "labels": self.labels, "targets": self.targets}
+        answers: Any = {name: None if values is None else values[part] for name, values in columns.items()}
         status, detail = [Status.OK] * len(rows), list[str | None]([None] * len(rows))
         for place, failure in read.failures.items():
-            called = "" if names is None else f" ({names[place]})"
+            called = "" if self.names is None else f" ({self.names[rows[place]]})"
             status[place], detail[place] = failure.status, f"row {rows[place]}{called}: {failure.reason}"
         return Batch(
-            rows=tuple(rows),
-            ids=tuple(self.ids[part]),
-            names=names,
-            labels=None if self.labels is None else self.labels[part],
-            inputs=read.inputs,
-            status=tuple(status),
-            detail=tuple(detail),
-            bounds=self.bounds,
-            targets=None if self.targets is None else self.targets[part],
-            extra_inputs=read.extra_inputs,
-        )
+            rows=tuple(rows), ids=tuple(self.ids[part]), inputs=read.inputs, status=tuple(status), detail=tuple(detail),
+            bounds=self.bounds, extra_inputs=read.extra_inputs, **answers,
+        )  # fmt: skip
 
 
 def parts_of(rows: Any, size: int) -> Iterator[Any]:
@@ -214,12 +199,9 @@ class RowIds(Sequence[str]):
 
 @dataclass(frozen=True)
 class SomePoints:
-    """Some of other points in their order, `rows` of them, with some facts replaced.
-
-    `ids` are those by which they were chosen. `is_named` says whether the user named the classes. `moves`, `[n]`, are
-    the coordinates that vary in a run; None for those that vary in `points`. `takes` tells which inputs with missing
-    values the model takes, `[B]`: in a batch these values are filled, do not vary, and are NaN in `extra_inputs`.
-    """
+    """Some `rows` of other points in their order, with facts replaced; `ids` are those that chose them.
+    `moves`, `[n]`, are the coordinates that vary in a run. `takes` tells which inputs with missing values the model
+    takes, `[B]`: these values are filled, do not vary, and are NaN in `extra_inputs`."""
 
     points: Points
     rows: Sequence[int]
@@ -243,8 +225,7 @@ class SomePoints:
         return len(self.rows)
 
     def batches(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Yield the points `start` up to `stop` (all others) in their order, `size` at a time. The two count these
-        points; the `rows` of a batch are those of the data."""
+        """Yield these points from `start` up to `stop`, `size` at a time; its `rows` are those of the data."""
         for places in parts_of(range(len(self))[start:stop], size):
             part = slice(places.start, places.stop)
             runs = [self.points.batches(len(run), run.start, run.stop) for run in _runs(self.rows[part])]

@@ -1,7 +1,5 @@
 """Options of reading data, and the formats of data."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,25 +14,22 @@ from brittle.data.points import ListedPoints, Points, Read, RowIds
 from brittle.errors import ParameterError
 from brittle.model.bounds import Bounds, BoundsLike
 
-MOST_PIXELS = 1 << 13
-"""Longest side to which an image is brought."""
+MOST_PIXELS = 1 << 13  # longest side to which an image is brought
 
 WORDS = {"layout": ("nchw", "nhwc"), "mode": ("RGB", "L"), "interpolation": INTERPOLATIONS, "crop_rounding": ROUNDINGS}
 """Words of options, beside their default."""
 
-IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})
-"""Options of encoded images that bring them to one form; a model's folder may declare some of them."""
+IMAGE_OPTIONS = frozenset({"resize", "center_crop", "interpolation", "crop_rounding", "mode"})  # of encoded images
 
 ARRAY_OPTIONS = frozenset({"layout", "scale_uint8"})
 
-MEANT_FOR = {
+MEANT_FOR = {  # the data that options are for which some formats alone take
     **dict.fromkeys(sorted(IMAGE_OPTIONS), "encoded images"),
     **dict.fromkeys(sorted(ARRAY_OPTIONS), "arrays in .npz and .npy files"),
     "label_column": "tables",
     "text_column": "tables of a model that reads texts",
     "labels": ".npy files and folders of images without classes",
 }
-"""Options that only formats take which say so, and the data that each is for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,29 +45,23 @@ class Reading:
         limit: how many points are kept, from the first; None keeps all.
         sample: how many points are kept, drawn as `brittle.data.sample_points` does; None keeps all.
         ids: ids of the points that are kept, as `brittle.data.choose_points` does; None keeps all.
-        format: what the data are, the name of one of `brittle.data.FORMATS`; None recognises it.
+        format: what the data are, the name of one of `FORMATS`; None recognises it.
         layout: `nchw` or `nhwc`, axis order of image arrays.
         scale_uint8: whether whole numbers 0..255 in arrays of type uint8 are mapped to the bounds.
         labels: a `.npy` file with the class index of each point, for a `.npy` file or images without classes.
-        label_column: name of the column of a table that holds the labels; None takes the one that is called label,
-            target, class or y, in a table of images label or labels, or else the only one that is declared as classes.
-            With `targets` several, with commas between them.
+        label_column: name of the column of labels of a table, with `targets` several, with commas between them; None
+            takes the one called label, target, class or y, or the only one that is declared as classes.
         text_column: name of the column of a table that holds texts; None takes the only one of text.
-        texts: how texts become points, for a model that reads texts: what the format `texts` takes; the data must then
-            be a table of texts.
+        texts: how texts become points, for a model that reads texts, as the format `texts` takes it.
         targets: whether what is right for a point is no class, but several labels (1 holds, 0 does not) or numbers.
-        class_names: names of the model's classes in the order of its outputs; labels of data that name their classes
-            are mapped into them, as `brittle.data.labels.name_classes` does.
-        levels: whether columns of a table that hold text, or are categories of pandas, are read as whole numbers, the
-            places of their values among `categories` of the record, which noise never changes; for an estimator that
-            was fitted on a frame. Else they are refused.
+        class_names: names of the model's classes in the order of its outputs, into which labels are mapped by name.
+        levels: whether columns of text or categories are read as whole numbers, the places of their values among
+            `categories` of the record, which noise never changes; for an estimator that was fitted on a frame.
         mode: `RGB` or `L` (grey), to which encoded images are converted; None takes the mode of the first.
-        resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side, which keeps
-            their shape.
+        resize: `(height, width)` to which encoded images are brought, or `(side,)` for the shorter side.
         center_crop: `(height, width)` of the middle of them that is kept, after `resize`.
-        interpolation: how they are resized, by the names of Pillow, as a model's folder declares it; None is bilinear.
-        crop_rounding: where the middle begins if it cannot lie in the middle, as a model's folder declares it: at the
-            `even` one of two pixels (None), as torchvision has it, or `down`, as image processors of transformers.
+        interpolation: how they are resized, by the names of Pillow; None is bilinear.
+        crop_rounding: where the middle begins if it cannot lie in the middle: at the `even` pixel (None), or `down`.
 
     Raises:
         ParameterError: a value is not of this form, or two of `limit`, `sample` and `ids` are given.
@@ -107,8 +96,7 @@ class Reading:
             raise ParameterError(f"at least 1 point must be taken; found {counts[0]}")
         if sum(choice is not None for choice in (self.limit, self.sample, self.ids)) > 1:
             raise ParameterError(
-                "a limit (--points, limit=) keeps the first points, --sample (sample=) draws some at random, --ids "
-                "(ids=) keeps those that they name; give one of them"
+                "limit= (--points), sample= (--sample) and ids= (--ids) exclude each other; give one of them"
             )
         for name, counts in (("resize", (1, 2)), ("center_crop", (2,))):
             sides = getattr(self, name)
@@ -144,38 +132,20 @@ class Reading:
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
         return record | values | facts
 
-    def points(
-        self,
-        record: dict[str, Any],
-        ids: Sequence[str],
-        read: Read,
-        *,
-        labels: Sequence[int] | None = None,
-        targets: Tensor | None = None,
-        names: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
-    ) -> ListedPoints:
-        """Return the first `limit` points of those with these ids; other arguments as the fields of `ListedPoints`."""
+    def points(self, record: dict[str, Any], ids: Sequence[str], read: Read, **answers: Any) -> ListedPoints:
+        """Return the first `limit` points of those with these ids; `answers` are other fields of `ListedPoints`."""
         part = slice(self.limit)
-        return ListedPoints(
-            ids=RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part]),
-            read=read,
-            bounds=self.bounds,
-            source=record,
-            labels=None if labels is None else tuple(labels[part]),
-            targets=None if targets is None else targets[part],
-            names=None if names is None else tuple(names[part]),
-            class_names=None if class_names is None else tuple(class_names),
-        )
+        point_ids = RowIds(len(range(len(ids))[part])) if isinstance(ids, RowIds) else tuple(ids[part])
+        for name, values in answers.items():
+            if values is not None:
+                values = values if name == "class_names" else values[part]
+                answers[name] = values if isinstance(values, Tensor) else tuple(values)
+        return ListedPoints(point_ids, read, self.bounds, record, **answers)
 
 
 class Format(NamedTuple):
-    """A kind of data on disk.
-
-    `form` is what it looks like, in words; `options` are the fields of `Reading` that it takes of those in `MEANT_FOR`.
-    Formats of a lower `rank` are asked first whether they recognise a path: files by their ending, then folders by the
-    names in them, then any folder of images. One that is read `in_parts` is read where it lies in a store.
-    """
+    """A kind of data on disk; `form` is what it looks like, `options` what it takes of `MEANT_FOR`.
+    Those of a lower `rank` are asked first whether they recognise a path. One read `in_parts` may lie in a store."""
 
     name: str
     form: str

@@ -24,28 +24,23 @@ from brittle.data.reading import IMAGE_OPTIONS, Reading
 from brittle.errors import DataError, ParameterError, first_line, listed
 from brittle.model.arrays import Levels
 from brittle.model.inputs import ExtraInputs
-from brittle.store.index import describe_index
+from brittle.store.schemas import describe_index
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)
-"""Names that pandas gives to the column of its index."""
+INDEX_NAME = re.compile(r"(unnamed: \d+|__index_level_\d+__)?", re.IGNORECASE)  # of the index of pandas
 
 BOOLEAN_TEXTS = {word: float(word.lower() == "true") for word in ("True", "TRUE", "true", "False", "FALSE", "false")}
-BOOLEANS = frozenset(BOOLEAN_TEXTS)
-"""Texts that pandas reads as booleans in a column of a text file, and their numbers."""
-
-MISSING = frozenset(
+BOOLEANS = frozenset(BOOLEAN_TEXTS)  # texts that pandas reads as booleans in a column of a text file, and their numbers
+MISSING = frozenset(  # texts that pandas reads as missing in a text file
     (
         *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
         *("", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     )
 )
-"""Texts that pandas reads as missing in a text file."""
 
-MOST_LEVELS = 10_000
-"""Different texts that a column of categories may hold."""
+MOST_LEVELS = 10_000  # different texts that a column of categories may hold
 
 
 class Roles(NamedTuple):
@@ -74,11 +69,8 @@ def read_table(path: Path, reading: Reading) -> ListedPoints:
 
 
 def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
-    """Return the rows of a frame of pandas, by the rules of table files; all columns are features where `y` is given.
-
-    Without a column of ids the ids are the index as text, where no two are alike. The record describes the index, so
-    that `Table.frame` has it again; where it is not the ids, it is the names of the points.
-    """
+    """Return the rows of a frame of pandas by the rules of table files; all columns are features where `y` is given.
+    Ids are by default its index as text. The record describes the index, so that `Table.frame` has it again."""
     if y is not None and reading.label_column is not None:
         raise ParameterError(f"y and label_column={reading.label_column!r:.60} both say what is right; give one")
     frame = frame.set_axis([*map(str, frame.columns)], axis=1)
@@ -88,9 +80,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
         cells = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError) as error:
         raise DataError(
-            "columns",
-            f"the frame has a column of mixed values, {first_line(error)}; write all of a column as text, or as "
-            "numbers, before the model is fitted",
+            "columns", f"the frame has a column of mixed values, {first_line(error)}; write all as text, or as numbers"
         ) from error
     file = ArrowFile(Path("frame"), cells.schema, (len(cells),), cells.select)
     points = _features(Sheet((file,), "the frame", reading.record(None, "", format="memory")), reading, y, frame)
@@ -110,8 +100,7 @@ def read_frame(frame: Any, y: Any, reading: Reading) -> ListedPoints:
 
 
 def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) -> ListedPoints:
-    """Return the rows of a table of numbers, booleans among them, and with `reading.levels` of columns that stay as
-    they are. `frame` is what it was made of."""
+    """Return the rows of a table of numbers and booleans, with `reading.levels` also columns of categories."""
     if wrong := sorted(reading.given & IMAGE_OPTIONS):
         raise ParameterError(f"{wrong[0]} is for encoded images, and {table.source} has no column of them")
     roles = find_roles(table, reading) if y is None else Roles((), (), tuple(table.schema.names))
@@ -143,8 +132,7 @@ def _features(table: Sheet, reading: Reading, y: Any = None, frame: Any = None) 
 
 
 def _series(cells: pa.Table, names: Sequence[str], table: Sheet, frame: Any) -> Iterator[tuple[str, pd.Series | None]]:
-    """Yield each column as pandas has it: in the `frame`, or as it reads the file; None for text and numbers in a text
-    file, which are a column of neither."""
+    """Yield each column as pandas has it; None for one of text and numbers in a text file."""
     if is_csv(table.files[0].path):
         yield from ((name, _text_series(cells[name].to_pylist())) for name in names)
         return
@@ -179,8 +167,7 @@ def _is_number(series: pd.Series, column: pa.ChunkedArray) -> bool:
 
 
 def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
-    """Return the codes of a column that stays as it is, `[N]`, float64, NaN where a value is missing, and what they
-    stand for: text, categories, booleans, dates."""
+    """Return codes of a column that stays as it is, `[N]`, float64, NaN where missing, and what they stand for."""
     import pandas as pd
 
     if category := isinstance(series.dtype, pd.CategoricalDtype):
@@ -193,8 +180,7 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     if len(values) > MOST_LEVELS and not category:
         raise DataError(
             "columns",
-            f"{source} holds {len(values):,} different values of type {series.dtype}, {MOST_LEVELS:,} at most stay as "
-            "they are; leave it out, or score fewer rows at a time",
+            f"{source} holds {len(values):,} different values of type {series.dtype}, not {MOST_LEVELS:,} at most",
         )
     levels = [value if isinstance(value, str | int | float) else str(value) for value in values.tolist()]
     missing = {str(cell) for cell in series[series.isna()]} if series.dtype == object else set[str]()
@@ -206,10 +192,10 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     except (TypeError, ValueError, LookupError):
         restored = False
     if not restored:
+        example = f"{series.dropna().iloc[0]!r:.40}"
         raise DataError(
             "columns",
-            f"{source} is of type {series.dtype} and holds values that cannot be given back as they are, such as "
-            f"{series.dropna().iloc[0]!r:.40}; write them as text or numbers before the model is fitted",
+            f"{source} is of type {series.dtype} with values, such as {example}, that cannot be restored; write texts",
         )
     return codes, result
 
@@ -228,8 +214,7 @@ def _images(table: Sheet, images: list[str], reading: Reading) -> ListedPoints:
     if example is not None and not any(encoded(row).read(1) for row in range(min(8, table.rows))):
         raise DataError(
             "corrupt",
-            f"{table.source} holds the paths of images, such as {example!r:.80}, and not their bytes; give the "
-            "folder that these images are in, or write the data with their bytes, as to_parquet of datasets does",
+            f"{table.source} holds paths of images, such as {example!r:.80}, and not their bytes; give their folder",
         )
     return encoded_points(
         encoded,
@@ -254,9 +239,9 @@ def find_roles(table: Sheet, reading: Reading) -> Roles:
     else:
         answers = [name for name in names if name.lower() in LABEL_NAMES] or list(table.class_names)
         if len(answers) > 1:
+            found = " and ".join(map(repr, answers))
             raise ParameterError(
-                f"{source} has the columns {' and '.join(map(repr, answers))}; name the one with the labels "
-                "(--label-column, label_column=)"
+                f"{source} has the columns {found}; name that of the labels (--label-column, label_column=)"
             )
     ids = [name for name in names if name.lower() == "id" and name not in answers][:1]
     features = [name for name in names if name not in (*answers, *ids)]
@@ -281,7 +266,7 @@ def ids_in(cells: pa.Table, roles: Roles, table: Sheet) -> Sequence[str]:
     ids = cells[roles.id[0]].to_pylist()
     if None in ids:
         raise DataError(
-            "ids", f"{roles.id[0]} in {table.source} is empty in row {ids.index(None)}; give all rows an id or none"
+            "ids", f"{roles.id[0]} in {table.source} is empty in row {ids.index(None)}; give all an id or none"
         )
     return tuple(str(id_).strip() for id_ in ids)
 
@@ -301,7 +286,11 @@ def answers_in(cells: pa.Table, roles: Roles, table: Sheet, reading: Reading) ->
 
 def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) -> np.ndarray:
     """Return a column as numbers, `[N]`, float64; NaN where one is missing, unless all are to be there."""
-    column = _plain_cells(cells[name])
+    column: Any = cells[name]
+    if is_text(column.type):  # without the space around it, null where it stands for no value
+        column = pc.call_function("utf8_trim_whitespace", [column])
+        missing = pc.call_function("is_in", [column], pc.SetLookupOptions(pa.array(sorted(MISSING), column.type)))
+        column = pc.call_function("if_else", [missing, pa.scalar(None, column.type), column])
     numbers = _cast(column)
     if is_text(column.type) and BOOLEANS.issuperset(texts := {*column.drop_null().unique().to_pylist()}) and texts:
         numbers = np.array([BOOLEAN_TEXTS.get(cell, np.nan) for cell in column.to_pylist()])
@@ -315,18 +304,8 @@ def _numbers(cells: pa.Table, name: str, source: str, complete: bool = False) ->
     raise DataError(
         "columns",
         f"{place} holds {cell!r:.60}, which is no number; if the column holds the labels, name it with --label-column "
-        "(label_column=); else write text as numbers first (such as one column of 0 and 1 for each value), or leave "
-        "the column out",
+        "(label_column=); else write text as numbers first, or leave the column out",
     )
-
-
-def _plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Cells without the space around text, null where text stands for no value."""
-    if not is_text(column.type):
-        return column
-    texts = pc.call_function("utf8_trim_whitespace", [column])
-    missing = pc.call_function("is_in", [texts], pc.SetLookupOptions(pa.array(sorted(MISSING), texts.type)))
-    return pc.call_function("if_else", [missing, pa.scalar(None, texts.type), texts])
 
 
 def _cast(column: pa.ChunkedArray) -> np.ndarray | None:

@@ -24,40 +24,21 @@ from brittle.estimate import Parameters
 
 @dataclass(frozen=True)
 class Decision(ABC):
-    """A decision of a model.
+    """A decision of a model. A custom decision is `brittle.decisions.Custom`, with a function."""
 
-    A custom decision is `brittle.decisions.Custom`, with a function.
-
-    Class attributes:
-        name: the name on the command line and in the record of a run.
-        explanation: the decision in a few words, for a report: "the prediction is ...".
-        of_classes: whether it is the predicted class, so that the model's class scores are read unchanged.
-        has_classes: whether labels that are classes tell if it is right.
-        one_number: whether a model may return one number a row, `[B]`.
-        level: whether the nearest margin is the same at every point, so that it tells nothing about a point.
-        targets: whether the truth of a point is several labels or numbers instead of a class.
-        linear: whether margins are linear functions of the outputs, up to a constant, so that bounds on outputs bound
-            them (`linear_margins`).
-        has_margins: whether scores may read margins; otherwise only their sign, which counting needs.
-        declared: the words of `outputs` that it supports.
-        of_odds: whether declared probabilities are independent, so that a logit is `log p - log(1 - p)`.
-        may_be_empty: whether outputs that are 0 everywhere may be right.
-        form: the axes of the output of one input.
-    """
-
-    name: ClassVar[str]
-    explanation: ClassVar[str]
-    of_classes: ClassVar[bool] = False
-    has_classes: ClassVar[bool] = False
-    one_number: ClassVar[bool] = False
-    linear: ClassVar[bool] = True
-    level: ClassVar[bool] = False
-    targets: ClassVar[bool] = False
-    has_margins: ClassVar[bool] = True
-    form: ClassVar[tuple[str, ...]] = ("numbers",)
-    declared: ClassVar[tuple[str, ...]] = ("logits",)
-    of_odds: ClassVar[bool] = False
-    may_be_empty: ClassVar[bool] = False
+    name: ClassVar[str]  # on the command line and in the record of a run
+    explanation: ClassVar[str]  # in a few words, for a report: "the prediction is ..."
+    of_classes: ClassVar[bool] = False  # the predicted class, so that the model's class scores are read unchanged
+    has_classes: ClassVar[bool] = False  # labels that are classes tell if it is right
+    one_number: ClassVar[bool] = False  # a model may return one number a row, `[B]`
+    linear: ClassVar[bool] = True  # margins are linear in the outputs, up to a constant (`linear_margins`)
+    level: ClassVar[bool] = False  # the nearest margin is the same at every point
+    targets: ClassVar[bool] = False  # the truth of a point is several labels or numbers
+    has_margins: ClassVar[bool] = True  # otherwise only their sign, which counting needs
+    form: ClassVar[tuple[str, ...]] = ("numbers",)  # axes of the output of one input
+    declared: ClassVar[tuple[str, ...]] = ("logits",)  # words of `outputs`
+    of_odds: ClassVar[bool] = False  # declared probabilities are independent: a logit is `log p - log(1 - p)`
+    may_be_empty: ClassVar[bool] = False  # outputs that are 0 everywhere may be right
 
     @classmethod
     def parse(cls, text: str) -> Decision:
@@ -71,21 +52,20 @@ class Decision(ABC):
         """True where the softmax of `[0, -m]` is a network's own probability that the decision is right."""
         return self.of_classes
 
-    @abstractmethod
     def decide(self, outputs: Tensor) -> Tensor:
-        """Return the decided values, a row for each of `outputs` `[B, ...]`."""
+        """Return the decided values, a row for each of `outputs` `[B, ...]`; by default these themselves."""
+        return outputs
 
     @abstractmethod
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the margins `[N, K]` at `outputs` `[N, ...]` of the `decided` values, a row for each of them."""
 
-    @abstractmethod
     def described(self, decided: Tensor) -> list[str]:
-        """Describe each row of `decided` in words."""
+        """Describe each row of `decided` in words; by default in none."""
+        return [""] * len(decided)
 
     def extract(self, output: Any, classes: int | None) -> tuple[Tensor, str] | None:
-        """Extract the outputs from a model's result, and the name of that part; None to read them as class scores.
-        `classes` is the number of classes in the model's config."""
+        """Extract the outputs from a model's result and that part's name; None to read them as class scores."""
         return None
 
     def describe_copies(self, margins: Sequence[float]) -> list[str] | None:
@@ -125,10 +105,7 @@ class Decision(ABC):
         return names
 
     def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
-        """Return for each row whether the decision agrees with the data; None where the data do not tell.
-
-        The data have `labels`, a class index of each row `[B]`, or `targets`, several labels or numbers `[B, R]`.
-        """
+        """Return for each row whether the decision agrees with its label `[B]` or targets `[B, R]`; None without."""
         return [None] * len(decided)
 
     @property
@@ -162,11 +139,8 @@ class Decision(ABC):
     def check(self, outputs: Tensor) -> None:
         """Raise a `ModelError` unless the decision can read `outputs` `[B, ...]`."""
         if outputs.dim() != 1 + len(self.form):
-            raise ModelError(
-                "output_shape",
-                f"{len(outputs)} inputs gave a result of shape {list(outputs.shape)}; the decision {self.label} needs "
-                f"[{len(outputs)}, {', '.join(self.form)}]",
-            )
+            shapes = f"{list(outputs.shape)}; the decision {self.label} needs [{len(outputs)}, {', '.join(self.form)}]"
+            raise ModelError("output_shape", f"{len(outputs)} inputs gave a result of shape {shapes}")
 
 
 def numbers(values: Any) -> str:

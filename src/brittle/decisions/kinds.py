@@ -1,10 +1,10 @@
-"""Decisions on classes and on numbers, and every decision by its name on the command line."""
+"""Decisions on classes, on several labels and on numbers, and every decision by its name on the command line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from brittle.decisions.base import Decision, check_count, numbers, only_or_all
 from brittle.decisions.function_code import code_digest
-from brittle.decisions.labels import MultiLabel
-from brittle.errors import ModelError, ParameterError
+from brittle.errors import ModelError, ParameterError, listed
 from brittle.estimate import Parameters
 from brittle.registry import Registry, missing
 
@@ -60,9 +59,7 @@ class Custom(Decision):
 
     def __post_init__(self) -> None:
         if not callable(self.compare):
-            raise ParameterError(
-                f"Custom takes a function of two outputs that gives margins; found {self.compare!r:.60}"
-            )
+            raise ParameterError(f"Custom takes a function of two outputs; found {self.compare!r:.60}")
 
     @property
     def label(self) -> str:
@@ -71,10 +68,6 @@ class Custom(Decision):
     @property
     def parameters(self) -> Parameters:
         return {"function": self.label.partition(":")[2], "code": code_digest(self.compare)}
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the output at the point, `[B, ...]`."""
-        return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the margins of the function, `[N, K]`; raise a `ModelError` unless they are a row for each output."""
@@ -96,14 +89,9 @@ class Custom(Decision):
     def check_at_points(self, margins: Tensor) -> None:
         broken = (margins < 0).any(dim=1)
         if bool(broken.any()):
-            raise ModelError(
-                "decision",
-                f"the function of the decision {self.label} gave {float(margins.detach().amin(dim=1)[broken][0]):.4g} "
-                f"for an output compared with itself; there the decision holds, so every margin must be positive",
-            )
-
-    def described(self, decided: Tensor) -> list[str]:
-        return [""] * len(decided)
+            value = float(margins.detach().amin(dim=1)[broken][0])
+            fault = f"gave {value:.4g} for an output compared with itself, where every margin must be positive"
+            raise ModelError("decision", f"the function of the decision {self.label} {fault}")
 
     def check(self, outputs: Tensor) -> None:
         """Accept any tensor with a row for each input."""
@@ -199,10 +187,8 @@ class SameTop(Decision):
     def check(self, outputs: Tensor) -> None:
         super().check(outputs)
         if outputs.shape[1] <= self.count:
-            raise ModelError(
-                "output_shape",
-                f"the decision {self.label} needs more than {self.count} classes; the model has {outputs.shape[1]}",
-            )
+            needed = f"more than {self.count} classes; the model has {outputs.shape[1]}"
+            raise ModelError("output_shape", f"the decision {self.label} needs {needed}")
 
 
 @dataclass(frozen=True)
@@ -227,9 +213,7 @@ class Within(Decision):
     def __post_init__(self) -> None:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple | list) else (self.tolerance,)
         if not tolerances or not all(isinstance(t, int | float) and math.isfinite(t) and t > 0 for t in tolerances):
-            raise ParameterError(
-                f"a tolerance must be a positive finite number, as in within:0.1; found {self.tolerance!r}"
-            )
+            raise ParameterError(f"a tolerance is a positive finite number, as in within:0.1; found {self.tolerance!r}")
         object.__setattr__(self, "tolerance", only_or_all(tolerances))
 
     @classmethod
@@ -240,10 +224,6 @@ class Within(Decision):
     def label(self) -> str:
         tolerances = self.tolerance if isinstance(self.tolerance, tuple) else (self.tolerance,)
         return f"{self.name}:{','.join(f'{tolerance:g}' for tolerance in tolerances)}"
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Return the numbers at the point, `[B, R]`."""
-        return outputs
 
     def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
         """Return the distances of each number from both ends of its tolerance, `[N, 2 R]`."""
@@ -263,16 +243,158 @@ class Within(Decision):
     def check(self, outputs: Tensor) -> None:
         super().check(outputs)
         if isinstance(self.tolerance, tuple) and len(self.tolerance) != outputs.shape[1]:
-            raise ModelError(
-                "output_shape",
-                f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers",
+            counts = f"{len(self.tolerance)} tolerances were given; the model returns {outputs.shape[1]} numbers"
+            raise ModelError("output_shape", counts)
+
+
+MOST_NAMED = 10  # most labels whose sets count as classes in tables and reports
+
+
+@dataclass(frozen=True)
+class MultiLabel(Decision):
+    """The set of labels that hold: margins `s_j (z_j - t_j)` with the sign `s_j` at the point.
+
+    `z_j` is the logit of label `j`, `log p - log(1 - p)` if the model returns its probability `p`; `t_j` is the logit
+    of its threshold.
+
+    Attributes:
+        threshold: value above which a label holds, one number or one for each label, in the units of the declared
+            outputs: a logit, or with `outputs="probs"` a probability. None is the logit 0, the probability one half.
+        only: position from 0 or name of a single label to decide on; None decides on all labels. A single label has a
+            probability, so the scores of the expected change apply as well. Names are looked up in the `class_names` of
+            the classifier or of the data.
+        of_probabilities: whether the declared outputs are probabilities; a classifier sets it.
+
+    Raises:
+        ParameterError: a threshold is not a finite number, or not a probability; or the position is negative.
+    """
+
+    threshold: float | tuple[float, ...] | None = None
+    only: int | str | None = None
+    of_probabilities: bool = field(default=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "multilabel"
+    explanation: ClassVar[str] = "which labels hold"
+    targets: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = ("logits", "probs")
+    of_odds: ClassVar[bool] = True
+
+    @classmethod
+    def parse(cls, text: str) -> MultiLabel:
+        return cls(only=int(text) if text.removeprefix("-").isdecimal() else text or None)
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None:
+            thresholds = self.threshold if isinstance(self.threshold, Sequence) else (self.threshold,)
+            low, high = (0.0, 1.0) if self.of_probabilities else (-math.inf, math.inf)
+            if not thresholds or not all(isinstance(t, int | float) and low < t < high for t in thresholds):
+                raise ParameterError(
+                    f"thresholds are numbers between {low:g} and {high:g}; found {self.threshold!r:.60}"
+                )
+            object.__setattr__(self, "threshold", only_or_all(thresholds))
+        has_name = isinstance(self.only, str) and self.only != ""
+        if self.only is not None and not has_name and (type(self.only) is not int or self.only < 0):
+            raise ParameterError(f"a label is asked for by its position from 0, or its name; found {self.only!r:.40}")
+
+    @property
+    def label(self) -> str:
+        return self.name if self.only is None else f"{self.name}:{self.only}"
+
+    @property
+    def has_probability(self) -> bool:
+        return self.only is not None and self._logit_thresholds == 0.0
+
+    def with_names(self, names: Sequence[str] | None) -> MultiLabel:
+        if not isinstance(self.only, str):
+            return self
+        if self.only not in (names or ()):
+            choices = listed([f"{name!r:.40}" for name in names or ()])
+            raise ParameterError(
+                f"there is no label {self.only!r:.60} among [{choices}]; name them (--class-names, class_names=), "
+                f"or give a position: {self.name}:0"
             )
+        return replace(self, only=tuple(names or ()).index(self.only))
+
+    def with_outputs(self, outputs: str) -> MultiLabel:
+        return replace(self, of_probabilities=outputs == "probs")
+
+    @property
+    def _place(self) -> int | None:
+        """The position of the single label; None for all."""
+        resolved = self.with_names(None)
+        assert not isinstance(resolved.only, str)
+        return resolved.only
+
+    @property
+    def _logit_thresholds(self) -> float | tuple[float, ...]:
+        """The thresholds as logits."""
+        if self.threshold is None or not self.of_probabilities:
+            return self.threshold or 0.0
+        thresholds = self.threshold if isinstance(self.threshold, tuple) else (self.threshold,)
+        return only_or_all([math.log(threshold) - math.log1p(-threshold) for threshold in thresholds])
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """Return signs `[B, L]`: 1 where a label holds, -1 where it does not; a logit at the threshold holds."""
+        above = self._excess(outputs)
+        return torch.where(above >= 0, 1.0, -1.0).to(above)
+
+    def margins(self, outputs: Tensor, decided: Tensor) -> Tensor:
+        """Return `s_j (z_j - t_j)`, `[N, L]`, or `[N, 1]` for a single label."""
+        return self._excess(outputs) * decided
+
+    def described(self, decided: Tensor) -> list[str]:
+        if self.only is not None:
+            return ["holds" if sign > 0 else "does not hold" for sign in decided[:, 0].tolist()]
+        return [", ".join(str(at) for at, sign in enumerate(row) if sign > 0) or "none" for row in decided.tolist()]
+
+    def codes(self, decided: Tensor) -> list[int | None]:
+        if decided.shape[1] > MOST_NAMED:
+            return [None] * len(decided)
+        bits = 2 ** torch.arange(decided.shape[1], device=decided.device)
+        return ((decided > 0) * bits).sum(dim=1).tolist()
+
+    def target_codes(self, targets: Tensor) -> list[int | None]:
+        return self.codes(self._select(targets) - 0.5)
+
+    def target_words(self, targets: Tensor) -> list[str]:
+        return self.described(self._select(targets) - 0.5)
+
+    def code_names(self, names: Sequence[str] | None, outputs: int) -> Sequence[str] | None:
+        has_names = names is not None and len(names) == outputs
+        label_names = list(names or ()) if has_names else [f"label {place}" for place in range(outputs)]
+        if (place := self._place) is not None:
+            return (f"not {label_names[place]}", label_names[place])
+        if outputs > MOST_NAMED:
+            return None
+        sets = range(2**outputs)
+        return [" + ".join(name for at, name in enumerate(label_names) if code >> at & 1) or "none" for code in sets]
+
+    def right(self, decided: Tensor, labels: Tensor | None, targets: Tensor | None) -> list[bool | None]:
+        if targets is None:
+            return super().right(decided, labels, targets)
+        check_count(targets, decided.shape[1] if self._place is None else max(targets.shape[1], self._place + 1))
+        return ((decided > 0) == (self._select(targets) > 0.5).to(decided.device)).all(dim=1).tolist()
+
+    def _select(self, targets: Tensor) -> Tensor:
+        return targets if (place := self._place) is None else targets[:, place : place + 1]
+
+    def _excess(self, outputs: Tensor) -> Tensor:
+        above = outputs - outputs.new_tensor(self._logit_thresholds)
+        return above if (place := self._place) is None else above[:, place : place + 1]
+
+    def check(self, outputs: Tensor) -> None:
+        super().check(outputs)
+        labels = outputs.shape[1]
+        if isinstance(self.threshold, tuple) and len(self.threshold) != labels:
+            counts = f"{len(self.threshold)} thresholds were given; the model returns {labels} labels"
+            raise ModelError("output_shape", counts)
+        if (place := self._place) is not None and place >= labels:
+            raise ModelError("output_shape", f"label {place} was asked for; the model returns {labels}, counted from 0")
 
 
-DECISIONS: Mapping[str, type[Decision]] = Registry(
+DECISIONS: Mapping[str, type[Decision]] = Registry(  # by their names on the command line
     "decision", {kind.name: kind for kind in (PredictedClass, MultiLabel, SameTop, Within)}, Decision
 )
-"""The decisions by their names on the command line."""
 
 
 def as_decision(decision: Decision | str | None) -> Decision:

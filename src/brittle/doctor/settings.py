@@ -14,7 +14,8 @@ from brittle.doctor.subject import Finding, Subject
 from brittle.errors import BrittleError, DataError, ParameterError
 from brittle.measure.base import look_for
 from brittle.noise import Noise, Stream
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.store.settings import setting_of
 from brittle.text import duration
 

@@ -20,8 +20,6 @@ Example:
     torch.Size([3, 4])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -37,11 +35,8 @@ from brittle.noise import Gaussian
 
 __all__ = ["mmse_mvs", "moments", "taylor_mvs"]
 
-SURE = 1e4
-"""Standard deviations from 0 from which on a margin counts as constant."""
-
-Network = Callable[[Tensor], Any]
-"""A function from inputs to logits, or to an object that has `logits`."""
+SURE = 1e4  # standard deviations from 0 from which on a margin counts as constant
+Network = Callable[[Tensor], Any]  # a function from inputs to logits, or to an object that has `logits`
 
 
 def taylor_mvs(
@@ -181,14 +176,11 @@ def _at_tangent(
         margins = _margins(logits, targets)
         margins = margins.topk(competitors_kept(logits.shape[1]), largest=False).values
         slopes = [derivative(g, point, x.device, keep=True, differentiable=create) for g in margins.unbind(1)]
-        p_robust = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack([*map(_steepness, slopes)], dim=1), factor)
+        lengths = [_length(_exact(slope.flatten(1)), 1) for slope in slopes if slope is not None]
+        if len(lengths) < len(slopes):
+            raise ModelError("not_differentiable", NO_GRADIENT)
+        p_robust = _sigmoid(margins, Gaussian(sigma).sigma * torch.stack(lengths, dim=1), factor)
     return p_robust if create else p_robust.detach()
-
-
-def _steepness(slope: Tensor | None) -> Tensor:
-    if slope is None:
-        raise ModelError("not_differentiable", NO_GRADIENT)
-    return _length(_exact(slope.flatten(1)), 1)
 
 
 def _exact(values: Tensor) -> Tensor:
@@ -222,14 +214,12 @@ def _logits(network: Network, x: Tensor) -> Tensor:
 
 
 def _pair_logits(network: Network, x: Tensor, sigma: float, noise: Tensor) -> Tensor:
-    """Return the logits at the antithetic pairs, `[h, 2, B, C]`."""
     step = Gaussian(sigma).sigma * noise
     copies = torch.stack((x + step, x - step), dim=1)
     return _logits(network, copies.flatten(0, 2)).unflatten(0, copies.shape[:3])
 
 
 def _choose_targets(network: Network, x: Tensor, target: Tensor | None) -> Tensor:
-    """Return the target, or the prediction of the network, `[B]`."""
     if target is not None:
         return _check_target(target, len(x))
     with torch.no_grad():

@@ -5,8 +5,6 @@ corruptions and perturbations, 2019, https://arxiv.org/abs/1903.12261). As these
 length of a blur grows with the shorter side of larger images (times side / 32).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,14 +25,9 @@ from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.transform import Transforming
 from brittle.user_code import unknown
 
-WHITE = 255.0
-"""The level of the upper bound of the values; the lower bound has level 0."""
-
-USUAL_SIDE = 32
-"""Side of the images, in pixels, to which the length of a blur refers."""
-
-SLACK = 1e-4
-"""Largest excess of an input over the bounds, as a share of their range."""
+WHITE = 255.0  # the level of the upper bound of the values; the lower bound has level 0
+USUAL_SIDE = 32  # side of the images, in pixels, to which the length of a blur refers
+SLACK = 1e-4  # largest excess of an input over the bounds, as a share of their range
 
 Image = NDArray[np.float64]
 Draw = np.random.Generator
@@ -147,7 +140,6 @@ KINDS = {
         "of the side", "Fewer pixels by a random share of the side, made large again",
         lambda lost, draw: draw.uniform(1.0 - lost, 1.0), _pixelate, 0.99),
 }  # fmt: skip
-"""The corruptions, by name."""
 
 
 @dataclass(frozen=True, init=False)
@@ -222,7 +214,6 @@ def _make(kind: str, levels: Sequence[float], data: NoiseData) -> list[Corruptio
 
 
 WORDS = {kind: NamedNoise(partial(_make, kind), 15.0 if kind == "rotation" else 1.0) for kind in KINDS}
-"""The words of `--noise` for all kinds."""
 
 ROTATION, SHIFT, BRIGHTNESS, CONTRAST = (WORDS[kind] for kind in ("rotation", "shift", "brightness", "contrast"))
 GAUSSIAN_BLUR, GAUSSIAN_NOISE, SHOT_NOISE = (WORDS[kind] for kind in ("gaussian_blur", "gaussian_noise", "shot_noise"))

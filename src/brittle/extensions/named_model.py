@@ -1,7 +1,5 @@
 """A model by its name, as `brittle.score` takes it, and how its files say that data are read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,8 +11,7 @@ from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.model.arrays import is_estimator
 from brittle.model.classifier import Classifier
-from brittle.model.loading.declare import declare, load_batched
-from brittle.model.loading.load import find_source
+from brittle.model.loading.load import declare, find_source, load_batched
 from brittle.model.texts import is_text_function
 from brittle.noise.named import changes
 

@@ -1,7 +1,5 @@
 """The share of points that are right and surely stay right under nearly all of the noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Real

@@ -58,11 +58,11 @@ class Votes:
     @classmethod
     def count(cls, logits: Tensor, nearest: Tensor, predicted: Tensor) -> Votes:
         """Count the votes of copies whose nearest margins, `[B, units, members]`, are computed already."""
-        finite = logits.abs().amax(dim=-1).isfinite()
-        flipped, tied = ~(nearest > 0) | ~finite, (nearest == 0) & finite
+        finite = _finite_copies(logits)
+        flipped, tied = ~((nearest > 0) & finite), (nearest == 0) & finite
         flips, without_ties = (_count_units(copies) for copies in (flipped, flipped & ~tied))
         classes = _by_class(logits, predicted, flipped, finite, flips)
-        total = nearest.double().where(finite, 0.0).sum((1, 2))
+        total = nearest.where(finite, 0.0).sum((1, 2))
         counts = torch.full_like(predicted, nearest.shape[1])
         return cls(counts, flips, without_ties, tied.sum((1, 2)), (~finite).sum((1, 2)), classes, total)
 
@@ -74,8 +74,18 @@ class Votes:
         return Votes(*(getattr(self, part.name).index_add(0, rows, getattr(more, part.name)) for part in fields(self)))
 
 
+def _finite_copies(logits: Tensor) -> Tensor:
+    """Return where all logits of a copy are finite, `[B, units, members]`, at one look where all of all are."""
+    if logits.numel() and all(bool(end.isfinite()) for end in logits.aminmax()):
+        return torch.ones_like(logits[..., 0], dtype=torch.bool)
+    return logits.abs().amax(dim=-1).isfinite()
+
+
 def _count_units(copies: Tensor) -> Tensor:
     """Count the units with none, one and (in pairs) two of the marked `copies` `[B, units, members]`."""
+    if copies.shape[2] == 1:
+        count = copies[:, :, 0].sum(dim=1)
+        return torch.stack((copies.shape[1] - count, count), dim=1)
     marked = copies.sum(dim=2)
     return torch.stack([(marked == number).sum(dim=1) for number in range(copies.shape[2] + 1)], dim=1)
 
@@ -86,10 +96,13 @@ def _by_class(logits: Tensor, predicted: Tensor, flipped: Tensor, finite: Tensor
     point, unit, _ = flipped.nonzero(as_tuple=True)
     flipped_logits = logits[flipped]
     largest, winner = flipped_logits.max(dim=1)
-    votes = ((flipped_logits == largest[:, None]).sum(dim=1) == 1) & finite[flipped]
+    is_largest, votes = flipped_logits == largest[:, None], finite[flipped]
+    if int(is_largest.count_nonzero()) != len(votes):
+        votes &= is_largest.sum(dim=1) == 1
     place, unit = point * classes + winner, point * units + unit
     pair_end = torch.zeros_like(votes)  # of a pair of which both copies vote for one class
-    pair_end[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
+    if members == 2:
+        pair_end[1:] = (unit[1:] == unit[:-1]) & (place[1:] == place[:-1]) & votes[1:] & votes[:-1]
     pair_start = pair_end.roll(-1)
     counts = [
         torch.bincount(place[is_counted], minlength=points * classes).view(points, classes)
@@ -164,14 +177,10 @@ def spread_of(powers: Tensor, units: Tensor, origin: Tensor) -> Spread:
 
 
 def nearest_margins(logits: Tensor, predicted: Tensor) -> Tensor:
-    """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`."""
-    return nearest_of(margins_of(logits, predicted), predicted)
-
-
-def nearest_of(margins: Tensor, predicted: Tensor) -> Tensor:
-    """Return the smallest margin to another class, `[...]`, of `margins_of`, `[..., C]`."""
-    index = predicted[..., None].expand(*margins.shape[:-1], 1)
-    return margins.scatter(-1, index, torch.inf).amin(dim=-1)
+    """`z_t - max_{j != t} z_j` of logits `[..., C]`, `[...]`, float64: of finite ones, single precision may be inf."""
+    index = predicted[..., None].expand(*logits.shape[:-1], 1)
+    largest_other = logits.scatter(-1, index, -torch.inf).amax(dim=-1)
+    return logits.gather(-1, index)[..., 0].double() - largest_other.double()
 
 
 def margins_of(logits: Tensor, predicted: Tensor) -> Tensor:

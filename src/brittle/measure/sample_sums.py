@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import NoisyMargins, Votes, margins_of, nearest_of, powers_of, spread_of
+from brittle.measure.noisy_margins import NoisyMargins, Votes, margins_of, nearest_margins, powers_of, spread_of
 from brittle.orthant import without_rounding
 
 KEPT_DRAWS = 2000
@@ -141,13 +141,12 @@ class SampleSums:
         positions of these, `rows`, once the kept competitors are chosen."""
         rows = torch.arange(len(self.origin), device=logits.device) if rows is None else rows
         predicted = self.clean.predicted[rows]
-        margins = margins_of(logits.double(), predicted[:, None, None])  # of finite logits, single precision may be inf
-        nearest = nearest_of(margins, predicted[:, None, None])
+        nearest = nearest_margins(logits, predicted[:, None, None])
         self.votes = self.votes.add_at(rows, Votes.count(logits, nearest, predicted))
         if votes_only:
             return
         self.units = self.units.index_add(0, rows, torch.full_like(rows, logits.shape[1]))
-        self._add_margins(margins - self.origin[rows, None, None], rows)
+        self._add_margins(margins_of(logits.double(), predicted[:, None, None]).sub_(self.origin[rows, None, None]), rows)
         if log_probabilities is not None:
             self._add_changes(doubt(log_probabilities.double(), predicted[:, None, None]))
         if sum(part.shape[1] for part in self.nearest) < KEPT_DRAWS:

@@ -18,7 +18,6 @@ from brittle.intervals import decided, out_of_reach, sequence_interval
 from brittle.measure.base import Measurement, NetworkTraits, Passes, check_draws
 from brittle.measure.chunks import MIRRORED, noisy_chunks
 from brittle.measure.forward import Clean
-from brittle.measure.noisy_margins import Votes
 from brittle.measure.rows import join, pick
 from brittle.measure.sample_sums import Sampled, SampleSums
 from brittle.measure.sampling import passes_together
@@ -103,7 +102,10 @@ def _count(need: SampleUntil, classifier: Classifier, clean: Clean) -> Sampled:
             sums.add(logits, rows=undecided, votes_only=votes_only)
             first_logits += [logits] if look <= FIRST_LOOK and not votes_only else []
             drawn += copies
-        goes_on = ~rule.stops(pick(sums.votes, undecided)) & usable[undecided]
+        votes = sums.votes
+        flips, without_ties = (part[undecided, 1].cpu().numpy() for part in (votes.flips, votes.flips_without_ties))
+        answered = torch.from_numpy(rule.answered(flips, without_ties, look)).to(undecided.device)
+        goes_on = ~answered & usable[undecided]
         undecided = undecided[goes_on]
         if not len(undecided):
             break
@@ -160,12 +162,6 @@ class StoppingRule:
     precision: float | None
     confidence: float
 
-    def stops(self, votes: Votes) -> Tensor:
-        """Return True for points whose votes answer the question, or are all; `[B]`, bool."""
-        counts = (votes.flips[:, 1], votes.flips_without_ties[:, 1], votes.draws)
-        answered = self.answered(*(count.cpu().numpy() for count in counts))
-        return torch.from_numpy(answered).to(votes.draws.device) | (votes.draws == self.max_draws)
-
     def answered(self, flips: ArrayLike, flips_without_ties: ArrayLike, draws: ArrayLike) -> NDArray:
         """Return True for counts that answer the question; of their shape, bool."""
         answered = np.zeros(np.shape(flips), dtype=bool)
@@ -173,7 +169,8 @@ class StoppingRule:
             answered |= decided(flips, flips_without_ties, draws, self.limit, self.confidence)
             answered |= out_of_reach(flips, draws, self.max_draws, self.limit, self.confidence)
         if self.precision is not None:
-            counts, positions = np.unique(np.stack((flips, flips_without_ties, draws)), axis=1, return_inverse=True)
+            triples = np.stack(np.broadcast_arrays(flips, flips_without_ties, draws))
+            counts, positions = np.unique(triples, axis=1, return_inverse=True)
             low = sequence_interval(counts[1], counts[2], self.confidence)[0]
             high = sequence_interval(counts[0], counts[2], self.confidence)[1]
             answered |= (high - low <= self.precision)[positions]

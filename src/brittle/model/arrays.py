@@ -5,26 +5,23 @@ from __future__ import annotations
 import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from brittle.decisions import Custom, Decision, MultiLabel, Within
-from brittle.decisions.function_code import code_digest
+from brittle.decisions.function_code import code_digest, estimator_digest
 from brittle.errors import DataError, ModelError, ParameterError, listed
-from brittle.model.fitted_state import estimator_digest
 from brittle.model.rules import Rules
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS_SHOWN = 3
-"""Columns that a message names."""
-
-ARRAYS = ("torch", "numpy")
-"""Kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays."""
+COLUMNS_SHOWN = 3  # columns that a message names
+ARRAYS = ("torch", "numpy")  # kinds of arrays that a function takes and returns: tensors of PyTorch, or NumPy arrays
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 """Smallest class probability of an estimator, 2^-23 or 1.2e-7, for a finite logarithm; smaller ones are raised to it.
@@ -36,20 +33,13 @@ _LARGEST = "give the classifier inside it, without a threshold, or ask for the l
 
 
 class Levels(NamedTuple):
-    """Values behind the codes of a column that stays as it is; NaN is the code of a missing value.
+    """Values behind the codes of a column that stays as it is; NaN is the code of a missing value."""
 
-    Attributes:
-        levels: the values, as text where JSON has no such type.
-        category: whether the column is of type `category` of pandas, which may be `ordered`.
-        dtype: the type of the values in pandas.
-        missing: what a missing value is in a column of objects, `"nan"`, `"None"` or `"<NA>"`.
-    """
-
-    levels: Sequence[Any]
-    category: bool
+    levels: Sequence[Any]  # the values, as text where JSON has no such type
+    category: bool  # whether the column is of type `category` of pandas, which may be `ordered`
     ordered: bool = False
-    dtype: str = "object"
-    missing: str = "nan"
+    dtype: str = "object"  # the type of the values in pandas
+    missing: str = "nan"  # what a missing value is in a column of objects, `"nan"`, `"None"` or `"<NA>"`
 
     def column(self, codes: np.ndarray) -> Any:
         """Return a column of a frame, `[B]`, from codes."""
@@ -68,8 +58,7 @@ class Levels(NamedTuple):
         return pd.Series(np.append(values.to_numpy(), [missing])[places], dtype=object)
 
 
-Rows: TypeAlias = "np.ndarray | pd.DataFrame"
-"""Inputs as an estimator takes them, with the names of the columns where it was fitted with names."""
+Rows: TypeAlias = "np.ndarray | pd.DataFrame"  # with the names of columns where it was fitted with names
 
 
 class ArrayModel:
@@ -97,36 +86,33 @@ class BatchModel(ArrayModel):
 
 
 class Fitted(ArrayModel):
-    """A fitted estimator of scikit-learn, which is given rows under the names that it was fitted with.
-
-    Attributes:
-        estimator: as it was given.
-        categories: the columns of the data that are codes, by name.
-        dtypes: types of other columns in pandas, by name, where they are not in double precision.
-    """
+    """A fitted estimator of scikit-learn, given rows under the names of its fit, some codes of `categories`."""
 
     advice = (
         "give a frame, or Parquet, with columns of the types that it was fitted on: a CSV file has no categories and "
         "no dates"
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        outputs: str = "logits",
-        categories: Any = None,
-        rules: Any = None,
-        names: Any = None,
-        dtypes: Any = None,
-    ) -> None:
-        self.estimator, self._outputs, self.categories = estimator, outputs, dict(categories or {})
-        self._rules, self._columns, self.dtypes = dict(rules or {}), names, dict(dtypes or {})
-        super().__init__(lambda inputs: self.of_rows(self.as_rows(inputs)))
-        self.__name__ = type(estimator).__name__
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        self.estimator, self._outputs, self._rules = estimator, outputs, dict(rules or {})
+        self.categories, self.dtypes = dict[Any, Levels](), dict[str, str]()
+        self._columns: Sequence[str] | None = None
+        self._calls, self.__name__ = 0, type(estimator).__name__
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs; in the first, second, fourth, eighth .. call they are compared with `predict`."""
+        rows = self.as_rows(inputs.detach().cpu().numpy())
+        outputs, self._calls = self.of_rows(rows), self._calls + 1
+        if self._calls & (self._calls - 1) == 0:
+            self.check_predicted(rows, outputs)
+        return as_tensor(outputs, inputs.device)
 
     @abstractmethod
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Return the outputs that the decision reads, of rows in double precision."""
+
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
+        """Raise where `predict` says something else."""
 
     def as_rows(self, inputs: np.ndarray) -> Rows:
         """Return `inputs` `[B, *shape]` as the estimator takes them."""
@@ -145,7 +131,7 @@ class Fitted(ArrayModel):
 
     @property
     def digest(self) -> str | None:
-        """Digest of the learned state: `brittle.model.fitted_state.estimator_digest`."""
+        """Digest of the learned state: `brittle.decisions.function_code.estimator_digest`."""
         return estimator_digest((self.estimator, self._rules) if self._rules else self.estimator)
 
     def reading(
@@ -155,7 +141,9 @@ class Fitted(ArrayModel):
         for name in self._rules.keys() & categories.keys():
             if self._rules[name].strip() != "fixed":
                 raise ParameterError(f"the column {name!r:.40} holds categories, whose one rule is fixed")
-        return type(self)(self.estimator, self._outputs, categories, self._rules, names, dtypes)
+        changed = copy(self)
+        changed.categories, changed._columns, changed.dtypes = dict(categories), names, dict(dtypes)
+        return changed
 
     def rules(self, size: int) -> Rules:
         """Return the rules of `size` columns."""
@@ -175,10 +163,9 @@ class Fitted(ArrayModel):
             return
         if set(fitted) == set(data_names):
             at = next(i for i, (before, after) in enumerate(zip(fitted, data_names, strict=True)) if before != after)
+            columns = f"{fitted[at]!r:.40} there and {data_names[at]!r:.40} in the data"
             raise DataError(
-                "columns",
-                f"the model was fitted on the same columns in another order: column {at} is {fitted[at]!r:.40} there "
-                f"and {data_names[at]!r:.40} in the data; put the columns of the data in the order of the model's",
+                "columns", f"the model was fitted on the same columns in another order: column {at} is {columns}"
             )
         raise DataError("columns", _other_columns(data_names, fitted))
 
@@ -202,8 +189,8 @@ class Fitted(ArrayModel):
             if len(fractions):
                 raise ModelError(
                     "columns",
-                    f"column {name!r:.40} holds {fractions[0]:.4g}, and the model was fitted on whole numbers as "
-                    f"categories there; let it stay as it is: --rules {name!s:.40}=fixed (rules=)",
+                    f"column {name!r:.40} holds {fractions[0]:.4g}, and the model was fitted on whole numbers there; "
+                    f"let it stay as it is: --rules {name!s:.40}=fixed (rules=)",
                 )
             frame[name] = codes.astype(np.int64)
         return frame
@@ -218,33 +205,23 @@ class Regressor(Fitted):
 
 
 class LabelEstimator(Fitted):
-    """A fitted scikit-learn classifier of several labels at once, as a function of tensors: a logit for each label.
+    """A fitted classifier of several labels at once: the log odds of each, or what `decision_function` returns.
 
-    Logits are the log odds of `predict_proba`, of which none is taken below `SMALLEST_PROBABILITY`, or where there is
-    none what `decision_function` returns. A label holds above 0; at 0 it does not, as in `predict`, with which the
-    labels are compared in the first, second, fourth, eighth .. call.
+    A label holds above 0, as in `predict`, with which labels are compared in the first, second, fourth, eighth .. call.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
-        super().__init__(estimator, outputs, *described)
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        super().__init__(estimator, outputs, rules)
         _check_fitted(estimator)
         if outputs != "logits":
-            raise ParameterError(
-                f"{self.__name__} gives logits of its labels; leave out --outputs {outputs} (outputs=)"
-            )
-        self._calls = 0
+            raise ParameterError(f"{self.__name__} gives logits; leave out --outputs {outputs} (outputs=)")
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Return logits, `[B, L]`."""
         if not self._calls and np.ndim(self.estimator.predict(rows[:1])) != 2:
-            raise ModelError(
-                "estimator",
-                f"{self.__name__} predicts one label for an input; leave out --decision multilabel (decision=)",
-            )
+            advice = "leave out --decision multilabel (decision=)"
+            raise ModelError("estimator", f"{self.__name__} predicts one label for an input; {advice}")
         scores = self._odds(rows) if self.has_probabilities else np.asarray(self.estimator.decision_function(rows))
-        self._calls += 1
-        if self._calls & (self._calls - 1) == 0:
-            self._check_predicted(rows, scores)
         return np.where(scores == 0, -np.finfo(np.float64).tiny, scores)
 
     def _odds(self, rows: Rows) -> np.ndarray:
@@ -257,15 +234,12 @@ class LabelEstimator(Fitted):
         logarithms = np.log(odds.clip(SMALLEST_PROBABILITY))
         return logarithms[:, 1] - logarithms[:, 0]
 
-    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
         """Raise unless `predict` says that a label holds just where its score is positive, but for rounding."""
-        predicted = np.asarray(self.estimator.predict(rows))
+        scores, predicted = outputs, np.asarray(self.estimator.predict(rows))
         if predicted.shape != scores.shape:
-            raise ModelError(
-                "output_shape",
-                f"{self.__name__} gave scores of shape {list(scores.shape)} for labels of shape "
-                f"{list(predicted.shape)}; give one number for each label",
-            )
+            shapes = f"{list(scores.shape)} for labels of shape {list(predicted.shape)}"
+            raise ModelError("output_shape", f"{self.__name__} gave scores of shape {shapes}; give one for each")
         differ = ((predicted != (scores > 0)) & (np.abs(scores) > 1e-9)).any(axis=1)
         if differ.any():
             raise ModelError(
@@ -288,25 +262,26 @@ class Estimator(Fitted):
     eighth .. call. Where `outputs` is "probs" it is the class of the largest probability, whatever `predict` says; of
     an SVC whose `break_ties` is False, `predict` takes the first of classes with as many votes, and this the one with
     the largest `decision_function`. `outputs="probs"` takes the probabilities in any case.
-
-    Attributes:
-        classes: its `classes_`.
-        class_names: `classes_` as text, in the order of the columns.
-        class_values: `classes_` as whole numbers, by which labels are mapped; None where they are no numbers.
     """
 
-    def __init__(self, estimator: Any, outputs: str = "logits", *described: Any) -> None:
-        super().__init__(estimator, outputs, *described)
-        classes = _classes(estimator)
-        name = type(estimator).__name__
+    def __init__(self, estimator: Any, outputs: str = "logits", rules: Any = None) -> None:
+        super().__init__(estimator, outputs, rules)
+        _check_fitted(estimator)
+        classes, name = estimator.classes_, self.__name__
+        if isinstance(classes, list) or np.ndim(classes) != 1:
+            raise _several_labels(name)
+        if len(classes) < 2:
+            raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
+        classes = np.asarray(classes)
         if outputs == "binary-logit":
             raise ParameterError(f"{name} scores each of its classes; leave out --outputs binary-logit (outputs=)")
-        self.class_values = _whole_numbers(classes)
+        whole = classes.dtype.kind in "iufb" and (classes == np.floor(classes.astype(np.float64))).all()
+        self.class_values = tuple(map(int, classes)) if whole else None
         booleans = classes.dtype.kind == "b"  # named as pandas and CSV files name them
         self.class_names = tuple(map(str, classes if booleans else self.class_values or classes))
         self._probabilities = outputs == "probs" or not hasattr(estimator, "decision_function")
         self._logarithms = self._probabilities and outputs != "probs"
-        self.classes, self._calls = classes, 0
+        self.classes = classes
         last = _last(estimator)
         method = getattr(last, "response_method", None)  # of those that decide by a threshold
         inside = None if method is None else getattr(last, "estimator_", None)
@@ -323,31 +298,36 @@ class Estimator(Fitted):
 
     def with_outputs(self, outputs: str) -> Estimator:
         """Return the same, with other declared outputs."""
-        return type(self)(self.estimator, outputs, self.categories, self._rules, self._columns, self.dtypes)
+        described = type(self)(self.estimator, outputs, self._rules)
+        return cast("Estimator", described.reading(self.categories, self._columns, self.dtypes))
 
     def of_rows(self, rows: Rows) -> np.ndarray:
         """Class scores, `[B, C]`."""
         if not self._calls and np.size(self.estimator.predict(rows[:1])) != 1:
             raise _several_labels(self.__name__)
-        scores = self._of_classes(rows)
-        self._calls += 1
-        if self._calls & (self._calls - 1) == 0 and not self._by_votes and self._logarithms >= self._probabilities:
-            self._check_predicted(rows, scores)
-        return scores
+        if not self._probabilities:
+            scores = np.asarray(self.estimator.decision_function(rows))
+            if scores.ndim == 1 and len(self.class_names) == 2:
+                return np.stack((np.zeros_like(scores), scores), axis=1)
+            return self._check_shape("decision_function", scores, rows)
+        probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
+        return np.log(probabilities) if self._logarithms else probabilities
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
         """Logarithms of `predict_proba`, `[B, C]`, in double precision; that of 0 is -708."""
         probabilities = self._predict_proba(self.as_rows(inputs.detach().cpu().numpy()))
         return as_tensor(np.log(probabilities.clip(np.finfo(np.float64).tiny)), inputs.device)
 
-    def _check_predicted(self, rows: Rows, scores: np.ndarray) -> None:
+    def check_predicted(self, rows: Rows, outputs: np.ndarray) -> None:
         """Raise unless `predict` gives the class of the largest score, wherever that is clearly the largest."""
-        largest, runner_up = np.sort(scores, axis=1)[:, :-3:-1].T
+        if self._by_votes or self._logarithms < self._probabilities:
+            return
+        largest, runner_up = np.sort(outputs, axis=1)[:, :-3:-1].T
         gap = largest - runner_up
         clear = gap > 1e-9 * (1.0 + np.abs(largest))  # beyond rounding
         closest = np.argsort(np.where(clear, gap, np.inf), kind="stable")[:64]  # where a threshold would show
         closest_rows = rows[closest] if isinstance(rows, np.ndarray) else rows.iloc[closest]
-        scores, clear = scores[closest], clear[closest]
+        scores, clear = outputs[closest], clear[closest]
         differ = clear & (np.ravel(self.estimator.predict(closest_rows)) != self.classes[scores.argmax(axis=1)])
         if differ.any():
             method = "probability" if self._probabilities else "decision_function"
@@ -357,15 +337,6 @@ class Estimator(Fitted):
                 f"{len(closest_rows)} inputs; {_LARGEST}",
             )
 
-    def _of_classes(self, rows: Rows) -> np.ndarray:
-        if not self._probabilities:
-            scores = np.asarray(self.estimator.decision_function(rows))
-            if scores.ndim == 1 and len(self.class_names) == 2:
-                return np.stack((np.zeros_like(scores), scores), axis=1)
-            return self._check_shape("decision_function", scores, rows)
-        probabilities = self._predict_proba(rows).clip(SMALLEST_PROBABILITY)
-        return np.log(probabilities) if self._logarithms else probabilities
-
     def _predict_proba(self, rows: Rows) -> np.ndarray:
         return self._check_shape("predict_proba", np.asarray(self.estimator.predict_proba(rows), np.float64), rows)
 
@@ -374,16 +345,13 @@ class Estimator(Fitted):
         pairs = self._pairs and method == "decision_function"
         if scores.shape == (len(rows), len(self.class_names)) and not pairs:
             return scores
-        raise ModelError(
-            "output_shape",
-            f"{method} of {self.__name__} gave shape {list(scores.shape)} for {len(rows)} rows and "
-            f"{len(self.class_names)} classes; give one column a class (SVC: decision_function_shape='ovr')",
-        )
+        shapes = f"{list(scores.shape)} for {len(rows)} rows and {len(self.class_names)} classes"
+        advice = "give one column a class (SVC: decision_function_shape='ovr')"
+        raise ModelError("output_shape", f"{method} of {self.__name__} gave shape {shapes}; {advice}")
 
 
 def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: Any = None) -> Callable[[Tensor], Any]:
-    """`model` as a function of tensors: itself, or a wrapper of an estimator or of a function of arrays. An estimator
-    takes NumPy arrays whatever `arrays` says; one without classes is a regressor where no class is decided."""
+    """Return `model`, or a wrapper of an estimator, a regressor where numbers are decided, or of a function."""
     if rules and not is_estimator(model):
         raise ParameterError("rules of columns are for estimators, such as a forest, and not for networks or functions")
     if arrays not in ARRAYS:
@@ -397,12 +365,11 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
     if is_estimator(model):
         numbers = isinstance(decision, Within | Custom) and not hasattr(model, "classes_")
         labels = LabelEstimator if isinstance(decision, MultiLabel) else Estimator
-        return (Regressor if numbers else labels)(model, outputs, None, rules)
+        return (Regressor if numbers else labels)(model, outputs, rules)
     if not callable(model):
         raise ModelError(
             "model_file",
-            f"{model!r:.60} is of type {type(model).__qualname__} and no network; give a torch.nn.Module, a function "
-            f"from inputs to class scores, or a fitted scikit-learn classifier",
+            f"{model!r:.60} is a {type(model).__qualname__}, not a torch.nn.Module, a function or a fitted classifier",
         )
     if names_itself(model):
         return BatchModel(model)
@@ -435,9 +402,7 @@ def as_tensor(output: Any, device: torch.device) -> Tensor:
     except (ValueError, TypeError, RuntimeError) as error:
         raise ModelError("output_shape", f"the model's output is no NumPy array ({error}); return one") from error
     if array.dtype.kind not in "fiub":
-        raise ModelError(
-            "output_shape", f"the model returned an array of type {array.dtype}; return class scores, real numbers"
-        )
+        raise ModelError("output_shape", f"the model returned an array of type {array.dtype}; return real numbers")
     return torch.from_numpy(np.array(array, np.float32 if array.dtype.itemsize <= 4 else np.float64)).to(device)
 
 
@@ -494,22 +459,20 @@ def _check_fitted(estimator: Any) -> None:
         name = type(estimator).__name__
         raise ModelError(
             "estimator",
-            f"{name} has no classes_; give a classifier, fitted on labels, {name}().fit(x, y), or where it predicts "
-            "numbers say within what they may move: --decision within:T (decision='within:T')",
+            f"{name} has no classes_; give a fitted classifier, {name}().fit(x, y), or where it predicts numbers say "
+            "within what they may move: --decision within:T (decision='within:T')",
         )
 
 
 def _several_labels(name: str) -> ModelError:
     """Return the error for a classifier of several labels where a class is decided."""
     return ModelError(
-        "estimator",
-        f"{name} predicts several labels for an input; say so, --decision multilabel (decision='multilabel')",
+        "estimator", f"{name} predicts several labels for an input; use --decision multilabel (decision='multilabel')"
     )
 
 
 def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the probabilities that a label does not hold and that it does, `[B, 2]`, of those of `classes`; of a
-    single class, which is all that training saw of the label, both are certain."""
+    """Return the probabilities that a label does not hold and does, `[B, 2]`; certain where training saw one class."""
     if probabilities.shape[1] > 2:
         classes_text = listed(classes.tolist())
         raise ModelError("estimator", f"a label has {len(classes)} classes, {classes_text}; give labels of 0 and 1")
@@ -517,21 +480,3 @@ def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
         return probabilities
     holds = np.full(len(probabilities), float(bool(classes[0])))
     return np.stack((1 - holds, holds), axis=1)
-
-
-def _classes(estimator: Any) -> np.ndarray:
-    """`classes_` of a fitted classifier of one label."""
-    _check_fitted(estimator)
-    name, classes = type(estimator).__name__, estimator.classes_
-    if isinstance(classes, list) or np.ndim(classes) != 1:
-        raise _several_labels(name)
-    if len(classes) < 2:
-        raise ModelError("estimator", f"{name} was fitted on 1 class; a classifier needs at least 2")
-    return np.asarray(classes)
-
-
-def _whole_numbers(classes: np.ndarray) -> tuple[int, ...] | None:
-    """Return classes as whole numbers; None where a class is not a number, or has a fraction."""
-    if classes.dtype.kind not in "iufb" or not (classes == np.floor(classes.astype(np.float64))).all():
-        return None
-    return tuple(int(value) for value in classes)

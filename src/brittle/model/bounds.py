@@ -13,29 +13,17 @@ from torch import Tensor
 
 from brittle.errors import ParameterError
 
-TOLERANCE = 1e-6
-"""Distance that an input may lie outside the bounds, as a share of their distance."""
-
-MOST_NUMBERS = 1 << 16
-"""Most numbers that the bounds per feature of a recorded run may have."""
-
-BoundsLike = Any
-"""Forms that `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds."""
+TOLERANCE = 1e-6  # distance that an input may lie outside the bounds, as a share of their distance
+MOST_NUMBERS = 1 << 16  # most numbers that the bounds per feature of a recorded run may have
+BoundsLike = Any  # forms that `Bounds.of` reads: a pair of numbers, a pair of arrays, "none" or None, or bounds
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Range of the values of an input; attacks, clipping and the checks of data keep to it.
+    """Range of an input, kept by attacks, clipping and checks: one pair for all values, one for each, or none."""
 
-    One pair for all values, a pair for each value (of a table: for each feature), or none. Equal bounds are one pair.
-
-    Attributes:
-        lower: lower bounds, float64, perhaps infinite: one number `[]`, or an array, broadcast to an input `[*shape]`.
-        upper: upper bounds, likewise.
-    """
-
-    lower: Tensor
-    upper: Tensor
+    lower: Tensor  # float64, perhaps infinite: one number `[]`, or an array, broadcast to an input `[*shape]`
+    upper: Tensor  # upper bounds, likewise
 
     @classmethod
     def of(cls, bounds: BoundsLike) -> Bounds:
@@ -121,8 +109,7 @@ class Bounds:
         return inputs.clamp(*self.ends(inputs))
 
     def contains(self, inputs: Tensor) -> Tensor:
-        """Return for each of `inputs`, `[B, *shape]`, whether it lies inside, up to rounding: `[B]`; an input with
-        NaN does not. Rounding is `TOLERANCE` of the distance of the bounds; per feature also of a bound's size."""
+        """Return for each of `inputs`, `[B, *shape]`, whether it lies inside up to the rounding of `allowed`, `[B]`."""
         low, high = self.allowed(inputs)
         return ((inputs >= low) & (inputs <= high)).flatten(1).all(dim=1)
 
@@ -146,8 +133,7 @@ class Bounds:
         return ((uniform * (shares[1] - shares[0]) + shares[0]) * (high - low) + low).to(like)
 
     def closed(self, inputs: Tensor) -> Bounds:
-        """Finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has. Of a
-        feature that is the same in all, a tenth of its size counts, or 1 at 0."""
+        """Return finite bounds: where there are none, a tenth of its range beyond what each feature of `inputs` has."""
         if self.finite:
             return self
         values = inputs.detach().double().cpu()
@@ -161,8 +147,7 @@ class Bounds:
     def reach(self, points: Tensor) -> tuple[Any, Any]:
         """Return finite bounds for each of `points`, `[R, *shape]`, from that point alone.
 
-        Without bounds, the ends lie 2 root mean squares of the point on either side of 0 (1 for a point of zeros); from
-        a single bound, at least 4 of them away. The ends are numbers for one pair, else `[R, *shape]`.
+        Without bounds they lie 2 root mean squares of the point on either side of 0; from a single one at least 4 away.
         """
         low, high = self.ends(points)
         if self.finite:
@@ -175,8 +160,7 @@ class Bounds:
         return lower, upper
 
     def scale(self, points: Tensor) -> Any:
-        """Return the length against which steps at each of `points`, `[R, *shape]`, are small: `[R, 1, ..]`, or a
-        number for one pair. That is the distance of one pair; else the smallest above 0 between ends of `reach`."""
+        """Return the length against which steps at `points`, `[R, *shape]`, are small: the narrowest width."""
         if self.pair is not None:
             return self.pair[1] - self.pair[0]
         low, high = self.reach(points)
@@ -208,9 +192,9 @@ class Bounds:
         bounds_shape = self.lower.shape
         pairs = zip(reversed(bounds_shape), reversed(shape), strict=False)
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
+            shapes = f"{list(bounds_shape)}, an input has shape {list(shape)}"
             raise ParameterError(
-                f"the bounds per feature have shape {list(bounds_shape)}, an input has shape {list(shape)}; give one "
-                f"lower and one upper bound for each feature"
+                f"the bounds per feature have shape {shapes}; give a lower and an upper bound for each"
             )
 
     @property
@@ -220,8 +204,7 @@ class Bounds:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
-                f"bounds per feature hold {self.lower.numel():,} pairs, and a run keeps {MOST_NUMBERS:,} at most; give "
-                f"arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
+                f"bounds per feature hold {self.lower.numel():,} pairs, more than the {MOST_NUMBERS:,} of a run"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]
@@ -239,8 +222,7 @@ class Bounds:
         return cls(*(torch.tensor(end, dtype=torch.float64).reshape(tuple(shape)) for end in ends))
 
 
-NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))
-"""No bounds."""
+NONE = Bounds(torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(math.inf, dtype=torch.float64))  # no bounds
 
 
 def check_bounds(bounds: Sequence[float] | Bounds) -> tuple[float, float]:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from brittle.decisions import Decision, as_decision
+from brittle.decisions import Decision
+from brittle.decisions.kinds import as_decision
 from brittle.errors import ModelError, ParameterError, first_line
 from brittle.model.arrays import ArrayModel, Estimator, Fitted, Levels, as_model
 from brittle.model.bounds import Bounds, BoundsLike
@@ -24,29 +25,19 @@ from brittle.model.inputs import ExtraInputs, as_seen, channel_numbers, place
 from brittle.model.outputs import OUTPUTS, check_decision, outputs_of, scores_of
 from brittle.model.passes import NO_GRADIENT, NO_SECOND, SHAPE, derivative, one_sentence
 
-Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]
-"""Called with the classifier, a pass's inputs, the result of `Classifier.read`, and the extra inputs of the rows."""
-
-CLEAN_PASSES = 101
-"""Number of clean passes of a random model; the class that wins most of them is the prediction."""
+Watcher = Callable[["Classifier", Tensor, Tensor, ExtraInputs | None], None]  # of what a pass reads
+CLEAN_PASSES = 101  # number of clean passes of a random model; the class that wins most of them is the prediction
 
 
 @dataclass
 class PassLog:
-    """A log of the passes of a classifier, shared by those that are made of it.
+    """A log of the passes of a classifier, shared by those that are made of it."""
 
-    Attributes:
-        forward, backward: rows that were sent.
-        output_dtype: precision of the class scores as the model last returned them.
-        form: form of that output.
-        head_agrees: whether the last linear layer was seen to give the logits.
-    """
-
-    output_dtype: torch.dtype
-    forward: int = 0
+    output_dtype: torch.dtype  # precision of the class scores as the model last returned them
+    forward: int = 0  # rows that were sent
     backward: int = 0
-    form: str | None = None
-    head_agrees: bool = False
+    form: str | None = None  # form of that output
+    head_agrees: bool = False  # whether the last linear layer was seen to give the logits
 
 
 class Classifier:
@@ -80,14 +71,9 @@ class Classifier:
             others are 0, and none is larger than the one of `at-most:COLUMN`.
 
     Attributes:
-        class_names: names of the classes in the order of the logits, as given or from the model or its files; or None.
         rules: what columns may hold, as they were given.
         names_are_sure: whether these were given, or the model was fitted on them: labels by other names are refused.
         class_values: the classes themselves, where the model knows them as whole numbers; else None.
-        output_dtype: precision of the class scores as the model last returned them.
-        taken: the part of the output that the class scores were when the model last returned them, `output["logits"]`
-            of a
-            mapping or `output.logits` of an object; None where the output is a tensor.
         head_name: the last linear layer, where it was named.
 
     Raises:
@@ -121,9 +107,7 @@ class Classifier:
         check_decision(decided, outputs, model)
         self.decision = decided.with_outputs(outputs)
         if random and not decided.of_classes:
-            raise ParameterError(
-                f"a random model is scored on the class that most passes agree on alone; found {decided.label}"
-            )
+            raise ParameterError(f"a random model is scored on its most frequent class alone; found {decided.label}")
         self.random = random
         self.model, self.rules = as_model(model, outputs, arrays, self.decision, rules), dict(rules or {})
         estimator = self.model if isinstance(self.model, Estimator) else None
@@ -179,8 +163,7 @@ class Classifier:
             return self.decision.numbers(outputs)
         if extra_inputs is None or extra_inputs.decided is None:
             raise ParameterError(
-                f"the margins of the decision {self.decision.label} need what was decided at the point; a measurement "
-                f"asks clean.logits_of(classifier, copies, rows)"
+                f"the margins of the decision {self.decision.label} need what was decided there (clean.logits_of)"
             )
         return self.decision.as_logits(outputs, extra_inputs.decided)
 
@@ -244,9 +227,7 @@ class Classifier:
         """Raise where `purpose` cannot be had, because noisy copies can be counted and no more."""
         if self.random or not self.decision.has_margins:
             kind = "a random model" if self.random else f"the decision {self.decision.label}"
-            raise ParameterError(
-                f"{purpose} needs margins, gradients or probabilities, which {kind} lacks; use monte_carlo"
-            )
+            raise ParameterError(f"{purpose} needs margins or probabilities, which {kind} lacks; use monte_carlo")
 
     @contextmanager
     def drawing(self, *key: object) -> Iterator[None]:
@@ -393,7 +374,7 @@ class Classifier:
 
     @property
     def taken(self) -> str | None:
-        """Form of the last output; None before the first pass, and for a tensor."""
+        """Part of the last output that the class scores were, such as `output.logits`; None for a tensor."""
         return self._log.form
 
     @property

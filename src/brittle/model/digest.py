@@ -1,7 +1,5 @@
 """Digest of the weights of a model, by which it is recognised."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import zipfile
@@ -12,8 +10,7 @@ from torch import Tensor, nn
 
 
 def state_digest(module: nn.Module) -> str:
-    """Return the sha256 over names, types, shapes and bytes of all parameters and buffers; of a frozen TorchScript
-    module, which has none, over its code and constants."""
+    """Return the sha256 over all parameters and buffers; of a frozen TorchScript module over its code and constants."""
     digest = hashlib.sha256()
     tensors = [*module.named_parameters(), *module.named_buffers()]
     for name, tensor in ((name, dense(tensor)) for name, tensor in tensors):

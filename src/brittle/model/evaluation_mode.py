@@ -4,8 +4,6 @@ All of it but the modes of the caller belongs to the process, so one thread meas
 To train a network in one thread while another measures it is not supported: measure a copy (`copy.deepcopy`).
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
@@ -21,17 +19,13 @@ from brittle.errors import ModelError, listed
 
 _lock, _one_thread = threading.RLock(), threading.RLock()
 
-_measured: list[tuple[nn.Module, list[nn.Module]]] = []
-"""Networks that are measured by the thread that holds the lock, with their modules that can be switched."""
+_measured: list[tuple[nn.Module, list[nn.Module]]] = []  # by the holder of the lock, with their modules
 
 
 @contextmanager
 def evaluating(model: object, device: torch.device) -> Iterator[None]:
     """Enter evaluation mode without parameter gradients inside the block, for this thread alone; restore all after it.
-
-    A block in another thread waits until this one ends. What was compiled runs as PyTorch alone: the backward pass of a
-    compiled network can be made once and cannot be differentiated, and it would be compiled again for every batch size.
-    """
+    What was compiled runs as PyTorch alone: its backward pass cannot be differentiated."""
     with _lock, standard_modes(device), ExitStack() as held:
         if "torch._dynamo" in sys.modules:
             held.enter_context(torch.compiler.set_stance("force_eager"))
@@ -42,14 +36,8 @@ def evaluating(model: object, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def standard_modes(device: torch.device) -> Iterator[None]:
-    """Gradients can be taken inside the block, and nothing is computed in another precision than its own.
-
-    `torch.no_grad` and `torch.inference_mode` of the caller would take away the derivatives, `torch.autocast` decides
-    numbers without being part of the model. (Within the model's own `forward` all three do what they do.)
-    """
-    with ExitStack() as modes:
-        modes.enter_context(torch.inference_mode(False))
-        modes.enter_context(torch.enable_grad())
+    """Allow gradients inside the block, whatever `no_grad`, `inference_mode` or `autocast` the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad(), ExitStack() as modes:
         for kind in dict.fromkeys(("cpu", device.type)):
             if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
                 modes.enter_context(torch.autocast(kind, enabled=False))
@@ -58,8 +46,7 @@ def standard_modes(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes by one thread inside the block: sums over several depend on how many there are, and in a small
-    network they mostly wait for each other."""
+    """Compute by one thread inside the block: sums over several depend on how many there are."""
     with _one_thread:  # the number is the process's: two at once would each put back what the other had set
         before = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -86,8 +73,7 @@ def traced() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back what is written to stderr inside the block until its end; it is lost where the block raises. PyTorch
-    prints the graph of a network that it fails to trace or to run, beside the error that it raises."""
+    """Hold back what is written to stderr inside the block; lost where the block raises."""
     written = io.StringIO()
     with _lock, redirect_stderr(written):
         yield
@@ -96,15 +82,13 @@ def quiet() -> Iterator[None]:
 
 
 def check_mode(model: object) -> None:
-    """Raise if `model` is being measured and it itself or other code has put a module of it into training mode. It is
-    asked before and after each pass, as a mode may be switched there and back."""
+    """Raise if `model` is being measured and a module of it was put into training mode; asked around each pass."""
     for measured_model, watched in _measured:
         if measured_model is model and (changed := _training(measured_model, watched)):
             raise ModelError(
                 "model_changed",
                 f"{changed} was put into training mode while the model was measured, by another thread or by the model "
-                f"itself, so the numbers would mix both modes; measure a copy (copy.deepcopy(model)), or do not train "
-                f"until it is done",
+                "itself; measure a copy (copy.deepcopy(model)), or do not train until it is done",
             )
 
 
@@ -121,8 +105,7 @@ def _evaluation_mode(model: nn.Module) -> Iterator[None]:
         watched = [module for module in modules if not (module in fixed and module.training)]
         if stubborn := _training(model, watched):
             raise ModelError(
-                "train_mode",
-                f"still in training mode after eval(): {stubborn}; let an overridden train() or eval() call super()",
+                "train_mode", f"still in training mode after eval(): {stubborn}; let an overridden train() call super()"
             )
         _measured.append((model, watched))
         try:
@@ -151,6 +134,5 @@ def _evaluate(module: nn.Module) -> set[nn.Module]:
 def _training(model: nn.Module, watched: list[nn.Module]) -> str:
     """Return the names of those that are in training mode; empty where none is."""
     ids = {id(module) for module in watched if module.training}
-    if not ids:
-        return ""
-    return listed([name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids])
+    names = ids and [name or type(module).__name__ for name, module in model.named_modules() if id(module) in ids]
+    return listed([*names])

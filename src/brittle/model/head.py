@@ -13,14 +13,12 @@ from torch import Tensor, fx, nn
 
 from brittle.errors import ModelError
 
-OutputAndFeatures = tuple[Any, Tensor]
-"""Output of a network, and the features that its head read in the same pass."""
+OutputAndFeatures = tuple[Any, Tensor]  # output of a network, and the features that its head read in the same pass
 
 
 @dataclass(frozen=True)
 class Head:
-    """The linear layer `z = W h + b` at the end of a network, `h` the features. `W` is `[C, d]`, `b` `[C]` or None;
-    `observe` is one forward pass that gives the network's output together with `h`, `[B, d]`."""
+    """The linear layer `z = W h + b` at the end of a network; `observe` gives output and features `[B, d]`."""
 
     name: str
     weight: Tensor
@@ -39,11 +37,7 @@ class Head:
 
 
 def find_head(model: Any, name: str | None = None) -> Head:
-    """Return the last linear layer of `model`, or the one called `name`.
-
-    Whether it gives the logits is for the caller to check (`check_head`), because that takes an input. The name is that
-    of a `torch.nn.Linear` in a module; of its weight, without `.weight`, in an exported program.
-    """
+    """Return the last linear layer of `model`, or the one called `name`; `check_head` says if it gives the logits."""
     layers = _linear_layers(model)
     layer_names = f"its linear layers: {', '.join(layers)}" if layers else "it has none that can be found"
     if name is not None and name not in layers:
@@ -56,8 +50,7 @@ def find_head(model: Any, name: str | None = None) -> Head:
 
 
 def check_head(head: Head, features: Tensor, logits: Tensor) -> None:
-    """Raise unless `logits` are those of `head` at `features`, up to a constant for each row. A constant for each row
-    changes no margin; it is what a softmax with its logarithm leaves."""
+    """Raise unless `logits` are those of `head` at `features`, up to a constant for each row."""
     if features.dim() == 2 and len(head.weight) == logits.shape[1]:
         pair = (head.logits(features).detach().double(), logits.detach().double())
         ours, theirs = (values - values.mean(1, keepdim=True) for values in pair)

@@ -15,23 +15,14 @@ from brittle.errors import ModelError, ParameterError, first_line
 
 @dataclass(frozen=True)
 class ExtraInputs:
-    """Facts of a point beside the input that varies: other tensors, coordinates that do not vary, the decision there.
+    """Facts of a point beside the input: other tensors, coordinates that do not vary, the decision there."""
 
-    Attributes:
-        decided: what `Decision.decide` kept of the model's output at the point, a row each; None where the decision is
-            the predicted class, or is yet to be taken.
-        tensors: the other tensors of the point by the names under which the model takes them, a row each.
-        varies: which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for
-            all. A network sees the others as they are at the point, so that noise, gradients and attacks there have no
-            effect.
-        inputs: the inputs at the points, `[B, *shape]`, where some coordinates do not vary; NaN where a value is
-            missing, which an estimator sees as it is and never varies.
-    """
-
-    decided: Tensor | None = None
-    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    decided: Tensor | None = None  # of `Decision.decide` at the point, a row each; None for the predicted class
+    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # others by their arguments, a row each
+    # which coordinates of the input vary, `[B, *shape]` or with axes of size 1 at the end, bool; None for all. A
+    # network sees the others as they are at the point, so that noise, gradients and attacks there have no effect
     varies: Tensor | None = None
-    inputs: Tensor | None = None
+    inputs: Tensor | None = None  # those at the points, `[B, *shape]`, where some do not vary; NaN where one is missing
 
     def only(self, rows: Tensor) -> ExtraInputs:
         """Return the rows `rows`, `[N]`; a row may stand there often, for the copies of a point."""
@@ -75,9 +66,7 @@ def refuse_lazy(network: nn.Module) -> None:
     lazy = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if is_lazy(tensor)]
     if lazy:
         raise ModelError(
-            "weights",
-            f"{', '.join(lazy[:5])} of the model are still uninitialized, because its lazy layers have had no input "
-            f"yet; call the model once on a batch of inputs, or load its weights, before it is scored",
+            "weights", f"{', '.join(lazy[:5])} of the model are still uninitialized; call it once on a batch of inputs"
         )
 
 
@@ -103,17 +92,16 @@ def channel_numbers(name: str, numbers: float | Sequence[float] | None) -> tuple
     """Return one number, or one for each channel, as a tuple; None for None."""
     if numbers is None:
         return None
-    values = (numbers,) if isinstance(numbers, int | float) else tuple(float(number) for number in numbers)
+    values = tuple(map(float, (numbers,) if isinstance(numbers, int | float) else numbers))
     if not values or not torch.tensor(values).isfinite().all():
         raise ParameterError(f"{name} must be finite numbers; found {list(values)}")
-    return tuple(float(value) for value in values)
+    return values
 
 
 def as_seen(
     rows: Tensor, extra_inputs: ExtraInputs | None, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> Tensor:
-    """Rows `[B, *shape]` as the model sees them: what does not vary is the point's own, and all is normalised by `mean`
-    and `std`, each one number or one a channel (axis 1)."""
+    """Return rows `[B, *shape]` as the model sees them: what does not vary as at the point, normalised."""
     rows = rows if extra_inputs is None else extra_inputs.kept(rows)
     if not mean and not std:
         return rows.clone()  # a model that works in place cannot change the caller's data
@@ -121,7 +109,7 @@ def as_seen(
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 or one a channel"
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 a channel"
             )
     return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 

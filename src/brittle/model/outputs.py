@@ -1,7 +1,5 @@
 """Logits out of what a model returns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,36 +10,27 @@ from torch import Tensor
 from brittle.decisions import Custom, Decision, MultiLabel, PredictedClass, SameTop, Within
 from brittle.errors import ModelError, ParameterError
 
-OUTPUTS = ("logits", "probs", "binary-logit")
-"""Kinds of outputs: class scores, class probabilities (their logarithm is taken), or one logit for class 1."""
-
-ONE_NUMBER = (
+OUTPUTS = ("logits", "probs", "binary-logit")  # class scores, class probabilities, or one logit for class 1
+ONE_NUMBER = (  # advice where a model returns one number for each input
     "for the logit of a two-class model use --outputs binary-logit (outputs='binary-logit'); for its probability p "
     "return [1 - p, p], for a class return a row with a 1 in its place, such as numpy.eye(classes)[label], and use "
     "--outputs probs (outputs='probs'); for a number that it predicts, --decision within:T (decision='within:T')"
 )
-"""Advice where a model returns one number for each input."""
 
-LARGEST_PROBABILITY = 1 + 1e-2
-"""The largest number that counts as a probability: those of a softmax in half precision are rounded up to it."""
+LARGEST_PROBABILITY = 1 + 1e-2  # as those of a softmax in half precision are rounded
 
 
 def outputs_of(scores: Tensor, rows: int, outputs: str, decision: Decision) -> Tensor:
-    """Return what the decision reads, `[B, ...]`, in float32 or better: logits `[B, C]` for the predicted class.
-
-    It shares no memory with `scores`, so that a model that writes its next output over this one cannot change it.
-    Probabilities become what the decision compares: logits of each label, logarithms of those of classes.
-    """
+    """Return what the decision reads, `[B, ...]`, in float32 or better, of memory of its own: logits for the class.
+    Probabilities become what the decision compares: logits of each label, logarithms of those of classes."""
     if decision.of_classes:
         numbers = class_scores(scores, rows, outputs)
     else:
         if scores.dim() == 1 and len(scores) == rows and decision.one_number:
             scores = scores[:, None]
         if scores.dim() == 0 or len(scores) != rows:
-            raise ModelError(
-                "output_shape",
-                f"{rows} inputs gave a result of shape {list(scores.shape)}; expected a row for each of them",
-            )
+            shape = list(scores.shape)
+            raise ModelError("output_shape", f"{rows} inputs gave a result of shape {shape}; expected a row for each")
         decision.check(scores)
         numbers = widened(scores)
     if outputs != "probs":
@@ -62,12 +51,11 @@ def widened(scores: Tensor) -> Tensor:
     return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 
-PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {
+PROBLEMS: dict[str, tuple[tuple[type[Decision], ...], str]] = {  # by `problem_type` of Hugging Face
     "single_label_classification": ((PredictedClass, SameTop, Custom), "class"),
     "multi_label_classification": ((MultiLabel, Custom), "multilabel"),
     "regression": ((Within, Custom), "within:T"),
 }
-"""Decisions by `problem_type` of a model of Hugging Face, and how to write one."""
 
 
 def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
@@ -89,8 +77,7 @@ def check_decision(decision: Decision, outputs: str, model: Any = None) -> None:
 
 
 def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
-    """Class scores `[B, C]` of two classes or more, in single precision or better; arguments as for `outputs_of`. It
-    asks for no number, so that a network with it inside can be exported."""
+    """Return class scores `[B, C]` of two classes or more, in float32 or better; it can be exported."""
     if outputs == "binary-logit" and scores.numel() == rows:
         scores = scores.reshape(rows, 1)
     if scores.dim() != 2 or scores.shape[0] != rows:
@@ -99,19 +86,14 @@ def class_scores(scores: Tensor, rows: int, outputs: str) -> Tensor:
             advice = "; for pixels say --decision masks:0.5 (decision='masks:0.5')"
         elif rows == 1 < scores.numel() and scores.dim() == 1:
             advice = "; write squeeze(dim) instead of squeeze() in the model"
-        raise ModelError(
-            "output_shape",
-            f"{rows} inputs gave a result of shape {list(scores.shape)}; expected [{rows}, classes]{advice}",
-        )
+        shapes = f"{list(scores.shape)}; expected [{rows}, classes]"
+        raise ModelError("output_shape", f"{rows} inputs gave a result of shape {shapes}{advice}")
     if outputs == "binary-logit":
         if scores.shape[1] != 1:
             raise ModelError("output_shape", f"a model of one logit returns one column a row, found {scores.shape[1]}")
         scores = torch.cat((torch.zeros_like(scores), scores), dim=1)
     if scores.shape[1] < 2:
-        raise ModelError(
-            "output_shape",
-            f"the model returns 1 number per input, but a classifier has at least 2 classes; {ONE_NUMBER}",
-        )
+        raise ModelError("output_shape", f"the model returns 1 number per input, not 2 classes or more; {ONE_NUMBER}")
     return widened(scores)
 
 
@@ -121,11 +103,7 @@ def log_probabilities(scores: Tensor) -> Tensor:
 
 
 def scores_of(output: Any) -> tuple[Tensor, str | None]:
-    """Return the class scores in what a model returned, a plain tensor of real numbers, and the part of it that they
-    are, such as `output.logits`; of a mapping without `logits`, what it holds as `out`.
-
-    The part is None where the model returned a tensor.
-    """
+    """Return the class scores in what a model returned, `logits` or `out`, and which part they are."""
     if isinstance(output, Tensor):
         scores, form = output, None
     elif isinstance(output, Mapping):
@@ -134,19 +112,14 @@ def scores_of(output: Any) -> tuple[Tensor, str | None]:
     else:
         scores, form = getattr(output, "logits", None), "output.logits"
     if not isinstance(scores, Tensor):
-        kind = (
-            f"a mapping with the keys {list(output)}" if isinstance(output, Mapping) else f"a {type(output).__name__}"
-        )
+        kind = f"mapping with the keys {list(output)}" if isinstance(output, Mapping) else type(output).__name__
         advice = "a tensor of class scores, or `logits` in a mapping or object, is needed: wrap the model in a function"
         if isinstance(output, np.ndarray):
             advice = "if it also takes NumPy arrays, say so: Classifier(model, arrays='numpy')"
         elif isinstance(output, list):
             advice = "for boxes around objects say --decision boxes:0.5 (decision='boxes:0.5')"
-        raise ModelError("output_shape", f"the model returned {kind}; {advice}")
+        raise ModelError("output_shape", f"the model returned a {kind}; {advice}")
     if scores.is_complex():
-        raise ModelError(
-            "output_shape",
-            "the model returned complex numbers, which have no order; return real class scores, such as output.abs()",
-        )
+        raise ModelError("output_shape", "the model returned complex numbers; return real ones, such as output.abs()")
     scores = scores.dequantize() if scores.is_quantized else scores
     return scores if scores.layout == torch.strided else scores.to_dense(), form

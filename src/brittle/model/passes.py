@@ -1,7 +1,5 @@
 """Derivatives of a model, and what it raises in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,23 +21,21 @@ NO_SECOND = (
     "an operation of the model has a gradient, but no second derivatives ({reason}); use scores without them "
     "(probability_change, or laplacian by the method gram)"
 )
-NO_MEMORY = (
+NO_MEMORY = (  # words of general errors of PyTorch where memory runs out
     "DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "backend out of memory",
     "CUDA error: out of memory", "_STATUS_ALLOC_FAILED",
 )  # fmt: skip
-"""Words of PyTorch's general errors where the memory of a CPU or a card runs out."""
 
 NO_CATEGORY = (
     "a number that it looks up is none of its categories: take noise that leaves categories alone (--noise "
     "per-feature, with --categories NAMES to name them) or swaps them (--noise swap:0.1)"
 )
-ADVICE = {
+ADVICE = {  # by words in the sentence of PyTorch
     "index out of range in self": NO_CATEGORY,
     "Class values must be": NO_CATEGORY,
     "Inference tensors cannot be saved for backward": "its weights were created under torch.inference_mode(); build or "
     "load it outside of that, or give a copy made outside (copy.deepcopy(model))",
 }
-"""Advice by words in the sentence of PyTorch."""
 
 SHAPE = "give inputs of the shape that it takes (images: --resize SIDE), or wrap it in a module that reshapes them"
 """Advice where nothing else is known."""
@@ -55,8 +51,7 @@ def ran_out(error: BaseException) -> bool:
 def derivative(
     values: Tensor, inputs: Tensor, device: torch.device, *, keep: bool, differentiable: bool = False
 ) -> Tensor | None:
-    """Return the gradient of each row's value, `[B]`, by `inputs`; None where it does not depend on them.
-    `Classifier.gradient` describes the rest."""
+    """Return the gradient of each row's value, `[B]`, by `inputs`, as `Classifier.gradient`; None without any."""
     if not values.requires_grad:
         return None
     # Seeds that require gradients make operations that differentiate once show up in the graph of the gradient.
@@ -73,8 +68,7 @@ def derivative(
 
 
 def _differentiates_once(gradient: Tensor) -> bool:
-    """Return whether an operation that PyTorch differentiates only once cut the graph behind a gradient. Derivatives of
-    such a gradient would lack that operation's part without an error."""
+    """Return whether an operation that PyTorch differentiates only once cut the graph behind a gradient."""
     waiting, visited = [gradient.grad_fn], set()
     while waiting:
         node = waiting.pop()
@@ -89,8 +83,7 @@ def _differentiates_once(gradient: Tensor) -> bool:
 
 @contextmanager
 def one_sentence(action: str, inputs: Tensor, device: torch.device, usual: str = SHAPE) -> Iterator[None]:
-    """Turn an error of a model inside the block into a `ModelError` of one sentence; `action` is such as "run on", and
-    `usual` is what to do where its words do not say it."""
+    """Turn an error of a model inside the block into a `ModelError`; `action` is as "run on", `usual` the advice."""
     try:
         with quiet():
             yield

@@ -13,30 +13,18 @@ WORDS = "fixed, whole, LOW..HIGH, one-hot:GROUP, at-most:COLUMN"
 
 
 class Rules(NamedTuple):
-    """Rules of columns, alone and together.
+    """Rules of columns, alone and together."""
 
-    Attributes:
-        fixed, integral: True where a column is fixed, or holds whole numbers, `[n]`.
-        lower, upper: its smallest and its largest number, `[n]`.
-        groups: places of columns of which one is 1 and the others are 0.
-        ties: places `a, b` of columns where `a` is at most `b`, also those that follow from others, `[T, 2]`.
-    """
-
-    fixed: np.ndarray
+    fixed: np.ndarray  # True where a column is fixed, or holds whole numbers, `[n]`
     integral: np.ndarray
-    lower: np.ndarray
+    lower: np.ndarray  # its smallest and its largest number, `[n]`
     upper: np.ndarray
-    groups: Sequence[np.ndarray] = ()
-    ties: np.ndarray = np.empty((0, 2), int)
+    groups: Sequence[np.ndarray] = ()  # places of columns of which one is 1 and the others are 0
+    ties: np.ndarray = np.empty((0, 2), int)  # places `a, b` where `a` is at most `b`, all that follow too, `[T, 2]`
 
     @classmethod
     def of(cls, rules: Mapping[str, str], names: Sequence[str]) -> Rules:
-        """Read the rules from words by columns, such as `{"age": "whole 17..90", "sex": "fixed", "low":
-        "at-most:high"}` and `{"red": "one-hot:colour", "blue": "one-hot:colour"}`.
-
-        Raises:
-            ParameterError: a column or a word that there is not, or rules that cannot be kept together.
-        """
+        """Read the rules from words by columns, as `{"age": "whole 17..90", "low": "at-most:high"}`."""
         no, low = np.zeros(len(names), bool), np.full(len(names), -np.inf)
         new = cls(no.copy(), no.copy(), low, -low)
         groups: dict[str, list[int]] = {}
@@ -64,7 +52,12 @@ class Rules(NamedTuple):
                     raise ParameterError(f"rules have the words {WORDS}; found {word!r:.40}") from error
         if lone_group := next((group for group, places in groups.items() if len(places) < 2), None):
             raise ParameterError(f"the one-hot group {lone_group!r:.40} has one column; it needs two or more")
-        new = new._replace(groups=[np.array(places) for places in groups.values()], ties=_closure(ties))
+        pairs = set(ties)
+        while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+            pairs |= more
+        new = new._replace(
+            groups=[np.array(places) for places in groups.values()], ties=np.array(sorted(pairs), int).reshape(-1, 2)
+        )
         hot = {place for places in groups.values() for place in places}
         for a, b in new.ties.tolist():
             if a == b or hot & {a, b} or (new.fixed[a] and new.fixed[b]) or new.integral[a] != new.integral[b]:
@@ -77,9 +70,7 @@ class Rules(NamedTuple):
             raise ParameterError(f"the rule of {names[place]!r:.40} allows no number: {rules[names[place]]!r:.40}")
         lower, upper = new.ordered(*inside)
         for a, b in new.ties[(lower > upper)[new.ties].any(axis=1)]:
-            raise ParameterError(
-                f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
-            )
+            raise ParameterError(f"{names[a]!r:.40} cannot be at most {names[b]!r:.40} by their other rules")
         return new._replace(lower=lower, upper=upper)
 
     @property
@@ -123,11 +114,3 @@ def _place(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise ParameterError(f"no column is called {name!r:.40}; there are {listed(list(names))}")
     return list(names).index(name)
-
-
-def _closure(ties: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Pairs, and those that follow from them, `[T, 2]`."""
-    pairs = set(ties)
-    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
-        pairs |= more
-    return np.array(sorted(pairs), int).reshape(-1, 2)

@@ -12,7 +12,8 @@ import torch
 
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import BoundsLike
-from brittle.noise import FAMILIES, Noise, PerFeature, Sphere, Transform
+from brittle.noise import Noise, PerFeature, Sphere, Transform
+from brittle.noise.families import FAMILIES
 from brittle.registry import Registry
 from brittle.user_code import find_named, unknown
 

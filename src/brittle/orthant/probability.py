@@ -6,13 +6,15 @@ forms are integrated by the same routine, whichever is the more accurate for a r
 - *direct*: `P(Z < u)`;
 - *union*: `1 - P = sum_k P(Z_k > u_k and Z_j < u_j for all j < k)`, the rarest event last. Its first term is a closed
   form and every further one is below its own tail, so that the relative error stays bounded however rare the union is.
+
+Where closed forms of its events and of pairs of them bound a union closely enough, nothing is integrated.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
@@ -29,9 +31,12 @@ _UNION_BOUND = 8.0  # in `_plan`: a union is integrated while the sum of its tai
 _SMALL_SPREAD = 0.2  # terms of a union with a smaller share of the largest spread are not refined
 _INDEFINITE = 1e-3  # a correlation matrix with an eigenvalue below minus this is not one, even after rounding
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)  # problems are padded up to these
+_FEW_NUMBERS = 2**13  # numbers of all problems that are padded to the largest of them
 _FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
 _RANK_REDUCTION_ERROR = 1e-7
 _NEARLY_ONE = 1e-9  # correlations of two variables this near to 1 or -1 are left to the reduction of rank
+_PAIRED_UP_TO = 8  # events whose pairs take less time than an integral
+_PAIR_ERROR = 1e-15  # absolute, of the closed form of a pair
 ILL_CONDITIONED_ABOVE = 1e12
 """Condition number above which the error includes that of the rank reduction."""
 
@@ -46,8 +51,8 @@ class OrthantProbability:
         error: absolute error of `value` and of `complement` alike, float64; see `orthant_probability`.
         condition: condition number of the correlation matrix over its nonzero eigenvalues, float64; infinite where the
             matrix has a negative eigenvalue that rounding cannot explain.
-        nodes: nodes spent on the hardest integral of the row, over all lattices, int64; 0 where nothing could be
-            integrated, and for two coordinates, which need none.
+        nodes: nodes spent on the hardest integral of the row, over all lattices, int64; 0 where nothing was or could
+            be integrated.
     """
 
     value: Tensor
@@ -74,9 +79,12 @@ def orthant_probability(
     linear function of earlier ones bounds the last of them (Genz and Kwong), so duplicates and antipodal pairs cost
     nothing and nothing is added to the diagonal. A coordinate of variance zero is certain: it counts as positive when
     its mean is, and makes the probability 0 otherwise. One coordinate, or several of rank one, is a closed form, and so
-    are two (Owen's T function), exact to rounding.
+    are two (Owen's T function), exact to rounding. Where up to 8 events count, with tails `t_k` from the likeliest and
+    probabilities `p_jk` of two of them together, the complement lies between `sum_k max(0, t_k - sum_{j<k} p_jk)` and
+    `sum_k (t_k - max_{j<k} p_jk)` (Hunter): where half their distance is within the tolerance it is their mean, and the
+    error half their distance.
 
-    The error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the tolerance, relative to
+    Of an integral the error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the tolerance, relative to
     the smaller of the two probabilities, where more than one coordinate counts. The shifts are few, their spread is not
     normal and the number of nodes follows it, so what the error promises is to cover the error made in at least 99% of
     problems. A row starts on the largest lattice of at most `K^2 / 4` points, because the spread over fewer says
@@ -88,6 +96,7 @@ def orthant_probability(
 
     References:
         A. Genz, Numerical computation of multivariate normal probabilities, J. Comp. Graph. Stat. 1 (1992), sec. 2.
+        D. Hunter, An upper bound for the probability of a union, J. Appl. Prob. 13 (1976).
         G. Gibson, C. Glasbey, D. Elston, Monte Carlo evaluation of multivariate normal integrals and sensitivity to
         variate ordering, Advances in Numerical Methods and Applications (1994).
         A. Genz, K. Kwong, Numerical evaluation of singular multivariate normal distributions, J. Stat. Comp. Sim. 68
@@ -117,40 +126,22 @@ def orthant_probability(
     rows = _plan(bounds, correlation, tolerance)
 
     usable = finite & condition.isfinite()
-    closed = torch.zeros_like(usable)
-    if bounds.shape[1] == 2:  # neither certain nor nearly one
-        closed = usable & bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - _NEARLY_ONE)
-    # Integrals `[B, terms]` that a row sums: one over `size` variables if direct, else one per event `k`, over `0..k`.
-    count = torch.where(rows.union, rows.size, 1)
-    terms = torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
-    is_active = terms & (usable & ~closed)[:, None]
-    sums = torch.zeros(*is_active.shape, SHIFTS, dtype=torch.float64, device=mean.device)
-    node_counts = torch.zeros_like(is_active, dtype=torch.int64)  # nodes of each integral and shift
-    # The spread over far fewer points than pairs says little.
-    initial = torch.minimum(rows.size**2 // 4, max_nodes // (SHIFTS * count))
-    for size, larger in pairwise((*LATTICES, sys.maxsize)):
-        affordable = size * SHIFTS * is_active.sum(1, keepdim=True) <= max_nodes
-        is_active &= affordable | (size == min(LATTICES))
-        now = is_active & (initial < larger)[:, None]
-        if not now.any():
-            continue
-        sums[now] += size * _integrate_terms(rows, now, size, seed)
-        node_counts[now] += size
-        integrals = sums / node_counts.clamp_min(1)[:, :, None]
-        _, complement, error = _summarise(rows, integrals, tolerance)
-        # The terms whose spread is not small beside that of the worst one.
-        spread = _deviation(integrals)
-        influential = (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
-        unfinished = influential & (error > tolerance * complement)[:, None]
-        is_active = torch.where(now.any(1, keepdim=True), unfinished & usable[:, None], is_active)
-    nodes = node_counts.amax(1) * SHIFTS
-
-    value, complement, error = _summarise(rows, sums / node_counts.clamp_min(1)[:, :, None], tolerance)
+    low, high = _bound_by_pairs(rows)
+    complement, error = (low + high) / 2, (high - low) / 2 + rows.dropped
+    value = torch.where(rows.size == 1, normal_cdf(rows.bounds[:, 0]), 1 - complement)
+    smaller = torch.where(rows.union, complement, torch.minimum(value, complement))
+    integrated = (usable & ~(error <= tolerance * smaller)).nonzero().flatten()
+    nodes = torch.zeros_like(rows.size)
+    if len(integrated):
+        parts = _integrate_rows(rows.only(integrated), tolerance, seed, max_nodes)
+        for field, part in zip((value, complement, error, nodes), parts, strict=True):
+            field[integrated] = part
     error = torch.where(condition > ILL_CONDITIONED_ABOVE, error + _RANK_REDUCTION_ERROR, error)
+    if bounds.shape[1] == 2:  # neither certain nor nearly one
+        exact = usable & bounds.isfinite().all(dim=1) & (correlation[:, 0, 1].abs() < 1 - _NEARLY_ONE)
+        value[exact], complement[exact] = _both_below(bounds[exact], correlation[exact, 0, 1])
+        error[exact], nodes[exact] = 8 * torch.finfo(torch.float64).eps * complement[exact], 0
     value, complement, error = (torch.where(usable, field, math.nan) for field in (value, complement, error))
-    if closed.any():
-        value[closed], complement[closed] = _both_below(bounds[closed], correlation[closed, 0, 1])
-        error[closed] = 8 * torch.finfo(torch.float64).eps * complement[closed]
     return OrthantProbability(value, complement, error, torch.where(finite, condition, math.nan), nodes)
 
 
@@ -216,6 +207,10 @@ class _Rows:
     dropped: Tensor  # [B], bound on what the events left out contribute
     union: Tensor  # [B], whether the complement is integrated
 
+    def only(self, rows: Tensor) -> _Rows:
+        """Return the problems at the positions `rows`."""
+        return _Rows(*(getattr(self, part.name)[rows] for part in fields(self)))
+
 
 def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
     bounds, order = bounds.sort(dim=1, stable=True)
@@ -227,6 +222,59 @@ def _plan(bounds: Tensor, correlation: Tensor, tolerance: float) -> _Rows:
     dropped = rarer.take_along_dim(size[:, None] - 1, 1)[:, 0]
     union = (bounds[:, 0] > 0) & (tail.sum(1) * size.double().sqrt() < _UNION_BOUND)
     return _Rows(bounds, correlation, size, dropped, union)
+
+
+def _bound_by_pairs(rows: _Rows) -> tuple[Tensor, Tensor]:
+    """Return bounds `[B]` of the probability of the union of the events, from these and pairs of them; 0 and 1 where
+    these are too many, certain or nearly alike.
+
+    Far out in the tail, where the closed form of a pair loses its digits, it is at most `P(Z_j + Z_k > u_j + u_k)`.
+    """
+    width = min(_PAIRED_UP_TO, rows.bounds.shape[1])
+    counts = torch.arange(width, device=rows.size.device) < rows.size[:, None]
+    counts &= ((rows.size <= width) & rows.bounds[:, 0].isfinite())[:, None]
+    pairs = (counts[:, :, None] & counts[:, None]).tril(-1)
+    alike = (pairs & (rows.correlation[:, :width, :width].abs() >= 1 - _NEARLY_ONE)).any(2).any(1)
+    counts, pairs = counts & ~alike[:, None], pairs & ~alike[:, None, None]
+    row, later, earlier = pairs.nonzero(as_tuple=True)
+    tails = torch.where(counts, normal_cdf(-rows.bounds[:, :width]), 0.0)
+    h, k, r = rows.bounds[row, later], rows.bounds[row, earlier], rows.correlation[row, later, earlier]
+    both = torch.from_numpy(_owen(*((-h).cpu().numpy(), (-k).cpu().numpy(), r.cpu().numpy()))).to(tails)
+    most = torch.minimum(normal_cdf(-(h + k) / (2 + 2 * r).sqrt()), tails[row, later])
+    least_both, most_both = torch.zeros(2, *pairs.shape, dtype=torch.float64, device=tails.device)
+    least_both[pairs] = (both - _PAIR_ERROR).clamp_min(0.0).minimum(most)
+    most_both[pairs] = (both + _PAIR_ERROR).minimum(most)
+    low = (tails - most_both.sum(2)).clamp_min(0.0).sum(1)
+    high = (tails - least_both.amax(2)).sum(1).clamp_max(1.0)
+    return low, high.where(counts[:, 0], 1.0)
+
+
+def _integrate_rows(rows: _Rows, tolerance: float, seed: int, max_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the value, complement and their error, and the nodes of the hardest integral, each `[B]`."""
+    # Integrals `[B, terms]` that a row sums: one over `size` variables if direct, else one per event `k`, over `0..k`.
+    count = torch.where(rows.union, rows.size, 1)
+    is_active = torch.arange(rows.bounds.shape[1], device=count.device) < count[:, None]
+    sums = torch.zeros(*is_active.shape, SHIFTS, dtype=torch.float64, device=count.device)
+    node_counts = torch.zeros_like(is_active, dtype=torch.int64)  # nodes of each integral and shift
+    # The spread over far fewer points than pairs says little.
+    initial = torch.minimum(rows.size**2 // 4, max_nodes // (SHIFTS * count))
+    for size, larger in pairwise((*LATTICES, sys.maxsize)):
+        affordable = size * SHIFTS * is_active.sum(1, keepdim=True) <= max_nodes
+        is_active &= affordable | (size == min(LATTICES))
+        now = is_active & (initial < larger)[:, None]
+        if not now.any():
+            continue
+        sums[now] += size * _integrate_terms(rows, now, size, seed)
+        node_counts[now] += size
+        integrals = sums / node_counts.clamp_min(1)[:, :, None]
+        _, complement, error = _summarise(rows, integrals, tolerance)
+        # The terms whose spread is not small beside that of the worst one.
+        spread = _deviation(integrals)
+        influential = (spread > 0) & (spread >= _SMALL_SPREAD * spread.amax(1, keepdim=True))
+        unfinished = influential & (error > tolerance * complement)[:, None]
+        is_active = torch.where(now.any(1, keepdim=True), unfinished, is_active)
+    integrals = sums / node_counts.clamp_min(1)[:, :, None]
+    return *_summarise(rows, integrals, tolerance), node_counts.amax(1) * SHIFTS
 
 
 def _summarise(rows: _Rows, integrals: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -252,8 +300,9 @@ def _integrate_terms(rows: _Rows, is_active: Tensor, size: int, seed: int) -> Te
     dimension = torch.where(rows.union[row], event + 1, rows.size[row])
     likeliest = rows.bounds[row, 0]  # of one variable, the normal distribution function
     integrals = normal_cdf(torch.where(rows.union[row], -likeliest, likeliest))[:, None].repeat(1, SHIFTS)
-    narrower, widest = 1, rows.bounds.shape[1]
-    for width in (*(width for width in _SIZES if width < widest), widest):
+    narrower, widest = 1, max([1, *dimension.tolist()])
+    several = len(dimension) * widest**2 > _FEW_NUMBERS  # a call on few takes longer than their padding
+    for width in (*(width for width in _SIZES if several and width < widest), widest):
         problems = ((dimension > narrower) & (dimension <= width)).nonzero()[:, 0]
         narrower = width
         for part in problems.split(max(1, _FACTOR_NUMBERS // width**2)) if len(problems) else ():

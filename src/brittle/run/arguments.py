@@ -26,7 +26,8 @@ from brittle.model.arrays import Fitted, names_itself
 from brittle.model.classifier import Classifier
 from brittle.noise.named import changes, check_noise, has_level, noises
 from brittle.run.job import Job
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.choose import choose, usual_names, usual_sigma
 from brittle.scores.evaluate import check_classifier, check_seed
 from brittle.scores.outside import check_scores, find_score
@@ -104,8 +105,8 @@ def make_job(
     words: Mapping[str, Any] = MappingProxyType({}),
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> Job:
-    """Return the job of `score` with these arguments; `words` are fields of `brittle.data.Reading`, and `options`
-    those of scores by name (`brittle.scores.choose`)."""
+    """Return the job of `score` with these arguments; `words` are fields of `Reading`, and `options` those of scores
+    by name (`brittle.scores.choose`)."""
     check_classifier(classifier)
     check_confidence(confidence)
     check_seed(seed)

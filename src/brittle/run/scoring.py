@@ -142,7 +142,7 @@ def score(
             the same for any number of them, and for none with one thread. None computes here.
         part: compute this part of so many of the shards, such as (1, 8), to be put together by `brittle join`.
         reading: how data that are given as a path are read: `split`, `layout`, `text_column` and the other fields of
-            `brittle.data.Reading`, but `bounds` and `limit`.
+            `brittle.data.reading.Reading`, but `bounds` and `limit`.
 
     Returns:
         the table.

@@ -6,7 +6,6 @@ free; only measurements cost passes through the network.
 
 from brittle.registry import find_attribute
 from brittle.scores.base import NoiseScore, Score
-from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.input_margin import InputMargin
 from brittle.scores.moments import Moments
 from brittle.scores.monte_carlo import MonteCarlo
@@ -15,9 +14,8 @@ from brittle.scores.shrinkage import Shrinkage
 from brittle.scores.taylor import Taylor
 
 __all__ = [
-    "CATALOGUE", "Entropy", "FeatureMargin", "InputMargin", "LogitMargin",
-    "MaxProbability", "Moments", "MonteCarlo", "NoiseScore", "ProbabilityMargin", "Score", "Shrinkage", "Softmax",
-    "Taylor",
+    "Entropy", "FeatureMargin", "InputMargin", "LogitMargin", "MaxProbability", "Moments", "MonteCarlo", "NoiseScore",
+    "ProbabilityMargin", "Score", "Shrinkage", "Softmax", "Taylor",
 ]  # fmt: skip
 
 __getattr__ = find_attribute(__name__, "score")

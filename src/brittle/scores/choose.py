@@ -10,7 +10,8 @@ from brittle.decisions import Decision
 from brittle.errors import ParameterError, UsageError
 from brittle.model.bounds import Bounds
 from brittle.noise import Noise
-from brittle.scores import CATALOGUE, LogitMargin, MonteCarlo, NoiseScore, Score
+from brittle.scores import LogitMargin, MonteCarlo, NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.options import Option, options_of
 from brittle.scores.outside import check_alone, check_scores, find_family, find_score
 from brittle.user_code import failing, unknown

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from brittle.decisions.function_code import code_digest
-from brittle.noise import FAMILIES, Noise, Transform
+from brittle.noise import Noise, Transform
+from brittle.noise.families import FAMILIES
 from brittle.noise.named import family_of
-from brittle.scores import CATALOGUE, NoiseScore, Score
+from brittle.scores import NoiseScore, Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.sound import check_class, check_dataclass, check_score
 from brittle.user_code import check_name, digests, find_named, kind_of, refused, unknown
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from brittle.estimate import Estimate
 from brittle.measure import Measurement, Sampled, Spread
 from brittle.scores.evidence import flips_of
+from brittle.orthant import normal_cdf
 from brittle.scores.moments import concluded, flat, normal_model
 from brittle.scores.monte_carlo import CountedScore
 
@@ -103,20 +105,20 @@ def smoothed_share(sampled: Sampled) -> Tensor:
     if nearest is None:
         return share
     is_finite = nearest.isfinite()
-    count = is_finite.sum(dim=1).clamp_min(2).to(nearest)  # whole numbers would be divided in the default precision
-    usable = (is_finite.sum(dim=1) >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
-
-    def mean(values: Tensor) -> Tensor:
-        return values.where(is_finite, 0.0).sum(dim=1) / count
-
-    flips = mean((nearest <= 0).double())
-    ordered = nearest.where(is_finite, torch.inf).sort(dim=1).values
+    number = is_finite.sum(dim=1)
+    count = number.clamp_min(2).to(nearest)  # whole numbers would be divided in the default precision
+    usable = (number >= votes.draws) & (votes.nonfinite == 0) & (votes.ties == 0)
+    is_flip = nearest <= 0  # a NaN is none, and an infinite margin makes the point unusable
+    flips = is_flip.sum(dim=1) / count
+    ordered = torch.from_numpy(np.sort(nearest.where(is_finite, torch.inf).cpu().numpy())).to(nearest)
     low, high = (_quantile(ordered, count, level) for level in (0.25, 0.75))
-    deviation = (mean((nearest - mean(nearest)[:, None]).square()) * count / (count - 1)).sqrt()
+    mean = nearest.where(is_finite, 0.0).sum(dim=1) / count
+    shifted = (nearest - mean[:, None]).where(is_finite, 0.0)
+    deviation = (shifted.square_().sum(dim=1) / (count - 1)).sqrt()
     bandwidth = BANDWIDTH * torch.minimum(deviation, (high - low) / NORMAL_QUARTERS) * count**-0.2
-    smooth = torch.special.ndtr(-nearest / bandwidth[:, None])
-    against = jumps(((nearest <= 0).double() - smooth).where(is_finite, torch.nan))
-    mixed = torch.where(against.isfinite(), (mean(smooth) + against * flips) / (1.0 + against), flips)
+    smooth = normal_cdf(-nearest / bandwidth[:, None]).where(is_finite, torch.nan)
+    against = jumps(is_flip.double() - smooth)
+    mixed = torch.where(against.isfinite(), (smooth.nansum(dim=1) / count + against * flips) / (1.0 + against), flips)
     return torch.where(usable & (bandwidth > 0), mixed, torch.where(usable, flips, share))
 
 
@@ -127,7 +129,7 @@ def jumps(differences: Tensor) -> Tensor:
     """
     count = (~differences.isnan()).sum(dim=1).clamp_min(2).to(differences)
     mean = differences.nansum(dim=1) / count
-    variance = (differences - mean[:, None]).square().nansum(dim=1) / (count - 1) / count
+    variance = (differences - mean[:, None]).square_().nansum(dim=1) / (count - 1) / count
     beyond = torch.where(variance > 0, mean.square() / variance - 1.0, 0.0).clamp_min(0.0)
     return (beyond / DISBELIEF).square()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -21,17 +21,16 @@ from brittle.store.settings import Setting, setting_of
 if TYPE_CHECKING:
     import pandas as pd
 
-WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)
-"""Statuses, as tables write them, that no number comes with."""
-
-BULKY = ("image", "input")
-"""Columns of points that no frame for people holds."""
-
-HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"
-"""States of a prediction by its interval: it survives the noise with at least some probability, or not."""
+WITHOUT_VALUE = frozenset(status.slug for status in Status if not status.has_value)  # statuses without a number
+BULKY = ("image", "input")  # columns of points that no frame for people holds
+HOLDS, BREAKS, UNDECIDED = "holds", "breaks", "undecided"  # states of a prediction by its interval
 
 _NUMBERS = ["value", "low", "high"]
 _COMMON = ("sigma", "noise", "action", "unit", "code", "draws")
+
+
+def _of_rows(name: str, doc: str) -> Any:
+    return property(lambda column: column.rows[name], doc=doc)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,30 +90,11 @@ class Column(ScoreRecord):
         """True where points have as many draws as they needed, and not all the same number."""
         return self.limit is not None or "precision" in self.parameters
 
-    @property
-    def value(self) -> pd.Series:
-        """The score of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["value"])
-
-    @property
-    def low(self) -> pd.Series:
-        """Lower end of the interval of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["low"])
-
-    @property
-    def high(self) -> pd.Series:
-        """Upper end of the interval of each point; NaN where there is none."""
-        return cast("pd.Series", self.rows["high"])
-
-    @property
-    def status(self) -> pd.Series:
-        """Status of each point, such as `ok`."""
-        return cast("pd.Series", self.rows["status"])
-
-    @property
-    def passes(self) -> pd.Series:
-        """Passes through the network for each point; shared ones count in full."""
-        return cast("pd.Series", self.rows["passes"])
+    value = _of_rows("value", "The score of each point; NaN where there is none.")
+    low = _of_rows("low", "Lower end of the interval of each point; NaN where there is none.")
+    high = _of_rows("high", "Upper end of the interval of each point; NaN where there is none.")
+    status = _of_rows("status", "Status of each point, such as `ok`.")
+    passes = _of_rows("passes", "Passes through the network for each point; shared ones count in full.")
 
     @property
     def votes(self) -> list[bytes | None]:
@@ -128,16 +108,9 @@ class Column(ScoreRecord):
 
     @property
     def p_robust(self) -> pd.Series:
-        """Probability that the prediction keeps, `1 - value`.
-
-        Raises:
-            DataError: the value is no flip probability.
-        """
+        """Probability that the prediction keeps, `1 - value`."""
         if not self.is_probability:
-            raise DataError(
-                "no_such_score",
-                f"p_robust is 1 minus a flip probability, and the value of {self.label} is a {self.quantity}",
-            )
+            raise DataError("no_such_score", f"p_robust needs a flip probability; {self.label} is a {self.quantity}")
         return 1.0 - self.value
 
     @property
@@ -148,23 +121,13 @@ class Column(ScoreRecord):
 
     @property
     def is_decisive(self) -> bool:
-        """True where points hold or break by this column: a flip probability with intervals.
-
-        The network's own confidence, such as `softmax`, has none, nor has its tangent, `taylor`: no noise was drawn.
-        """
+        """True where points hold or break by it: a flip probability with intervals, unlike `softmax` and `taylor`."""
         if not self.is_probability or bool((self.value.notna() & self.high.isna()).any()):
             return False
         return self.noise is not None or bool((self.high > self.low).any())
 
     def states(self, limit: float) -> pd.Series:
-        """Return for each point whether it holds: its prediction is kept with probability `limit` or more.
-
-        `holds` and `breaks` where the whole interval says so, `undecided` where it reaches over `limit`; None without
-        a number, and everywhere where the column judges no point (`is_decisive`).
-
-        Raises:
-            DataError: the value is no flip probability.
-        """
+        """Return for each point whether its whole interval `holds` at `limit` or `breaks`, else `undecided`."""
         import pandas as pd
 
         self.p_robust  # noqa: B018 - raises where the value is no flip probability
@@ -180,16 +143,11 @@ class Column(ScoreRecord):
         return float(self.rows.loc[self.value.notna(), "passes"].mean())
 
 
-Row = dict[Any, Any]
-"""A row of a frame by the names of its columns, as pandas gives it; every frame says what these hold."""
+Row = dict[Any, Any]  # of a frame, by the names of its columns
 
 
 def columns_of(points: pa.Table, scores: pa.Table, records: Sequence[ScoreRecord]) -> tuple[Column, ...]:
-    """Return the columns of the tables of a run, in the order of its record.
-
-    Raises:
-        StorageError: a point stands twice, or has two rows of one score, which no run writes.
-    """
+    """Return the columns of the tables of a run, in the order of its record."""
     import pandas as pd
 
     record_by_key = {(record.score, parameters_json(record.parameters)): _storable(record) for record in records}
@@ -242,28 +200,21 @@ def _storable(record: ScoreRecord) -> ScoreRecord:
 
 def _variants(records: Collection[ScoreRecord]) -> list[str]:
     """Names that tell siblings apart by their parameters other than noise and draws, where they differ."""
-    pairs = [
-        (row.score, {key: value for key, value in row.parameters.items() if key not in _COMMON}) for row in records
-    ]
-    variants: defaultdict[str, set[str]] = defaultdict(set)
-    for score, parameters in pairs:
-        variants[score].add(parameters_json(parameters))
-    return [score_label(score, parameters) if len(variants[score]) > 1 else score for score, parameters in pairs]
+    pairs = [(row.score, {k: v for k, v in row.parameters.items() if k not in _COMMON}) for row in records]
+    distinct = {(score, parameters_json(parameters)) for score, parameters in pairs}
+    times = Counter(score for score, _ in distinct)
+    return [score_label(score, parameters) if times[score] > 1 else score for score, parameters in pairs]
 
 
 def distinct_names(columns: Sequence[Column]) -> list[str]:
-    """Return the shortest name that tells each column from the others: that of its score, with the parameters in which
-    it differs from others of that score."""
-    return [_name_among(column, [peer for peer in columns if peer.score == column.score]) for column in columns]
-
-
-def _name_among(column: Column, siblings: Sequence[Column]) -> str:
-    differing = [
-        f"{name}={value}"
-        for name, value in column.parameters.items()
-        if any(name not in sibling.parameters or sibling.parameters[name] != value for sibling in siblings)
-    ]
-    return f"{column.score}[{', '.join(differing)}]" if differing else column.score
+    """Return for each column the name of its score, with the parameters in which it differs from others of it."""
+    names = []
+    for column in columns:
+        peers = [peer.parameters for peer in columns if peer.score == column.score]
+        pairs = [pair for pair in column.parameters.items() if not all(pair in peer.items() for peer in peers)]
+        differing = ", ".join(f"{name}={value}" for name, value in pairs)
+        names.append(f"{column.score}[{differing}]" if differing else column.score)
+    return names
 
 
 class Labelled(Protocol):
@@ -273,8 +224,7 @@ class Labelled(Protocol):
     def label(self) -> str: ...
 
 
-Key = Labelled | str | tuple[str, Parameter]
-"""Key of a column: a score; a label or a name; a name and its sigma, or without one the value of another parameter."""
+Key = Labelled | str | tuple[str, Parameter]  # name and sigma, or else a parameter
 
 
 def column_of(columns: Sequence[Column], key: Key) -> Column:
@@ -282,18 +232,16 @@ def column_of(columns: Sequence[Column], key: Key) -> Column:
     text, score, fits = _parse_key(key)
     fitting = [column for column in columns if fits(column)]
     fitting = fitting or [column for column, name in zip(columns, distinct_names(columns), strict=True) if name == key]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
+    if len(fitting) > 1:
         labels = listed([column.label for column in fitting])
         raise DataError("no_such_score", f"{text} is one of {len(fitting)} columns: {labels}; say which by its label")
+    if fitting:
+        return fitting[0]
     labels = [column.label for column in columns]
     same = [column.label for column in columns if column.score == score]
     near = dict.fromkeys([*same, *difflib.get_close_matches(text, labels, 5, cutoff=0.3), *labels])
-    raise DataError(
-        "no_such_score",
-        f"expected a score of this run, found {text}; the nearest of its scores: {listed([*near]) or 'none'}",
-    )
+    nearest = listed([*near]) or "none"
+    raise DataError("no_such_score", f"expected a score of this run, found {text}; the nearest: {nearest}")
 
 
 def _parse_key(key: object) -> tuple[str, str, Callable[[Column], bool]]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
@@ -20,14 +21,9 @@ from brittle.store.writing import check_target, replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-MARK = "'"
-"""Mark in front of a text that a spreadsheet would run."""
-
-GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"
-"""Starts of such a text, in both widths, and of one that looks marked; a tab or a line end in front is escaped."""
-
-_PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')
-"""Positions of the mark. A quotation mark behind a semicolon begins a cell, and is not part of it."""
+MARK = "'"  # mark in front of a text that a spreadsheet would run
+GUARDED = f"[-=+@\uff1d\uff0b\uff0d\uff20{MARK}]"  # starts of such a text, in both widths, and of one that looks marked
+_PLACES = re.compile(rf'^(?={GUARDED})|;(?=[ "]*{GUARDED})')  # of the mark; a quotation mark there begins a cell
 
 
 def cell(text: str) -> str:
@@ -37,34 +33,21 @@ def cell(text: str) -> str:
     escape of Python, a backslash as two, and a text that a spreadsheet would take for a formula, or that begins with an
     apostrophe, gets an apostrophe in front. So does what follows a semicolon, at which spreadsheets split a line where
     the comma is in numbers, as in German or French. So no two texts give one cell.
-
-    Example:
-        >>> print(cell("=1"), cell("a\x1b[31m"), cell("b\\c"), cell("x;=1"))
-        '=1 a\x1b[31m b\\c x;'=1
     """
     return _PLACES.sub(rf"\g<0>{MARK}", printable(text.replace("\\", "\\\\")))
 
 
 def text_of(cell: str) -> str:
-    r"""Return the text that `cell` was made of.
-
-    Example:
-        >>> text_of("'=1"), text_of(r"a\x1b[31m")
-        ('=1', 'a\x1b[31m')
-    """
+    r"""Return the text that `cell` was made of."""
     return re.sub(f"(^|;){MARK}", r"\1", cell).encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
-Parts = Iterable[pa.Table]
-"""Parts of a table, one after another."""
-
-Frames = Callable[[], Iterator["pd.DataFrame"]]
-"""Reads parts of a table with the same columns; called for each look at them, so that one part is held at a time."""
+Parts = Iterable[pa.Table]  # parts of a table, one after another
+Frames = Callable[[], Iterator["pd.DataFrame"]]  # parts of a table, read anew by each call
 
 
 def export(frames: Frames, path: Path, *, whole: bool) -> Path:
-    """Write a table in the form that the end of `path` names, one of `FORMS`, and give that path. Only the columns of
-    `filled_columns` are written, unless `whole`."""
+    """Write a table in the form of `FORMS` that `path` ends in; only `filled_columns` unless `whole`."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise ParameterError(f"the file must end in {', '.join((*FORMS, CARD))}; found {path.name!r:.80}")
@@ -77,8 +60,7 @@ def export(frames: Frames, path: Path, *, whole: bool) -> Path:
 
 
 def filled_columns(parts: Iterable[pd.DataFrame]) -> list[str]:
-    """Return the columns of a table with a value in some part. The ends of an interval (the pairs `ends` in the
-    attributes of a part) count only where they differ in some part."""
+    """Return the columns with a value in some part; ends of an interval (`ends` of a part) only where they differ."""
     filled, ends, names = set[str](), set[str](), list[str]()
     for part in parts:
         names = list(part.columns)
@@ -111,11 +93,10 @@ def _csv(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
 def _guarded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    try:
-        is_number = math.isfinite(float(value)) and value == value.strip() and "_" not in value
-    except ValueError:
-        is_number = False
-    return value if is_number else cell(value)
+    with suppress(ValueError):
+        if math.isfinite(float(value)) and value == value.strip() and "_" not in value:
+            return value
+    return cell(value)
 
 
 def _lines(parts: Parts, schema: pa.Schema, file: BinaryIO) -> None:
@@ -154,8 +135,7 @@ def _tables(opened: Callable[[BinaryIO, pa.Schema], Any], parts: Parts, schema: 
             writer.write_table(pa.concat_tables(waiting))
 
 
-GROUP = 1 << 16
-"""Rows at least that stand together in a file of Parquet or Arrow, whose end has a record of every group."""
+GROUP = 1 << 16  # rows at least of a group in Parquet or Arrow, whose end has a record of every group
 
 FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
     ".csv": _csv, ".parquet": partial(_tables, pq.ParquetWriter), ".arrow": partial(_tables, pa.ipc.new_file),
@@ -163,5 +143,4 @@ FORMS: Mapping[str, Callable[[Parts, pa.Schema, BinaryIO], None]] = {
 }  # fmt: skip
 """Writers by the endings of files. JSON has no infinite numbers: they become null."""
 
-CARD = ".md"
-"""Ending of a model card."""
+CARD = ".md"  # ending of a model card

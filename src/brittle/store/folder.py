@@ -29,12 +29,10 @@ from brittle.store.schemas import SHARD_KINDS
 from brittle.store.strict_json import Count, Digest, plain
 from brittle.store.writing import check_target, make_folder, write
 
-RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"
-"""Names of the record of a run, of the list of its shards and of the lock of its writer."""
+RECORD, MANIFEST, LOCK = "run.json", "manifest.json", ".lock"  # of a run, its shards and its writer
 
 _SHARD = r"(points|scores|counterexamples)-\d{5,}\.parquet"
 _STRAY = re.compile(rf"{_SHARD}|\.({_SHARD}|run\.json|manifest\.json)(\..*)?\.tmp", re.DOTALL)
-"""Names of shards, and of the files of a run while they are written."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +106,8 @@ class Shard:
 
 
 class RunWriter(Protocol):
-    """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`.
-
-    `record` and `shards`, by number, are those that are there. It is held open while a run is written, which must be
-    `expected` where one is there. `note` writes the record of a run that starts, goes on or is over, and `commit` a
-    shard, whose rows are safe after it returns; `points` has labels and predictions of the points of one.
-    """
+    """Takes the shards of a run: a `RunFolder`, or `brittle.run.scoring.Memory`, held open while it is written.
+    The run must be `expected` where one is there. `commit` writes a shard, whose rows are safe after it returns."""
 
     @property
     def record(self) -> RunRecord | None: ...
@@ -135,13 +129,7 @@ class RunFolder:
     @contextmanager
     def open(self, expected: RunRecord | None = None) -> Iterator[Self]:
         """Open the folder, made if absent, for this process alone while the block runs.
-
-        What a killed process left behind is removed, and shards that are not what was written are dropped from the
-        manifest, so they count as missing. The path may be a link to a folder; the files of a run may not be links.
-
-        Raises:
-            ResumeError: the run that is there is not `expected`; nothing was written.
-        """
+        What a killed process left is removed, and shards that are not what was written count as missing."""
         with storage_errors(self.path):
             is_new = not self.path.exists()
         make_folder(self.path)
@@ -201,8 +189,7 @@ class RunFolder:
                 path.unlink()
             except OSError as error:
                 raise StorageError(
-                    "unwritable",
-                    f"{path} is in the way of a shard and cannot be removed ({error.strerror}); remove it yourself",
+                    "unwritable", f"{path} is in the way of a shard ({error.strerror}); remove it yourself"
                 ) from error
 
     def _is_whole(self, entry: ShardEntry) -> bool:
@@ -234,25 +221,22 @@ def check_same(
         return
     if fields := differences(record, expected, words, UNDECISIVE - {"part"}):
         raise ResumeError(
-            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another place"
+            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another"
         )
 
 
 def exists_error(place: Path) -> StorageError:
     """Return the error for a place that holds a run where a new one is to be written."""
     return StorageError(
-        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
+        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another"
     )
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder. The system owns the lock, so that of a dead process is free; on a mount without locks it is a
-    file with the process, start and host of its owner, and is free where that process of this host has ended.
-
-    Nothing is opened but a regular file with one name that is empty or names a process: whoever can write a folder can
-    put a pipe, a link or somebody else's file under the name of the lock.
-    """
+    """Hold a run folder by a lock of the system; on a mount without locks by a file that names its owner.
+    Nothing is opened but a regular file with one name that is empty or names a process: anybody who can write the
+    folder can put a pipe or a link there."""
     path = folder / LOCK
     check_target(path)
     system = _holder(path) is None and _has_locks(folder)
@@ -263,10 +247,9 @@ def _locked(folder: Path) -> Iterator[None]:
     except Timeout as error:
         why = "" if system else f", as {path} says, because there are no locks on this mount"
         advice = "" if system else f"; where it died with its machine, remove {path}"
+        holder = _holder(path) or "another process"
         raise StorageError(
-            "locked",
-            f"{folder} is being written by {_holder(path) or 'another process'}{why}; wait for it, or stop it "
-            f"first{advice}",
+            "locked", f"{folder} is being written by {holder}{why}; wait for it, or stop it first{advice}"
         ) from error
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be written ({error.strerror})") from error
@@ -279,8 +262,7 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})
-"""Error numbers of a mount without locks, such as Lustre without `flock`, NFS without its daemon and some of FUSE."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})  # of a mount without locks
 
 
 def _has_locks(folder: Path) -> bool:
@@ -300,11 +282,7 @@ def _has_locks(folder: Path) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the process that a lock names, in words; None where it names none.
-
-    Raises:
-        StorageError: it is somebody else's file.
-    """
+    """Return the process that a lock names, in words; None where it names none."""
     with storage_errors(path):
         try:
             status = path.stat()
@@ -320,8 +298,7 @@ def _holder(path: Path) -> str | None:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Raise where `folder`, or the nearest folder above it that exists, cannot be written; nothing is made. The folder
-    may be a link to one; `run.json`, `manifest.json` and the lock in it may be nothing but regular files."""
+    """Raise where `folder`, or the nearest above it, cannot be written, or a record in it is no regular file."""
     path = Path(folder).absolute()
     ancestor = next((place for place in (path, *path.parents) if os.access(place, os.F_OK)), path)
     if not (ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)):

@@ -3,8 +3,6 @@
 A path in a store has the methods of `pathlib.Path`. What differs between the two are methods of `Disk`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -41,11 +39,7 @@ _DISK = Disk()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
-    """Return a path of this machine, or of a store where it begins with `scheme://`.
-
-    Raises:
-        BrittleError: the extension of stores or a package is missing, or the store cannot be reached.
-    """
+    """Return a path of this machine, or of a store where it begins with `scheme://`."""
     if is_stored(path):
         return cast("Path", path)
     url = _URL.fullmatch(str(path))

@@ -4,8 +4,6 @@ An extension type may bring metadata that other programs unpickle, so a file tha
 read, and so is a file whose pages unpack to far more than the file holds. PyArrow runs and unpickles nothing by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,27 +14,15 @@ import pyarrow.parquet as pq
 
 from brittle.errors import ArtefactError
 
-ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
-"""Exceptions of PyArrow on broken files; `ArrowException` includes running out of memory."""
-
-MOST_TIMES = 2000
-"""Columns may unpack to this many times the size of the file."""
-
-ALWAYS_READ = 1 << 27
-"""Columns that unpack to fewer bytes are read from a file of any size."""
-
-ROWS_UNPACKED = 1 << 8
-"""Rows that are unpacked at a time."""
-
-FEW_ROWS = 1 << 20
-"""Number of rows that is read from a file of any size; more only where the file has a byte for each."""
+ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)  # on broken files, or without memory
+MOST_TIMES = 2000  # columns may unpack to this many times the size of the file
+ALWAYS_READ = 1 << 27  # columns that unpack to fewer bytes are read from a file of any size
+ROWS_UNPACKED = 1 << 8  # rows that are unpacked at a time
+FEW_ROWS = 1 << 20  # number of rows that is read from a file of any size; more only where the file has a byte for each
 
 
 class PlainFile(pq.ParquetFile):
-    """An open Parquet file, or its bytes, that was found plain; `name` is its own in messages.
-
-    Columns in `shared` come as dictionaries, which hold a repeated value once. A damaged file raises one of `ERRORS`.
-    """
+    """An open Parquet file, or its bytes, found plain; columns in `shared` come as dictionaries."""
 
     def __init__(self, source: Path | bytes, name: str, shared: Sequence[str] = ()) -> None:
         self.name, self.size = name, len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -50,16 +36,12 @@ class PlainFile(pq.ParquetFile):
         self._check_unpacked_size(sum(group.total_byte_size for group in groups))
         rows = max(self.metadata.num_rows, sum(group.num_rows for group in groups))
         if rows > max(FEW_ROWS, self.size):
-            raise ArtefactError(
-                "file_refused",
-                f"{name} says that its {self.size:,} bytes hold {rows:,} rows; get it from another source",
-            )
+            raise ArtefactError("file_refused", f"{name} says that its {self.size:,} bytes hold {rows:,} rows")
 
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the columns, so many rows at a time, read by this thread alone. A value that the file holds once and
-        says of every row is unpacked once for each of these rows."""
+        """Yield the columns, so many rows at a time, read by this thread alone."""
         unpacked = 0
         for batch in self.iter_batches(batch_size=rows, columns=columns, row_groups=groups, use_threads=False):
             batch.validate(full=True)
@@ -71,8 +53,7 @@ class PlainFile(pq.ParquetFile):
         if unpacked > max(ALWAYS_READ, MOST_TIMES * self.size):
             raise ArtefactError(
                 "file_refused",
-                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more; at most {MOST_TIMES:,} "
-                f"times is read: get it from another source",
+                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more, over {MOST_TIMES:,} times",
             )
 
 
@@ -85,8 +66,7 @@ def _check_plain(schema: pa.Schema, name: str) -> None:
         if isinstance(kind, pa.BaseExtensionType) or b"ARROW:extension:name" in (field.metadata or {}):
             raise ArtefactError(
                 "file_refused",
-                f"the column {path!r:.100} of {name} has an extension type ({kind!s:.60}); only plain types are read: "
-                f"cast it to its storage type",
+                f"the column {path!r:.100} of {name} has an extension type ({kind!s:.60}); cast it to a plain one",
             )
         inner = [kind.field(number) for number in range(kind.num_fields)]
         waiting += [(f"{path}.{part.name}", part) for part in inner]

@@ -1,7 +1,5 @@
 """A run folder is read without trust: nothing in it is run, and what is damaged is named."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,23 +18,16 @@ from brittle.store.record import RunRecord, check_inside, read_object, storage_e
 from brittle.store.schemas import SHARD_KINDS, problem_of, problem_of_votes
 from brittle.store.table import Table
 
-MOST_READ = 1_000_000
-"""Rows of scores, such as 20 of 50,000 points, that a screen or a page is made from; of more it speaks of a sample."""
+MOST_READ = 1_000_000  # rows of scores that a screen or a page is made from; of more it speaks of a sample
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A file of a run folder that is not as it should be.
+    """A file of a run folder that is not as it should be."""
 
-    Attributes:
-        file: its name in the run folder.
-        problem: what is wrong with it.
-        stray: whether it is no part of the run, so that readers pass over it.
-    """
-
-    file: str
-    problem: str
-    stray: bool = False
+    file: str  # its name in the run folder
+    problem: str  # what is wrong with it
+    stray: bool = False  # whether it is no part of the run, so that readers pass over it
 
     def __str__(self) -> str:
         return printable(f"{self.file}: {self.problem}")
@@ -86,8 +77,9 @@ def read_table(
             if share < 1.0:
                 chosen_ids = _drawn(rows, share, point) if chosen_ids is None else chosen_ids
                 rows = rows.filter(pc.field("point").isin(chosen_ids))
-            if not images:
-                rows = _without_images(rows)
+            for name in () if images else {"image", "difference"} & {*rows.column_names}:
+                place = rows.schema.get_field_index(name)
+                rows = rows.set_column(place, rows.schema.field(place), pa.nulls(len(rows), pa.binary()))
             tables[kind].append(rows.combine_chunks())  # which of a long run take more room than their few rows
     if share < 1.0 and record.data.chosen_from is None:
         record = replace(record, data=replace(record.data, chosen_from=count, sample_seed=0))
@@ -99,18 +91,13 @@ def read_table(
 
 
 def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifest] | None = None) -> Iterator[Table]:
-    """Yield the shards of a run folder, perhaps as it was `opened`, as tables; an empty one where there are none.
-
-    Raises:
-        StorageError: as `read_table`.
-        ArtefactError: as `read_table`.
-    """
-    folder = Path(folder)
-    record, manifest = opened or open_run(folder)
+    """Yield the shards of a run folder, perhaps as it was `opened`, as tables; an empty one where there are none."""
+    record, manifest = opened or open_run(Path(folder))
     empty = {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()}
     for entry in manifest.shards:
         files = entry.files.items()
-        tables = {kind: read_shard(folder / file_name(kind, entry.number), kind, file, record) for kind, file in files}
+        paths = {kind: Path(folder) / file_name(kind, entry.number) for kind, _ in files}
+        tables = {kind: read_shard(paths[kind], kind, file, record) for kind, file in files}
         yield Table(record=record, **{**empty, **tables})
     if not manifest.shards:
         yield Table(record=record, **empty)
@@ -119,16 +106,7 @@ def read_shards(folder: str | os.PathLike[str], opened: tuple[RunRecord, Manifes
 def export_run(
     folder: str | os.PathLike[str], path: str | os.PathLike[str], *, limit: float | None = None, whole: bool = False
 ) -> Path:
-    """`Table.export` of a run folder of any length: of its rows one shard at a time is held, but for a model card.
-
-    Args:
-        folder: that of the run; the others as for `Table.export`.
-
-    Raises:
-        ParameterError: as `Table.export`.
-        StorageError: as `Table.export` and `read_table`.
-        ArtefactError: as `read_table`.
-    """
+    """`Table.export` of a run folder of any length: one shard at a time is held, but for a model card."""
     if Path(path).suffix.lower() == CARD:
         return read_table(folder).export(path, limit=limit)
     check_share("limit", limit)
@@ -140,13 +118,6 @@ def export_run(
         Path(path),
         whole=whole,
     )
-
-
-def _without_images(rows: pa.Table) -> pa.Table:
-    for name in {"image", "difference"} & {*rows.column_names}:
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(place), pa.nulls(len(rows), pa.binary()))
-    return rows
 
 
 def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
@@ -164,42 +135,22 @@ def _drawn(points: pa.Table, share: float, point: str | None) -> pa.Array:
 
 
 def verify(folder: str | os.PathLike[str]) -> list[Fault]:
-    """Return the faulty files of a run folder: what is wrong with each, in the order of the manifest.
-
-    Every shard file is read again: its size and digest must be those of the manifest, its columns those of this
-    version, and the checksums of its pages must hold. Strays, files outside the manifest, come last.
-
-    Args:
-        folder: a run folder, of a run that may have been interrupted.
-
-    Returns:
-        a fault for each such file; none for a sound folder.
-
-    Raises:
-        StorageError: there is no run, or `run.json` or `manifest.json` is damaged, which have no digest.
-    """
+    """Return the faulty files of a run folder in the order of the manifest, then strays outside it.
+    Every shard is read again: size, digest, columns and checksums of pages must be those that were written."""
     folder = Path(folder)
     record, manifest = open_run(folder)
     faults = []
     for kind, name, file in manifest.files:
         try:
             read_shard(folder / name, kind, file, record)
-        except ShardError as error:
-            faults.append(Fault(name, error.problem))
         except (StorageError, ArtefactError) as error:
-            faults.append(Fault(name, str(error)))
+            faults.append(Fault(name, error.problem if isinstance(error, ShardError) else str(error)))
     problem = "not in the manifest, so no part of the run; what ended the writer left it, and score --resume removes it"
     return faults + [Fault(path.name, problem, stray=True) for path in strays(folder, manifest)]
 
 
 def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
-    """Return the record of a run, which may come from anybody, and the shards that exist; a run that has lost some
-    since it was finished has not finished.
-
-    Raises:
-        StorageError: there is no run, or `run.json` or `manifest.json` is not what a run writes.
-        ArtefactError: one of them is a link out of the folder.
-    """
+    """Return the record of a run, which may come from anybody, and its shards; unfinished where some are lost."""
     record, manifest = read_object(folder / RECORD, RunRecord), read_object(folder / MANIFEST, Manifest)
     if sum(entry.account.points for entry in manifest.shards) < record.account.points:
         record = replace(record, finished=None)
@@ -207,16 +158,9 @@ def open_run(folder: Path) -> tuple[RunRecord, Manifest]:
 
 
 def read_shard(path: Path, kind: str, file: ShardFile, record: RunRecord) -> pa.Table:
-    """Return the rows of a file of a shard, read by this thread alone; the inputs in them are such as the record says.
-
+    """Return the rows of a file of a shard, as the record says that they are, read by this thread alone.
     Arrow's own threads may let go of what was read after the read is over; where Python is ending by then, that aborts
-    it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told.
-
-    Raises:
-        ArtefactError: it leads out of the folder, has an extension type, or unpacks to far more than it holds.
-        ShardError: it is missing, not what was written, or not what a run writes.
-        StorageError: it cannot be read.
-    """
+    it (https://github.com/apache/arrow/issues/49942). `pq.read_table` starts them whatever it is told."""
     with storage_errors(path):
         if not path.is_file():
             raise ShardError(path, "is missing")

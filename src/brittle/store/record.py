@@ -17,53 +17,33 @@ from brittle.estimate import Parameter, Status
 from brittle.store.strict_json import Count, FormatProblem, Share, convert, parse_json, plain, read_text
 from brittle.store.writing import nearby
 
-FORMAT: Final = 1
-"""Version of the run folder's layout."""
-
-MOST_BYTES = 1 << 25
-"""A record holds what people called their files, and the names of many classes."""
-
-Part = Annotated[int, Meta(ge=1, le=100_000)]
-"""The number of a part of a run, and of how many."""
+FORMAT: Final = 1  # version of the run folder's layout
+MOST_BYTES = 1 << 25  # a record holds what people called their files, and the names of many classes
+Part = Annotated[int, Meta(ge=1, le=100_000)]  # the number of a part of a run, and of how many
 
 T = TypeVar("T")
 
 
-FIRST_ROWS = 1000
-"""Rows at the start of the data whose failures are counted apart."""
-
-FAILURES_KEPT = 3
-"""Failures that are kept in words."""
+FIRST_ROWS = 1000  # rows at the start of the data whose failures are counted apart
+FAILURES_KEPT = 3  # failures that are kept in words
 
 
 @dataclass(frozen=True)
 class Account:
-    """Account of some points.
+    """Account of some points."""
 
-    Attributes:
-        points: how many there are.
-        failed: points that lack a number in some score.
-        failed_early: how many of them are among the first `FIRST_ROWS` of the data.
-        labelled: points with a label and a prediction.
-        correct: how many of these are predicted right.
-        passes: passes through the network for them.
-        check_passes: passes of the checks that are made during the run, on top of these.
-        failures: some of the failed points, in words; of one shard the first.
-    """
-
-    points: int = 0
-    failed: int = 0
-    failed_early: int = 0
-    labelled: int = 0
-    correct: int = 0
-    passes: int = 0
-    check_passes: int = 0
-    failures: tuple[str, ...] = ()
+    points: int = 0  # how many there are
+    failed: int = 0  # points that lack a number in some score
+    failed_early: int = 0  # how many of them are among the first `FIRST_ROWS` of the data
+    labelled: int = 0  # points with a label and a prediction
+    correct: int = 0  # how many of these are predicted right
+    passes: int = 0  # passes through the network for them
+    check_passes: int = 0  # passes of the checks that are made during the run, on top of these
+    failures: tuple[str, ...] = ()  # some of the failed points, in words; of one shard the first
 
     @classmethod
     def of(cls, points: pa.Table, scores: pa.Table, passes: int, check_passes: int = 0, start: int = 0) -> Account:
-        """Return the account of the rows of some points, which took `passes`. `check_passes` were made to check
-        them, and `start` points of the run stand before them."""
+        """Return the account of the rows of some points, `start` others before them, and their passes."""
         correct = points["correct"].to_pylist()
         missing = scores.filter(scores["value"].is_null()).to_pylist()
         without = {row["point"]: row for row in reversed(missing)}
@@ -76,7 +56,11 @@ class Account:
             correct=correct.count(True),
             passes=passes,
             check_passes=check_passes,
-            failures=tuple(_in_words(row) for row in list(reversed(without.values()))[:FAILURES_KEPT]),
+            failures=tuple(
+                f"point {row['point']}, {row['score']}: {row['status']}: "
+                f"{row['detail'] or Status[row['status'].upper()].sentence}"
+                for row in list(reversed(without.values()))[:FAILURES_KEPT]
+            ),
         )
 
     def __add__(self, rows_behind: Account) -> Account:
@@ -86,73 +70,37 @@ class Account:
         return Account(**sums, failures=(self.failures + rows_behind.failures)[:FAILURES_KEPT])
 
 
-def _in_words(row: Mapping[str, Any]) -> str:
-    reason = row["detail"] or Status[row["status"].upper()].sentence
-    return f"point {row['point']}, {row['score']}: {row['status']}: {reason}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
-    """The model of a run, as it was opened and declared.
+    """The model of a run, as it was opened and declared."""
 
-    Attributes:
-        spec: what it was opened by, or the name of its class.
-        format: `torch.export`, `onnx`, `skops`, `python` or `object`.
-        sha256: digest of the file, of an object that is a function of that in which it stands; or None.
-        weights_sha256: digest of the file of its weights, or None.
-        state_sha256: digest of all parameters and buffers, of what an estimator has learned, or None for a function.
-        fixed_batch: rows that it takes, where it takes no other number.
-        bounds: smallest and largest value of an input; None where features have bounds of their own, or none.
-        lower: the smallest value of each feature, in the order of the axes (C order), None for one without a bound; or
-            None where the bounds are not per feature.
-        upper: the largest, likewise.
-        bounds_shape: shape of `lower` and `upper`, which are broadcast to an input.
-        mean: subtracted from the input, one number or one per channel, or None.
-        std: what the difference is divided by, likewise.
-        outputs: what the network returns, `logits` or another word of `brittle.model.outputs.OUTPUTS`.
-        head: name of the last linear layer, or None.
-        perturb: name of the argument that takes the input that varies, or None for the first.
-        decision: what is decided from the output, such as `multilabel` or `top:5`; None is the predicted class.
-        decision_parameters: its parameters that are not those by default.
-        rules: what columns of a table may hold, by their names, or None.
-        random: clean passes of which most say what is predicted, where the model draws at random; else None.
-        parameters: how many numbers it has learned.
-        dtype: of these.
-        file: where its code or archive lies.
-        weights: where its weights lie.
-        runs_code: whether opening it ran code.
-        written_by_torch: version of PyTorch that wrote the archive.
-        classes: number of classes, once it gave an output.
-        taken: what of the output the logits were, where it was no tensor.
-    """
-
-    spec: str
-    format: str
-    bounds: tuple[float, float] | None
-    outputs: str
-    lower: tuple[float | None, ...] | None = None
-    upper: tuple[float | None, ...] | None = None
-    bounds_shape: tuple[int, ...] | None = None
-    parameters: Count | None = None
-    sha256: str | None = None
-    weights_sha256: str | None = None
-    state_sha256: str | None = None
-    fixed_batch: int | None = None
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
-    head: str | None = None
-    perturb: str | None = None
-    decision: str | None = None
-    decision_parameters: Mapping[str, Parameter | None] | None = None
-    rules: Mapping[str, str] | None = None
-    random: Count | None = None
-    dtype: str | None = None
-    file: str | None = None
-    weights: str | None = None
-    runs_code: bool | None = None
-    written_by_torch: str | None = None
-    classes: Count | None = None
-    taken: str | None = None
+    spec: str  # what it was opened by, or the name of its class
+    format: str  # `torch.export`, `onnx`, `skops`, `python` or `object`
+    bounds: tuple[float, float] | None  # smallest and largest value of an input; None where features have their own
+    outputs: str  # what the network returns, `logits` or another word of `brittle.model.outputs.OUTPUTS`
+    lower: tuple[float | None, ...] | None = None  # smallest value of each feature (C order), where bounds are theirs
+    upper: tuple[float | None, ...] | None = None  # the largest, likewise
+    bounds_shape: tuple[int, ...] | None = None  # shape of `lower` and `upper`, which are broadcast to an input
+    parameters: Count | None = None  # how many numbers it has learned
+    sha256: str | None = None  # digest of the file, of an object that is a function of that in which it stands; or None
+    weights_sha256: str | None = None  # digest of the file of its weights, or None
+    state_sha256: str | None = None  # digest of what it has learned; None for a function
+    fixed_batch: int | None = None  # rows that it takes, where it takes no other number
+    mean: tuple[float, ...] | None = None  # subtracted from the input, one number or one per channel, or None
+    std: tuple[float, ...] | None = None  # what the difference is divided by, likewise
+    head: str | None = None  # name of the last linear layer, or None
+    perturb: str | None = None  # name of the argument that takes the input that varies, or None for the first
+    decision: str | None = None  # such as `multilabel` or `top:5`; None is the predicted class
+    decision_parameters: Mapping[str, Parameter | None] | None = None  # its parameters that are not those by default
+    rules: Mapping[str, str] | None = None  # what columns of a table may hold, by their names, or None
+    random: Count | None = None  # clean passes of which most decide, where the model draws at random
+    dtype: str | None = None  # of these
+    file: str | None = None  # where its code or archive lies
+    weights: str | None = None  # where its weights lie
+    runs_code: bool | None = None  # whether opening it ran code
+    written_by_torch: str | None = None  # version of PyTorch that wrote the archive
+    classes: Count | None = None  # number of classes, once it gave an output
+    taken: str | None = None  # what of the output the logits were, where it was no tensor
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
@@ -167,50 +115,27 @@ class ModelRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class DataRecord:
-    """The data of a run.
+    """The data of a run."""
 
-    Attributes:
-        format: such as `npz`, `folder` or `memory`.
-        path: file or folder, or None.
-        files: names of the files in it that were read.
-        other_files: how many others lay there.
-        split: part of the data, or None.
-        sha256: digest of the data, or None.
-        points: how many are scored.
-        limit: how many were asked for at most, or None.
-        chosen_from: how many there are, of which these were chosen by ids or drawn at random; None where neither was.
-        sample_seed: seed by which they were drawn at random; None where they were not.
-        ids_sha256: digest of the ids of those that were chosen by these, as a list in JSON, in the order of the data.
-        input_shape: of one point, once one was read.
-        feature_names: of the numbers of an input, in the order of its axes (C order), or None.
-        labelled: whether the points have labels, or targets.
-        labels: where the file of labels lies, where these lie in one of their own.
-        class_names: in the order of their index, or None; of the labels, where several may hold.
-        decided_names: names of what stands for a decision that is no class, such as sets of labels; or None.
-        still: how many numbers of an input stay as they are in the noise and the searches of the run, and a digest of
-            which; None where all vary.
-        reading: all else that says how they were read, such as `layout`, `resize` or `label_column`.
-    """
-
-    format: str | None = None
-    path: str | None = None
-    files: tuple[str, ...] | None = None
-    other_files: Count | None = None
-    split: str | None = None
-    sha256: str | None = None
-    points: Count | None = None
-    limit: Count | None = None
-    chosen_from: Count | None = None
-    sample_seed: Count | None = None
-    ids_sha256: str | None = None
-    input_shape: tuple[int, ...] | None = None
-    feature_names: tuple[str, ...] | None = None
-    labelled: bool = False
-    labels: str | None = None
-    class_names: tuple[str, ...] | None = None
-    decided_names: tuple[str, ...] | None = None
-    still: str | None = None
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None  # such as `npz`, `folder` or `memory`
+    path: str | None = None  # file or folder, or None
+    files: tuple[str, ...] | None = None  # names of the files in it that were read
+    other_files: Count | None = None  # how many others lay there
+    split: str | None = None  # part of the data, or None
+    sha256: str | None = None  # digest of the data, or None
+    points: Count | None = None  # how many are scored
+    limit: Count | None = None  # how many were asked for at most, or None
+    chosen_from: Count | None = None  # how many there are, where these were chosen by ids or drawn at random
+    sample_seed: Count | None = None  # seed by which they were drawn at random; None where they were not
+    ids_sha256: str | None = None  # digest of the ids that chose these, as a list in JSON, in the order of the data
+    input_shape: tuple[int, ...] | None = None  # of one point, once one was read
+    feature_names: tuple[str, ...] | None = None  # of the numbers of an input (C order)
+    labelled: bool = False  # whether the points have labels, or targets
+    labels: str | None = None  # where the file of labels lies, where these lie in one of their own
+    class_names: tuple[str, ...] | None = None  # in the order of their index; of labels, where several may hold
+    decided_names: tuple[str, ...] | None = None  # of decisions that are no class, such as sets of labels
+    still: str | None = None  # how many numbers of an input never vary in the run, and a digest of which
+    reading: Mapping[str, Any] = field(default_factory=dict)  # all else, such as `layout` or `label_column`
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,73 +145,45 @@ class DataRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseRecord:
-    """Facts about the noise of a score, for its readers.
+    """Facts about the noise of a score, for its readers."""
 
-    Attributes:
-        explanation: how it is distributed, in a few words; empty where the family does not say.
-        isotropic: whether its covariance is `sigma^2 I`; None where the family does not say its covariance.
-        fixed_length: whether every draw has the length `sigma sqrt(n)`.
-    """
-
-    explanation: str = ""
-    isotropic: bool | None = None
-    fixed_length: bool = False
+    explanation: str = ""  # how it is distributed, in a few words; empty where the family does not say
+    isotropic: bool | None = None  # whether its covariance is `sigma^2 I`; None where it is not known
+    fixed_length: bool = False  # whether every draw has the length `sigma sqrt(n)`
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRecord:
-    """A score of a run, with all that readers say about it.
+    """A score of a run, with all that readers say about it."""
 
-    Attributes:
-        score: its name, such as `moments`.
-        parameters: its parameters, such as `{"draws": 20, "sigma": 0.1}`.
-        label: name and parameters as one writes them.
-        quantity: what its value is, such as `flip_probability`.
-        title: what people call it.
-        reference: where it is defined.
-        explanation: what it says, in a sentence or two.
-        safer: which direction of the value is safer, or None where neither is.
-        colour: its place among the colours of a page; None is the next free one.
-        preference: its place among the estimators that speak for a run, the lowest first; None is never.
-        model: what it says an extrapolated probability by, or None.
-        noise: what its noise is like, or None where it has none.
-        sources: how many draws it reads of each source of noise, by the digest of what keys these; empty where it
-            reads none. Of one source the fewer draws are the first of the more.
-        code: sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and
-            the digests of such classes of scores and noise that stand in no file; None where all are brittle's.
-    """
-
-    score: str
-    parameters: Mapping[str, Parameter]
-    label: str
-    quantity: str
-    title: str
-    reference: str
-    explanation: str = ""
-    safer: Literal["higher", "lower"] | None = None
-    colour: Count | None = None
-    preference: float | None = None
-    model: str | None = None
-    noise: NoiseRecord | None = None
+    score: str  # its name, such as `moments`
+    parameters: Mapping[str, Parameter]  # its parameters, such as `{"draws": 20, "sigma": 0.1}`
+    label: str  # name and parameters as one writes them
+    quantity: str  # what its value is, such as `flip_probability`
+    title: str  # what people call it
+    reference: str  # where it is defined
+    explanation: str = ""  # what it says, in a sentence or two
+    safer: Literal["higher", "lower"] | None = None  # which direction of the value is safer, or None where neither is
+    colour: Count | None = None  # its place among the colours of a page; None is the next free one
+    preference: float | None = None  # its place among representative estimators, the lowest first; None is never
+    model: str | None = None  # what it says an extrapolated probability by, or None
+    noise: NoiseRecord | None = None  # what its noise is like, or None where it has none
+    # how many draws it reads of each source of noise, by the digest of what keys these; empty where it reads none. Of
+    # one source the fewer draws are the first of the more
     sources: Mapping[str, Count] = field(default_factory=dict)
+    # sha256 of the files from outside in which it, its noise and its measurements stand, by their names, and the
+    # digests of such classes of scores and noise that stand in no file; None where all are brittle's
     code: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineRecord:
-    """Machine that computed the run.
+    """Machine that computed the run."""
 
-    Attributes:
-        device: `cpu`, or the name of the accelerator.
-        default_dtype: what a `forward` that names no dtype makes numbers of, where that is not float32.
-        threads: of PyTorch.
-        platform: kind of processor.
-    """
-
-    device: str
-    default_dtype: str | None = None
-    threads: Count
-    platform: str
+    device: str  # `cpu`, or the name of the accelerator
+    default_dtype: str | None = None  # what a `forward` that names no dtype makes numbers of, where that is not float32
+    threads: Count  # of PyTorch
+    platform: str  # kind of processor
 
 
 @dataclass(frozen=True)
@@ -299,54 +196,31 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """Everything needed to repeat a run, and what became of it.
+    """Everything needed to repeat a run, and what became of it."""
 
-    Attributes:
-        format: version of the run folder's layout.
-        brittle: version of this package.
-        seed: of the noise.
-        confidence: of all intervals.
-        batch_size: most rows in one pass through the network.
-        shard_points: points in a shard.
-        part: which of how many parts of a run it is, each computed by its own command; None is the whole.
-        model: the model.
-        data: the data.
-        scores: what was computed.
-        versions: of Python, and of the packages that can change a number.
-        machine: what it was computed on.
-        command: how the run was started, or None.
-        doctor: whether the doctor looked at the run, `passed` or `skipped`; None before it has.
-        created: when it began; empty before.
-        finished: when it was over, or None.
-        seconds: its duration, once it is over; None where it was interrupted and went on later.
-        account: what became of its points.
-        warnings: what a user should know, in the order in which it was found.
-    """
-
-    format: Literal[1] = FORMAT
-    brittle: str
-    seed: Count
-    confidence: Share
-    batch_size: Count
-    shard_points: Count
+    format: Literal[1] = FORMAT  # version of the run folder's layout
+    brittle: str  # version of this package
+    seed: Count  # of the noise
+    confidence: Share  # of all intervals
+    batch_size: Count  # most rows in one pass through the network
+    shard_points: Count  # points in a shard
     model: ModelRecord
     data: DataRecord
-    scores: tuple[ScoreRecord, ...]
-    versions: Mapping[str, str]
-    machine: MachineRecord
-    part: tuple[Part, Part] | None = None
-    command: tuple[str, ...] | None = None
-    doctor: str | None = None
-    created: str = ""
-    finished: str | None = None
-    seconds: float | None = None
-    account: Account = field(default=Account())
-    warnings: tuple[Finding, ...] = ()
+    scores: tuple[ScoreRecord, ...]  # what was computed
+    versions: Mapping[str, str]  # of Python, and of the packages that can change a number
+    machine: MachineRecord  # what it was computed on
+    part: tuple[Part, Part] | None = None  # which of how many parts, each of its own command; None is the whole
+    command: tuple[str, ...] | None = None  # how the run was started, or None
+    doctor: str | None = None  # whether the doctor looked at the run, `passed` or `skipped`; None before it has
+    created: str = ""  # when it began; empty before
+    finished: str | None = None  # when it was over, or None
+    seconds: float | None = None  # its duration, once it is over; None where it was interrupted and went on later
+    account: Account = field(default=Account())  # what became of its points
+    warnings: tuple[Finding, ...] = ()  # what a user should know, in the order in which it was found
 
 
 def record_of(kind: type[T], content: Mapping[str, Any], subject: str) -> T:
-    """Return the record `kind` with the fields that `content` holds and its own defaults, each of the declared type.
-    Other facts of data are its `reading`. `subject` describes itself by `content`, for messages."""
+    """Return the record `kind` of `content` and its own defaults; other facts of data are its `reading`."""
     defaults = {member.name: member.default for member in fields(kind) if isinstance(member.default, str | bool | None)}  # type: ignore[arg-type]
     extra = {name: value for name, value in content.items() if name not in defaults and value is not None}
     if kind is DataRecord:
@@ -392,8 +266,7 @@ def parse_object(text: str, path: Path, kind: type[T]) -> T:
 def _damaged(path: Path, error: FormatProblem) -> StorageError:
     return StorageError(
         "run_damaged",
-        f"{path} is not what this version writes: {error}; score again into another folder, or read it with the "
-        f"version of brittle that its run.json names",
+        f"{path} is not what this version writes: {error}; score again, or read it with the version in run.json",
     )
 
 
@@ -401,8 +274,7 @@ def check_inside(path: Path) -> None:
     """Raise `ArtefactError` where a file is a link that leads out of its folder."""
     if path.is_symlink() and path.resolve().parent != path.parent.resolve():
         raise ArtefactError(
-            "file_refused",
-            f"{path} is a link to {path.resolve()}, out of the run folder; copy the file itself into the folder",
+            "file_refused", f"{path} is a link to {path.resolve()}; copy the file itself into the folder"
         )
 
 

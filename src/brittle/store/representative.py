@@ -1,7 +1,5 @@
 """Representative flip probability of a run, and its noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -9,8 +7,7 @@ from typing import Any, TypeVar
 from brittle.store.columns import Column
 from brittle.store.settings import NO_NOISE, Setting
 
-TYPICAL_P_ROBUST = 0.7
-"""The noise level whose mean robustness is nearest to this tells points apart best: few at 1, few at chance."""
+TYPICAL_P_ROBUST = 0.7  # a mean robustness near this tells points apart best: few are at 1, few at chance
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -43,16 +40,14 @@ def settings(columns: Iterable[Column]) -> tuple[Setting, ...]:
 
 
 def preferred(columns: Iterable[Column], setting: Setting, exclude: str | None = None) -> Column | None:
-    """Return the column with the first preference among those with values under `setting` or without noise.
-
-    A column without a preference comes last. `exclude` leaves out a score, to break its ties.
-    """
+    """Return the column of the first preference with values under `setting` or without noise, but for `exclude`."""
     candidates = (
         column
         for column in largest_budgets(columns)
         if column.setting in (setting, NO_NOISE) and _has_probability(column) and column.score != exclude
     )
-    return min(candidates, key=_preference, default=None)
+    rank = {column: math.inf if column.preference is None else column.preference for column in candidates}
+    return min(rank, key=rank.__getitem__, default=None)
 
 
 def typical(columns: Sequence[Column]) -> Column | None:
@@ -64,11 +59,7 @@ def typical(columns: Sequence[Column]) -> Column | None:
 def representative_column(
     columns: Sequence[Column], limit: float | None = None, sigma: float | None = None
 ) -> Column | None:
-    """Return the flip probability that answers for `limit`; None where no column holds one with a value.
-
-    A column that was drawn for the limit comes before the typical one; of several such columns the typical one comes
-    first, then one under its noise. `sigma` keeps only columns at that noise level.
-    """
+    """Return the flip probability that answers for `limit`, drawn for it if any is, else typical."""
     columns = [column for column in columns if sigma is None or column.setting.sigma == sigma]
     usual = typical(columns)
 
@@ -82,7 +73,3 @@ def representative_column(
 def _has_probability(column: Column) -> bool:
     """Tell whether a column holds a flip probability of any point."""
     return column.is_probability and bool(column.value.notna().any())
-
-
-def _preference(column: Column) -> float:
-    return math.inf if column.preference is None else column.preference

@@ -11,10 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT, WHOLE, NUMBER, BYTES = pa.string(), pa.int64(), pa.float64(), pa.binary()
 
@@ -61,14 +65,9 @@ COUNTEREXAMPLES = _schema(
 words (as for points), and, where inputs are images, PNG thumbnails of it and of the difference, magnified to the full
 range around mid-grey; that input itself where inputs are no images and small."""
 
-SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}
-"""The kinds of shard file."""
-
-MAX_KEPT = 256
-"""Inputs with at most so many numbers are kept."""
-
-_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
-"""Types of the numbers of a cell, by the bytes that each takes."""
+SHARD_KINDS = {"points": POINTS, "scores": SCORES, "counterexamples": COUNTEREXAMPLES}  # the kinds of shard file
+MAX_KEPT = 256  # inputs with at most so many numbers are kept
+_TYPES = {4: np.dtype("<f4"), 8: np.dtype("<f8")}  # types of the numbers of a cell, by the bytes that each takes
 
 
 def keeps(shape: Sequence[int]) -> bool:
@@ -77,12 +76,7 @@ def keeps(shape: Sequence[int]) -> bool:
 
 
 def pack(values: np.ndarray) -> list[bytes]:
-    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`.
-
-    Example:
-        >>> unpack(pa.chunked_array([pack(np.array([[0.5, 2.0]]))]), 2)
-        array([[0.5, 2. ]])
-    """
+    """Return inputs `[N, ...]`, float32 or float64, as cells, `[N]`."""
     return [row.tobytes() for row in np.ascontiguousarray(values, _TYPES[values.dtype.itemsize])]
 
 
@@ -118,11 +112,8 @@ _NUMBER, _HEAD, _ENTRY = np.dtype("<i4"), 2, 3
 @dataclass(frozen=True, eq=False)
 class ClassVotes:
     """The votes of `N` points, and a row for each class that a point has votes for, `K` in all; int64.
-
-    Of each point: independent `units` of noise, 0 where nothing was counted, and copies in each, `members`, 1 or 2,
-    `[N]`. Of each row, `[K]`: the `place` of its point, the class, the units of which one copy voted for it, `once`, or
-    both.
-    """
+    Of each point: independent `units` of noise, and copies in each, `members`, 1 or 2. Of each row: the `place` of its
+    point, the class, and the units of which one copy voted for it, `once`, or both."""
 
     units: NDArray[np.int64]
     members: NDArray[np.int64]
@@ -151,13 +142,9 @@ class ClassVotes:
 
 
 def pack_votes(units: NDArray, classes: NDArray) -> list[bytes]:
-    """Return votes as cells, `[N]`. Each row, `[N, C, members]`, holds for each class the units with a single copy that
-    voted for it and, in pairs, those with both.
-
-    A cell holds little-endian whole numbers of four bytes: how many units of noise, how many copies each of them has
-    (two in antithetic pairs), and of every class that a copy became its index, the units of which one copy did, and
-    those of which both did; classes in their order. Copies that are missing there tied, or were not finite.
-    """
+    """Return votes as cells, `[N]`, of units with one copy for a class and, in pairs, with both, `[N, C, members]`.
+    A cell holds little-endian whole numbers of four bytes: the units, the copies in each, and for every class with a
+    vote its index and both counts, in their order. Copies that are missing there tied, or were not finite."""
     members = classes.shape[2]
     place, index = np.nonzero(classes.any(axis=2))
     rows = np.zeros((len(place), _ENTRY), _NUMBER)
@@ -194,3 +181,26 @@ def problem_of_votes(rows: pa.Table) -> str | None:
     except ValueError as error:
         return f"holds damaged votes: {error}"
     return None
+
+
+def describe_index(index: pd.Index, points: pa.Table) -> dict[str, Any]:
+    """Return type and name of an index, and the column of points with its labels, as texts or typed."""
+    name = index.name if isinstance(index.name, str | int) else None
+    for column in points.column_names:
+        description = {"dtype": str(index.dtype), "name": name, "column": column}
+        restored = make_index(points, description)
+        if restored is not None and restored.equals(index):
+            return description
+    column = "point" if points["point"].equals(points["name"]) else "name"
+    return {"dtype": "object", "name": name, "column": column}
+
+
+def make_index(points: pa.Table, description: Mapping[str, Any]) -> pd.Index | None:
+    """Make the index that `describe_index` described; None where the points do not have it."""
+    import pandas as pd
+
+    try:
+        labels = pd.Index(points[description["column"]].to_pylist())
+        return labels.astype(description["dtype"]).rename(description["name"])
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError):
+        return None

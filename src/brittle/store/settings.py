@@ -1,21 +1,14 @@
 """The noise that a robustness refers to, as tables and reports name it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from brittle.estimate import Parameter
 
-GAUSSIAN = "gaussian"
-"""The noise family of a column whose parameters name none."""
-
-DECIBELS = "dB"
-"""The unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them."""
-
-UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"
-"""Marks behind a family of noise with a level in another unit than pixels, and behind a function of the user's."""
+GAUSSIAN = "gaussian"  # the noise family of a column whose parameters name none
+DECIBELS = "dB"  # the unit of a level that is a ratio of the noise to the point: `-20 log10(sigma)` of them
+UNIT, FUNCTION = "\u2009in\u2009", "\u2009(function)"  # marks behind a family: a unit that is no pixels, a function
 
 
 class Setting(NamedTuple):
@@ -61,8 +54,7 @@ class Setting(NamedTuple):
         return self.sigma is not None and UNIT not in self.noise and not self.noise.endswith(FUNCTION)
 
 
-NO_NOISE = Setting(None, GAUSSIAN)
-"""The setting of a score that knows no noise."""
+NO_NOISE = Setting(None, GAUSSIAN)  # the setting of a score that knows no noise
 
 
 def setting_of(parameters: Mapping[str, Parameter]) -> Setting:

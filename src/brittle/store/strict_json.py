@@ -5,8 +5,6 @@ here: keys that are unknown, missing or stand twice, and texts that are long. Nu
 for bit, because JSON is written with the shortest decimal that gives the same double.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -19,23 +17,12 @@ from msgspec import Meta
 
 from brittle.errors import BrittleError
 
-MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000
-"""Bytes of a file that decides something by itself, and characters of a string in it."""
-
-MOST_LEVELS = 100
-"""Lists and objects in each other."""
-
-MOST_WHOLE = 2**63 - 1
-"""Largest whole number that is read."""
-
-Count = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
-"""A number of things, 0 or more."""
-
-Share = Annotated[float, Meta(gt=0, lt=1)]
-"""A number between 0 and 1, both excluded."""
-
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-"""A sha256 as 64 hexadecimal digits."""
+MOST_BYTES, MOST_CHARACTERS = 1_000_000, 1000  # of a file that decides something, and of a string in it
+MOST_LEVELS = 100  # lists and objects in each other
+MOST_WHOLE = 2**63 - 1  # largest whole number that is read
+Count = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]  # a number of things, 0 or more
+Share = Annotated[float, Meta(gt=0, lt=1)]  # a number between 0 and 1, both excluded
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # a sha256 as 64 hexadecimal digits
 
 T = TypeVar("T")
 

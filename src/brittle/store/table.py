@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,17 +18,15 @@ from brittle.registry import is_installed, load
 from brittle.store.columns import BULKY, Column, Key, column_of, columns_of, distinct_names, storable
 from brittle.store.export import CARD, cells_of, export, filled_columns
 from brittle.store.folder import RunFolder, Shard
-from brittle.store.index import make_index
 from brittle.store.record import Account, RunRecord
-from brittle.store.representative import representative_column
-from brittle.store.schemas import COUNTEREXAMPLES, unpack_votes
+from brittle.store.representative import most_draws_by, representative_column
+from brittle.store.schemas import COUNTEREXAMPLES, make_index, unpack_votes
 from brittle.store.writing import check_target, write
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")
-"""Columns of `Table.frame` about a point itself."""
+TOLD = ("point", "name", "label", "predicted", "target", "decided", "correct")  # about a point itself
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,16 +79,15 @@ class Table:
         """Return one row per point, in the order of the data, with the columns that people read.
 
         `point` (its id), `name`, `label` and `predicted` (classes by name), `correct`; then of each score under the
-        shortest name `S` that tells it from the others: of a flip probability `S.p_robust`, its interval `S.low`,
-        `S.high` and, where it judges, `S.state` (`holds`, `breaks`, `undecided`), and `S.turns_into`, the class that
-        most of the noisy copies with another prediction get; of another score `S`, and `S.low`, `S.high` unless it is
-        exact; and `S.status`. `S` is the name of the score, `shrinkage`, with the parameters in which it differs from
-        others of that name, `shrinkage[sigma=0.1]`. Where a score is alone, or is the only one that judges, its columns
-        are `p_robust`, `low` and so on. Where several judge, the one that the first screen reads has these columns,
-        too, and `by` is its `S`. A score is shown at its largest number of draws. Empty columns are left out.
+        shortest name `S` that tells it from the others, such as `shrinkage[sigma=0.1]`: of a flip probability
+        `S.p_robust`, its interval `S.low`, `S.high`, where it judges `S.state` (`holds`, `breaks`, `undecided`), and
+        `S.turns_into`, the class of most noisy copies with another prediction; of another score `S`, and its interval
+        unless it is exact; and `S.status`. Where a score is alone, or is the only one that judges, its columns are
+        `p_robust`, `low` and so on; where several judge, the representative one has these, too, and `by` is its `S`. A
+        score is shown at its largest number of draws. Empty columns are left out.
 
-        The index is that of the frame of pandas that was scored (numbers, text, times; labels of other kinds as text),
-        so that `data.join(table.frame())` puts both side by side, and `point` has its type. Otherwise it is text.
+        The index is that of the frame of pandas that was scored, so that `data.join(table.frame())` puts both side by
+        side, and `point` has its type. Otherwise it is text.
 
         Args:
             limit: a prediction holds where it is kept with this probability or more; by default the one that the
@@ -104,10 +101,8 @@ class Table:
 
     def _text_frame(self, limit: float | None, *, whole: bool) -> pd.DataFrame:
         """Return `frame` with the ids of the points as text."""
-        if whole:
-            return self.all_columns(limit, whole=True)
-        frame = self.all_columns(limit, whole=False, label=self.representative(limit))
-        return frame.filter(filled_columns([frame]))
+        frame = self.all_columns(limit, whole=whole, label=None if whole else self.representative(limit))
+        return frame if whole else frame.filter(filled_columns([frame]))
 
     def label_points(self, frame: pd.DataFrame, *, typed: bool = True) -> pd.DataFrame:
         """Return `frame`, some points in its column `point`, with the index of the frame that was scored, or their rows
@@ -170,14 +165,7 @@ class Table:
         """Return the cells of `frame` as a table of pyarrow, which polars, DuckDB and Hugging Face `datasets` read.
 
         Args:
-            limit: as of `frame`.
-            whole: as of `frame`.
-
-        Returns:
-            one row per point, one column for each of `frame`; `point` is text, and a number that is missing is null.
-
-        Raises:
-            ParameterError: the limit is not between 0 and 1.
+            limit, whole: as of `frame`; `point` is text, and a number that is missing is null.
         """
         return cells_of(self._text_frame(limit, whole=whole))
 
@@ -191,9 +179,6 @@ class Table:
         Returns:
             `point`, `row`, and under the names of `frame` the class and the label of each point, and `p_robust` or the
             name of the score, `low`, `high`, `state` and `status`; columns that hold nothing are left out.
-
-        Raises:
-            DataError: no column fits, or the run has no flip probability.
         """
         return load("view", "points")(self, count, by)
 
@@ -205,8 +190,7 @@ class Table:
 
         Args:
             path: the file; one that is there is replaced.
-            limit: as of `frame`.
-            whole: as of `frame`; a model card is the same without.
+            limit, whole: as of `frame`.
 
         Raises:
             ParameterError: there is no such form, or the limit is not between 0 and 1.
@@ -239,13 +223,9 @@ class Table:
             against: other runs over the same points, by the names that the page gives them.
             height: of the frame in a notebook, in pixels.
 
-        Returns:
-            the page, a `brittle.extensions.report.notebook.ReportPage`.
-
         Raises:
             StorageError: `path` cannot be written, or is a link, a pipe, a device or a folder.
-            ParameterError: `epsilon` is neither a positive number nor a fraction of two, or `height` no positive whole
-                number, or another run is no table.
+            ParameterError: `epsilon` or `height` is not of its form, or another run is no table.
             DataError: the points of another run cannot be paired with these.
         """
         page = load("view", "page").of(self, height, epsilon, against)
@@ -254,13 +234,10 @@ class Table:
         return page
 
     def _short_names(self) -> dict[str, Column]:
-        """Return the scores that `frame` tells of, by the shortest name that tells each from the others. It is empty
-        of one alone, and of the only one that judges."""
-        top: dict[object, int] = {}
-        for column in self.columns:
-            key = column.setting, column.variant
-            top[key] = max(top.get(key, 0), column.most_draws or 0)
-        columns = [column for column in self.columns if (column.most_draws or 0) == top[column.setting, column.variant]]
+        """Return the scores of `frame` by the shortest distinct name; empty for the only one, or one that judges."""
+        top = most_draws_by(self.columns, lambda column: (column.setting, column.variant))
+        draws = {key: column.most_draws for key, column in top.items()}
+        columns = [column for column in self.columns if column.most_draws == draws[column.setting, column.variant]]
         alone = columns if len(columns) == 1 else [column for column in columns if column.is_decisive]
         pairs = zip(distinct_names(columns), columns, strict=True)
         return {"" if [column] == alone else name: column for name, column in pairs}
@@ -275,22 +252,17 @@ class Table:
         place.check_free()
         with place.open():
             place.check_free()  # nobody wrote one until the folder was locked
-            for shard in self._shards():
-                place.commit(shard)
+            for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
+                points = self.points.slice(start, self.record.shard_points)
+                scores, counterexamples = (
+                    table.filter(pc.field("point").isin(points["point"].to_pylist()))
+                    for table in (self.scores, self.counterexamples)
+                )
+                checks = 0 if start else self.record.account.check_passes  # which no row tells
+                account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, start=start)
+                tables = {"points": points, "scores": scores, "counterexamples": counterexamples}
+                place.commit(Shard(number, tables, account))
             place.note(self.record)  # it is no run before all of it is there
-
-    def _shards(self) -> Iterator[Shard]:
-        """Yield the shards of a run of these points; the account of the first has what no row tells."""
-        account_of_run = self.record.account
-        for number, start in enumerate(range(0, max(1, len(self.points)), self.record.shard_points)):
-            points = self.points.slice(start, self.record.shard_points)
-            scores, counterexamples = (
-                table.filter(pc.field("point").isin(points["point"].to_pylist()))
-                for table in (self.scores, self.counterexamples)
-            )
-            checks = 0 if start else account_of_run.check_passes
-            account = Account.of(points, scores, sum(points["passes"].to_pylist()), checks, start=start)
-            yield Shard(number, {"points": points, "scores": scores, "counterexamples": counterexamples}, account)
 
 
 def _class(names: Mapping[int, str], code: float) -> Any:

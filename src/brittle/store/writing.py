@@ -4,8 +4,6 @@ Whoever can write a folder can put a link, a pipe or a device where a file of ou
 write through it, not to wait for it. The content gets a name of its own beside the file, is flushed, and is renamed.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import secrets
@@ -17,8 +15,7 @@ from typing import BinaryIO
 
 from brittle.errors import StorageError, listed
 
-TEMPORARY = ".tmp"
-"""Ending of the name of a file that is being written; the name begins with a dot."""
+TEMPORARY = ".tmp"  # ending of the name of a file that is being written; the name begins with a dot
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -37,9 +34,7 @@ def check_target(path: Path) -> None:
     if stat.S_ISREG(mode):
         return
     kind = f"a link to {path.readlink()}" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no file"
-    raise StorageError(
-        "unreadable", f"{path} is {kind}, and only regular files are written; remove it, or choose another name"
-    )
+    raise StorageError("unreadable", f"{path} is {kind}, and only regular files are written; choose another name")
 
 
 def check_writable_file(path: Path) -> None:
@@ -63,8 +58,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, advice: str = "choose another") -> Iterator[BinaryIO]:
-    """Open a file to write, which gets the name `path` where the block ends well and is removed otherwise. A file that
-    is replaced hands on its permissions. The advice says what to do where it cannot be written."""
+    """Open a file to write, which gets the name `path`, and its permissions, where the block ends well."""
     check_target(path)
     short = os.fsdecode(os.fsencode(path.name)[:200])  # file systems take 255 bytes, with what stands around
     temporary = path.with_name(f".{short}.{secrets.token_hex(6)}{TEMPORARY}")
@@ -105,8 +99,7 @@ def _flush(folder: Path) -> None:
 
 
 def nearby(path: Path, is_candidate: Callable[[Path], bool]) -> str:
-    """Return the end of a sentence: what in the folder of `path` has nearly its name, else some of what could be
-    meant. `is_candidate` says whether a path could be meant. Empty, or words that begin with a semicolon."""
+    """Return the end of a sentence: which candidates beside `path` have nearly its name, else some."""
     folder = path.parent
     try:
         names = [file.name for _, file in zip(range(1000), folder.iterdir(), strict=False) if is_candidate(file)]

@@ -116,9 +116,9 @@ def test_no_radius_is_beyond_what_a_grid_finds(name: str) -> None:
     shares = []
     for seed, norm in enumerate(("linf", "l2")):
         network = balanced(ZOO[name](seed))
-        points = torch.rand(3, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        points = torch.rand(2, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         classifier = brittle.Classifier(network, bounds=(0, 1))
-        clean = look(classifier, points, ["a", "b", "c"], 0)
+        clean = look(classifier, points, ["a", "b"], 0)
         truth = nearest_on_grid(network, points, norm)
         radii_by_proof = take([Certified(norm, proof=proof) for proof in PROOFS], classifier, clean)
         fast, middle, full = reversed(radii_by_proof.values())

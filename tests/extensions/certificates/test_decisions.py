@@ -52,6 +52,7 @@ def distances(decision: Decision, network: nn.Linear, norm: str) -> Tensor:
     return torch.tensor(nearest, dtype=torch.float64)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("decision", DECISIONS, ids=repr)
 def test_a_linear_model_has_its_exact_distance(decision: Decision, norm: str) -> None:

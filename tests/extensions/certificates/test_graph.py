@@ -18,9 +18,9 @@ def test_a_module_and_its_exported_program_agree() -> None:
     model, points = lively(Residual(), 0), inputs(2)
     dynamic = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(model, (points,), dynamic_shapes=dynamic).module()
-    radius = certified(brittle.Classifier(model), points).radius
+    radius = certified(brittle.Classifier(model), points[:1]).radius
     # The program may round its scores otherwise; see `test_a_point_does_not_depend_on_its_batch`.
-    torch.testing.assert_close(certified(brittle.Classifier(program), points).radius, radius, rtol=ACCURACY, atol=0)
+    torch.testing.assert_close(certified(brittle.Classifier(program), points[:1]).radius, radius, rtol=ACCURACY, atol=0)
 
 
 class Mixing(nn.Module):

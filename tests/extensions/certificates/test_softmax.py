@@ -29,6 +29,7 @@ def points(interval: Enclosure) -> Tensor:
     return interval.lower + shares * (interval.upper - interval.lower)
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 @pytest.mark.parametrize("width", [0.0, 1e-11, 0.01, 12.0])
 @pytest.mark.parametrize("count", [1, 2, 17])

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
 
 
 @pytest.fixture(scope="module")
-def demo_output(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+def demo_output(tmp_path_factory: pytest.TempPathFactory, short_search: None) -> tuple[Path, str, str]:
     """Run a small demo into `my demo`; return its working folder, its stdout and its stderr."""
     place, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):

@@ -15,10 +15,10 @@ import torch
 
 import brittle
 from brittle.cli.commands import main
+from brittle.decisions.function_code import estimator_digest
 from brittle.errors import DataError, ModelError
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.surrogate import Surrogate
-from brittle.model.fitted_state import estimator_digest
 from brittle.scores import LogitMargin, MonteCarlo, Softmax
 
 pytest.importorskip("sklearn")
@@ -77,7 +77,7 @@ def test_the_identity_is_the_same_in_every_process(tmp_path: Path) -> None:
     estimator = _fitted("forest")
     estimator.columns_ = {"a", "b", "c", "d", "e"}
     (tmp_path / "forest.pickle").write_bytes(pickle.dumps(estimator))
-    code = "import pickle; from brittle.model.fitted_state import estimator_digest as digest\n"
+    code = "import pickle; from brittle.decisions.function_code import estimator_digest as digest\n"
     code += "print(digest(pickle.load(open('forest.pickle', 'rb'))))"
     digests = {
         subprocess.run(

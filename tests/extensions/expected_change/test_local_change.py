@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Status
-from brittle.extensions.expected_change.local_change import absolute_moment
+from brittle.extensions.expected_change.probability_change import absolute_moment
 from brittle.noise import Ball, Gaussian, Noise, Sphere
 from brittle.scores import ChangeBound, FirstOrderChange, ProbabilityChange
 

@@ -49,6 +49,7 @@ def moments_of_the_change(margin: float, slope: float, noise: Noise) -> dict[str
     return {"mean": mean, "variance": expect(lambda d: d * d) - mean**2, "absolute": expect(abs)}
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("noise", [Gaussian(0.3), Sphere(0.3)], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_two_class_linear_networks_have_one_integral(noise: Noise, statistic: str) -> None:

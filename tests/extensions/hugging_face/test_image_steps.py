@@ -18,7 +18,7 @@ from torch import nn
 
 from brittle.cli.commands import main
 from brittle.data import open_points
-from brittle.extensions.hugging_face.image_steps import ImageSteps, declared_steps, timm_steps
+from brittle.extensions.hugging_face.sources import ImageSteps, declared_steps, timm_steps
 from brittle.store.reading import read_table
 
 RNG = np.random.default_rng(0)

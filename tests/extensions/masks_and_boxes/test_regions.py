@@ -14,11 +14,13 @@ from helpers.shapes import box_network, pixel_network, shapes
 from torch import Tensor, nn
 
 import brittle
-from brittle.decisions import Boxes, Masks, as_decision
+from brittle.decisions import Boxes, Masks
+from brittle.decisions.kinds import as_decision
 from brittle.errors import ModelError, ParameterError
 from brittle.model.loading.load import load_model
 from brittle.noise import Gaussian, Stream
-from brittle.scores import CATALOGUE, MonteCarlo
+from brittle.scores import MonteCarlo
+from brittle.scores.catalogue import CATALOGUE
 
 SIGMA, DRAWS = 0.2, 40
 NAMES = ("ground", "square", "cross")

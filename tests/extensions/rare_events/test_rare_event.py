@@ -20,7 +20,7 @@ from torch import Tensor
 import brittle
 from brittle.errors import ParameterError
 from brittle.estimate import Estimate, Evidence, Status
-from brittle.extensions.rare_events.rare_flips import ByLevels, RareSampled
+from brittle.extensions.rare_events.rare_event import ByLevels, RareSampled
 from brittle.noise import DiagonalGaussian, FactorGaussian, Uniform
 from brittle.scores import RareEvent
 

@@ -7,7 +7,7 @@ from helpers.problems import inputs, small_classifier
 from helpers.rare_truth import OfMargins, problem
 
 import brittle
-from brittle.extensions.rare_events.rare_flips import RareFlips, RareSampled
+from brittle.extensions.rare_events.rare_event import RareFlips, RareSampled
 from brittle.measure.forward import look
 from brittle.noise import Gaussian
 

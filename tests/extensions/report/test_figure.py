@@ -19,7 +19,7 @@ from brittle.extensions.report import charts
 from brittle.extensions.report.charts import PALETTE, styled, symlog
 from brittle.extensions.report.figure import NARROW_ONLY, WIDE_ONLY, Figure, draw, inert
 from brittle.extensions.report.render import CHAPTERS, open_contents
-from brittle.scores import CATALOGUE
+from brittle.scores.catalogue import CATALOGUE
 
 TEXT_SIZE, CONTRAST = 10.0, 3.0
 """Smallest text in pixels, and smallest contrast of drawings."""

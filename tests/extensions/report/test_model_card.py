@@ -116,7 +116,7 @@ TEXTS = (
 @pytest.mark.every_other
 @pytest.mark.parametrize("start", range(4))
 def test_names_are_text_alone(start: int) -> None:
-    table = make_table(points=100, classes=3, scores=("monte_carlo",))
+    table = make_table(points=30, classes=3, scores=("monte_carlo",))
     for text in TEXTS[start::4]:
         path = f"folder/{text.replace('/', '')}"
         data = replace(table.record.data, class_names=(text, "b", "c"), path=path, split=text)

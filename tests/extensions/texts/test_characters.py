@@ -15,8 +15,8 @@ from torch import Tensor
 
 import brittle
 from brittle.errors import DataError, ParameterError
-from brittle.extensions.texts.characters import ALIKE, EDITS, NEIGHBOURS
 from brittle.extensions.texts.forms import TextFunction, codes_of, text_of
+from brittle.extensions.texts.noise import ALIKE, EDITS, NEIGHBOURS
 from brittle.intervals import clopper_pearson
 from brittle.noise import Edits, Gaussian, Paraphrases
 from brittle.noise.named import noises
@@ -140,7 +140,7 @@ def test_paraphrases_are_noise_that_a_check_decides_by(monkeypatch: pytest.Monke
     (verdict,) = brittle.check(table, holds=0.5).verdicts
     assert (verdict.points, verdict.low < 1) == (2, True)
     file = {text: ["x" * 2000] for text in texts}
-    monkeypatch.setattr("brittle.extensions.texts.characters._read", lambda path: file)
+    monkeypatch.setattr("brittle.extensions.texts.noise._read", lambda path: file)
     with pytest.raises(DataError):
         noises("paraphrases:others.json", (), None, points=points)
 

@@ -19,6 +19,7 @@ from helpers.odd_trees import QUICK, SETTINGS, judge
 from helpers.small_trees import make, thresholds
 
 import brittle
+from brittle.decisions.function_code import estimator_digest
 from brittle.errors import ModelError
 from brittle.extensions.trees import trees
 from brittle.extensions.trees.boxes import agrees, find_trees
@@ -26,7 +27,6 @@ from brittle.extensions.trees.read_trees import extract_trees
 from brittle.extensions.trees.tree_file import TreeFile
 from brittle.extensions.trees.trees import Trees, single_cut
 from brittle.model.arrays import Estimator
-from brittle.model.fitted_state import estimator_digest
 from brittle.model.loading.load import load_model
 
 pytest.importorskip("sklearn")

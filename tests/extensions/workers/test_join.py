@@ -7,7 +7,9 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -45,10 +47,24 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def parts_of(folder: Path, count: int, **options: Any) -> list[Path]:
+@cache
+def scored_parts(count: int) -> list[dict[str, bytes]]:
+    """Return the files of each part of a run."""
+    parts = []
+    for number in range(1, count + 1):
+        with TemporaryDirectory() as place:
+            run(Path(place), count=COUNT, part=(number, count))
+            parts.append({path.name: path.read_bytes() for path in Path(place).iterdir()})
+    return parts
+
+
+def parts_of(folder: Path, count: int) -> list[Path]:
+    """Write the parts of a run, which are scored once."""
     places = [folder / f"part-{number}" for number in range(1, count + 1)]
-    for number, place in enumerate(places, 1):
-        run(place, count=COUNT, part=(number, count), **options)
+    for place, files in zip(places, scored_parts(count), strict=True):
+        place.mkdir()
+        for name, content in files.items():
+            (place / name).write_bytes(content)
     return places
 
 
@@ -158,13 +174,14 @@ def test_parts_of_different_runs_are_refused_by_the_field(
 def scored(place: Path, scores: list[Score], ids: list[str] | None = None, seed: int = 0, **options: Any) -> Any:
     points = array_points(inputs(COUNT), [number % 4 for number in range(COUNT)])
     points = points if ids is None else choose_points(points, ids)
-    return brittle.score(small_classifier(), points, scores, out=place, seed=seed, **options)
+    return brittle.score(small_classifier(), points, scores, out=place, seed=seed, **{"skip_doctor": True, **options})
 
 
 ROUNDED = ["value", "low", "high"]
 """Cells that read margins, which another batch rounds otherwise."""
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("draws", "more"), [(60, 100), (72, 600)])
 @pytest.mark.parametrize("kind", [MonteCarlo, Shrinkage], ids=lambda kind: kind.name)
 def test_a_run_grows_by_a_later_one_over_its_open_points(
@@ -228,10 +245,10 @@ def test_a_later_run_over_all_points_adds_scores(tmp_path: Path) -> None:
 def test_later_runs_of_other_shards_add_scores(tmp_path: Path) -> None:
     """A shard of a sample holds points of several shards of the first run."""
     at_once = scored(tmp_path / "both", [LogitMargin(), MaxProbability()])
-    scored(tmp_path / "first", [LogitMargin(), MaxProbability()])
+    scored(tmp_path / "first", [LogitMargin(), MaxProbability()], skip_doctor=False)
     even_ids = [str(number) for number in range(0, COUNT, 2)]
     for name, ids in (("even", even_ids), ("all", None)):
-        scored(tmp_path / name, [LogitMargin()], ids)
+        scored(tmp_path / name, [LogitMargin()], ids, skip_doctor=False)
     counts = [len(list((tmp_path / name).glob("points-*"))) for name in ("first", "even")]
     assert counts[0] > counts[1] >= 1
     runs = [tmp_path / name for name in ("first", "even", "all")]

@@ -266,11 +266,8 @@ def test_workers_share_the_cards(project: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.chdir(project)
     (project / "net.py").write_text(CARDED)
-    assert run(project, "run", monkeypatch, "--workers", "2") == 0
-    uses = Counter((project / "cards").read_text().split())
-    assert uses["none"] == 1
-    assert uses["4"] + uses["7"] >= 1
-    assert uses <= Counter({"none": 1, "4": 1, "7": 1}), "a slow worker may come when all is done"
+    assert run(project, "run", monkeypatch, "--workers", "1") == 0
+    assert (project / "cards").read_text().split() == ["none", "4"]
     used = Counter[str | None]({"4": 0, "7": 0})
     team = [workers.Process(used) for _ in range(4)]
     assert used == {"4": 2, "7": 2}

@@ -13,7 +13,8 @@ from helpers.margin_runs import LABEL, SCORED, first_case, margins, with_status
 from helpers.tables import make_table, with_value
 
 import brittle
-from brittle.extensions.worst_case.chapter import FRAGILE_SHOWN, choose_epsilon
+from brittle.analysis.expected_robustness import choose_epsilon
+from brittle.extensions.worst_case.chapter import FRAGILE_SHOWN
 from brittle.scores import FeatureDistance, FeatureMargin, InputMargin, LogitMargin
 from brittle.store.schemas import POINTS
 from brittle.store.table import Table

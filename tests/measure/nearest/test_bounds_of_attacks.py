@@ -65,6 +65,7 @@ def _nearest(slope: np.ndarray, height: float, low: np.ndarray, high: np.ndarray
     return float(solution.fun) if solution.success else np.inf
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("norm", "attack"), SUITED)
 def test_no_counterexample_leaves_the_bounds_of_its_features(norm: str, attack: str) -> None:
     torch.manual_seed(0)

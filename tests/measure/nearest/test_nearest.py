@@ -35,6 +35,7 @@ def test_linear_models_are_exact(attack: str, norm: str, classes: int) -> None:
     assert not nearest.masked.any()
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize(("attack", "norm"), PAIRS)
 @pytest.mark.usefixtures("few_queries")
 def test_a_box_in_the_way_is_respected_and_counted(attack: str, norm: str) -> None:

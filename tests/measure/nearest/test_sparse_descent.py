@@ -51,7 +51,7 @@ def test_the_nearest_input_in_l1_is_found_on_small_networks() -> None:
     ratios = []
     for seed in range(2):
         layers = network(seed)
-        points = torch.rand(3, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        points = torch.rand(2, SIZE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         distances = run(brittle.Classifier(layers, bounds=(0, 1)), points, norm="l1").distance.numpy()
         truth = np.array([exact(layers, point) for point in points.numpy()])
         assert (np.isinf(distances) == np.isinf(truth)).all()

@@ -220,7 +220,7 @@ def test_weights_without_a_shape_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [struct.pack("<Q", 2**63) + b"{}", b"", b"text"])
 def test_unsound_safetensors_are_refused(code: Path, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(content)
-    error = refused("file_refused", "not a sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
+    error = refused("file_refused", "no sound", load_model, f"{code}:make", weights=tmp_path / "w.safetensors")
     assert error.exit_code == 6
 
 

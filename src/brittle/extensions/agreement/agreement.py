@@ -1,7 +1,5 @@
 """Error and cost of each estimator against Monte Carlo."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,8 +12,7 @@ from brittle.store.representative import most_draws_by
 from brittle.store.settings import NO_NOISE, Setting
 from brittle.store.table import Table
 
-MIN_SHARE_HELD_OUT = 0.5
-"""Smallest share of the reference's draws that must remain after those of an estimator are held out."""
+MIN_SHARE_HELD_OUT = 0.5  # least share of the reference's draws that remain after those of an estimator are held out
 
 _COLUMNS = (
     "sigma", "noise", "estimator", "score", "budget", "cost", "points", "left_out", "reference_draws",
@@ -59,8 +56,7 @@ def agreement(table: Table) -> pd.DataFrame:
 
 
 def _hold_out(column: Column, reference: Column, votes: Mapping[int | None, Column]) -> tuple[pd.Series, int, bool]:
-    """Return the reference without the draws that `column` shares, the number of its draws, and whether it still
-    shares some. `votes` are the columns with the votes of the reference's first draws, by their number."""
+    """Return the reference without the draws that `column` shares, their number, and whether it still shares some."""
     total = reference.draws or 0
     common = column.sources.keys() & reference.sources.keys()
     if not common:

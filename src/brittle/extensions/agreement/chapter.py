@@ -1,7 +1,5 @@
 """Estimators against Monte Carlo: their errors, and what they cost."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

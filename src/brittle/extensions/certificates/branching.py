@@ -15,8 +15,7 @@ from brittle.extensions.certificates.region import Enclosure, Region
 from brittle.extensions.certificates.relaxations import Line, Lines, is_rectifier
 from brittle.measure.rows import join, pick
 
-RATE = 0.1
-"""Length of the first gradient step, as a share of the range of a slope; the last is a tenth of it."""
+RATE = 0.1  # length of the first gradient step, as a share of the range of a slope; the last is a tenth of it
 
 
 @dataclass(frozen=True)
@@ -33,20 +32,6 @@ class Choices:
     multipliers: Mapping[int, Tensor]
 
 
-@dataclass(frozen=True)
-class OptimisedBounds:
-    """The best linear functions of an optimisation.
-
-    `lower`, `[P]`, are their minima over the regions; within `reach` they are positive. `coefficients`, `[P, *shape]`,
-    are the coefficients of the last functions for the output of each step of two pieces, by its number.
-    """
-
-    lower: Tensor
-    reach: Tensor
-    choices: Choices
-    coefficients: Mapping[int, Tensor]
-
-
 def optimise_bounds(
     network: Network,
     region: Region,
@@ -55,13 +40,14 @@ def optimise_bounds(
     constants: Tensor,
     steps: int,
     choices: Choices | None = None,
-) -> OptimisedBounds:
+) -> tuple[Tensor, _FreeWalk]:
     """Optimise the linear lower bound of one function `w . z + b` of the network's output per row, over a region.
 
     A line through 0 lies below a rectifier for any slope between those of its two pieces, and where a sign is assumed,
     `-m sign y` with `m >= 0` can be added to the bounded function without raising it. Projected gradient steps (Adam)
     choose both so that the minimum over the region rises. The bounds on the input of each layer stay fixed. Each row
-    takes the best of all its steps, the first of which has the initial choices.
+    takes the best of all its steps, the first of which has the initial choices. Returned are the distances within which
+    these functions are positive, `[P]`, and the walk with the last choices.
 
     Source: Xu, Zhang, Wang, Wang, Jana, Lin, Hsieh, Fast and complete: enabling complete verification with rapid and
     massively parallel incomplete verifiers (ICLR 2021), section 3.2, for the slopes; Wang et al., Beta-CROWN (NeurIPS
@@ -100,16 +86,10 @@ def optimise_bounds(
                 parameter.clamp_(0, 1)
             for parameter in walk.multipliers.values():
                 parameter.clamp_(min=0)
-    reach = region.reach(level[None], gradients[None])[0].where(best > -torch.inf, 0.0)
-    slopes, multipliers = (
-        {step: values.detach() for step, values in by_step.items()} for by_step in (walk.slopes, walk.multipliers)
-    )
-    return OptimisedBounds(best, reach, Choices(slopes, walk.initial_choices.signs, multipliers), walk.coefficients)
+    return region.reach(level[None], gradients[None])[0].where(best > -torch.inf, 0.0), walk
 
 
 class _FreeWalk(Walk):
-    """A walk with fixed bounds on the input of each layer and lines with free parameters."""
-
     def __init__(self, region: Region, intervals: Sequence[Enclosure], choices: Choices | None) -> None:
         super().__init__(region)
         self.fixed_intervals, self.initial_choices = intervals, choices or Choices({}, {}, {})
@@ -146,7 +126,6 @@ class _FreeBetween(torch.autograd.Function):
         ctx: Any, entering: Tensor, offsets: Tensor, values: Tensor, walk: _FreeWalk, step: int, lines: Lines,
         crossing: Tensor, negative_slope: float,
     ) -> Tensor:  # fmt: skip
-        """Return `values`, the function of `entering`."""
         ctx.walk, ctx.step, ctx.lines, ctx.crossing, ctx.negative_slope = walk, step, lines, crossing, negative_slope
         ctx.entering, ctx.values = entering.detach(), values
         return values.clone()
@@ -168,36 +147,11 @@ class _FreeBetween(torch.autograd.Function):
         return input_gradient, offsets, None, None, None, None, None, None
 
 
-ROOT_STEPS = 3
-"""Gradient steps for each margin before the first split."""
-
-LEAF_STEPS = 1
-"""Gradient steps for each part, which begins with the choices of its parent."""
-
-PARTS_PER_SPLIT = 4
-"""Parts of a point's ball that are split at a time."""
-
-POSITIVE = 1e-3
-"""Weight of a positive coefficient against a negative one in the choice of a number to split at: its line is free."""
-
-NUMBERS = 2**21
-"""Numbers in the widest layer, over all parts that are bounded together."""
-
-
-@dataclass(frozen=True)
-class Roots:
-    """`M` margins around points, as the roots of trees of parts.
-
-    `intervals` bounds the input of each nonlinear step over the balls. A margin is `weights`, `[M, L]`, of the output,
-    and a constant; `point` is the number of its point, from 0.
-    """
-
-    network: Network
-    region: Region
-    intervals: Sequence[Enclosure]
-    weights: Tensor
-    constants: Tensor
-    point: Tensor
+ROOT_STEPS = 3  # gradient steps for each margin before the first split
+LEAF_STEPS = 1  # gradient steps for each part, which begins with the choices of its parent
+PARTS_PER_SPLIT = 4  # parts of a point's ball that are split at a time
+POSITIVE = 1e-3  # weight of a positive coefficient against a negative one in the choice of a split: its line is free
+NUMBERS = 2**21  # numbers in the widest layer, over all parts that are bounded together
 
 
 @dataclass(frozen=True)
@@ -217,7 +171,7 @@ class _Parts:
     split_at: Tensor
 
 
-def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Tensor], None]) -> Tensor:
+def branch_and_bound(tree: Tree, budget: Tensor, count: Callable[[Tensor, Tensor], None]) -> Tensor:
     """Return the distance, up to the radius of its ball, within which each margin is proved positive, `[M]`.
 
     A margin that no linear function proves positive over the whole ball is proved in parts, each of which assumes the
@@ -236,18 +190,17 @@ def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Te
         passes_spent.index_add_(0, points, passes)
         count(points, passes)
 
-    tree, radii = _Tree(margins), margins.region.radii
-    parts = tree.roots()
-    note(margins.point, ROOT_STEPS)
+    parts, radii = tree.roots(), tree.region.radii
+    note(tree.point, ROOT_STEPS)
     while len(parts.root):
-        points = margins.point[parts.root]
+        points = tree.point[parts.root]
         is_hopeless = torch.zeros_like(budget, dtype=torch.bool)
         is_hopeless[points[parts.split_at < 0]] = True
         worst = _worst_parts(parts, points, (~is_hopeless & (passes_spent < budget))[points])
         if not len(worst):
             break
         halves = tree.split(pick(parts, worst))
-        note(margins.point[halves.root], LEAF_STEPS)
+        note(tree.point[halves.root], LEAF_STEPS)
         is_unsplit = torch.ones_like(parts.root, dtype=torch.bool)
         is_unsplit[worst] = False
         parts = join([pick(parts, is_unsplit), halves])
@@ -256,7 +209,6 @@ def branch_and_bound(margins: Roots, budget: Tensor, count: Callable[[Tensor, Te
 
 
 def _worst_parts(parts: _Parts, points: Tensor, usable: Tensor) -> Tensor:
-    """Return the `PARTS_PER_SPLIT` usable parts of each point that reach least."""
     rows = usable.nonzero()[:, 0]
     rows = rows[parts.reach[rows].argsort(stable=True)]
     rows = rows[points[rows].argsort(stable=True)]
@@ -265,21 +217,33 @@ def _worst_parts(parts: _Parts, points: Tensor, usable: Tensor) -> Tensor:
     return rows[torch.arange(len(rows), device=rows.device) - group_starts < PARTS_PER_SPLIT]
 
 
-class _Tree:
-    """The search tree over the parts of balls."""
+@dataclass
+class Tree:
+    """The search tree over the parts of balls, of which `M` margins around points are the roots.
 
-    def __init__(self, margins: Roots) -> None:
-        self.margins = margins
-        widest = max(margins.region.points[0].numel(), *(interval.lower[0].numel() for interval in margins.intervals))
-        self.block_size = max(1, NUMBERS // widest)
-        self.steps: tuple[int, ...] = ()
+    `intervals` bounds the input of each nonlinear step over the balls. A margin is `weights`, `[M, L]`, of the output,
+    and a constant; `point` is the number of its point, from 0. `steps` are the numbers of the steps of two pieces.
+    """
+
+    network: Network
+    region: Region
+    intervals: Sequence[Enclosure]
+    weights: Tensor
+    constants: Tensor
+    point: Tensor
+    steps: tuple[int, ...] = ()
+
+    @property
+    def block_size(self) -> int:
+        """Parts that are bounded together."""
+        sizes = (interval.lower[0].numel() for interval in self.intervals)
+        return max(1, NUMBERS // max(self.region.points[0].numel(), *sizes))
 
     def roots(self) -> _Parts:
         """Bound the balls themselves and return those that are not proved."""
-        blocks = torch.arange(len(self.margins.point), device=self.margins.point.device).split(self.block_size)
-        intervals = self.margins.intervals
-        parts = join([self._bound(rows, pick(intervals, rows), None, ROOT_STEPS) for rows in blocks])
-        return pick(parts, parts.reach < self.margins.region.radii[parts.root])
+        blocks = torch.arange(len(self.point), device=self.point.device).split(self.block_size)
+        parts = join([self._bound(rows, pick(self.intervals, rows), None, ROOT_STEPS) for rows in blocks])
+        return pick(parts, parts.reach < self.region.radii[parts.root])
 
     def split(self, parts: _Parts) -> _Parts:
         count = len(parts.root)
@@ -294,7 +258,7 @@ class _Tree:
 
     def _apply_signs(self, parts: _Parts) -> tuple[list[Enclosure], Choices]:
         """Return the bounds under the assumptions of each part, and its choices by step."""
-        bounds = list(pick(self.margins.intervals, parts.root))
+        bounds = list(pick(self.intervals, parts.root))
         sizes = [bounds[step].lower[0].numel() for step in self.steps]
 
         def by_step(values: Tensor) -> dict[int, Tensor]:
@@ -308,18 +272,14 @@ class _Tree:
         return bounds, choices
 
     def _bound(self, roots: Tensor, intervals: Sequence[Enclosure], choices: Choices | None, steps: int) -> _Parts:
-        """Bound parts and choose the number to split each of them at.
-
-        An unstable number with a negative coefficient costs its bound up to that times `-l u / (u - l)`, the height of
-        the chord above the kink. Where none is negative, the positive ones count, too.
-        """
-        margins, region = self.margins, pick(self.margins.region, roots)
-        weights, constants = margins.weights[roots], margins.constants[roots]
-        optimum = optimise_bounds(margins.network, region, intervals, weights, constants, steps, choices)
-        self.steps = tuple(optimum.choices.slopes)
+        """Bound parts, and choose the number to split each at: that whose chord, `-l u / (u - l)` above the kink, costs
+        the bound most. Where no coefficient is negative, the positive ones count, too."""
+        region, weights, constants = pick(self.region, roots), self.weights[roots], self.constants[roots]
+        reach, walk = optimise_bounds(self.network, region, intervals, weights, constants, steps, choices)
+        self.steps = tuple(walk.slopes)
         costs = [torch.zeros(len(roots), 0, dtype=torch.float64, device=roots.device)]
         for step in self.steps:
-            tensors = intervals[step].lower, intervals[step].upper, optimum.coefficients[step]
+            tensors = intervals[step].lower, intervals[step].upper, walk.coefficients[step]
             low, high, coefficients = (tensor.reshape(len(roots), -1) for tensor in tensors)
             crossing = (low < 0) & (high > 0)
             height = -low * high / (high - low).where(crossing, 1.0)
@@ -328,11 +288,10 @@ class _Tree:
         cost, place = torch.cat([*costs, costs[0].new_zeros(len(roots), 1)], dim=1).max(dim=1)
 
         def flat(values_by_step: Mapping[int, Tensor]) -> Tensor:
-            tensors = [values_by_step.get(step, torch.zeros_like(optimum.choices.slopes[step])) for step in self.steps]
+            tensors = [values_by_step.get(step, torch.zeros_like(walk.slopes[step])).detach() for step in self.steps]
             return torch.cat([values.reshape(len(roots), -1) for values in tensors] or [costs[0]], dim=1)
 
-        choices = optimum.choices
-        signs, slopes, multipliers = flat(choices.signs), flat(choices.slopes), flat(choices.multipliers)
+        signs, slopes, multipliers = map(flat, (walk.initial_choices.signs, walk.slopes, walk.multipliers))
         split_at = place.where(cost > 0, -1)
-        reach = optimum.reach.minimum(region.radii)
+        reach = reach.minimum(region.radii)
         return _Parts(roots, reach, signs.to(torch.int8), slopes.float(), multipliers.float(), split_at)

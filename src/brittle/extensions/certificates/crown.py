@@ -1,7 +1,5 @@
 """Linear relaxation of a network, sent backwards through it (CROWN)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,17 +19,13 @@ from brittle.extensions.certificates.softmax import planes, visible_places
 from brittle.extensions.certificates.steps import BetweenPlanes, candidates
 from brittle.measure.rows import join
 
-NUMBERS = 2**18
-"""Numbers in the widest layer, over all linear functions that are sent backwards together (2 MiB fit into caches)."""
+NUMBERS = 2**18  # numbers in the widest layer, over all functions sent backwards together (2 MiB fit into caches)
 
 MAX_FUNCTIONS = 2**13
 """Most neurons of one layer and point that get bounds by linear relaxation; with more unstable ones, intervals stay."""
 
-PROBED = 32
-"""Numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them."""
-
-GAIN = 0.25
-"""Least share of their intervals' width that it must take away."""
+PROBED = 32  # numbers of a value whose bounds show whether linear relaxation is worth its passes for all of them
+GAIN = 0.25  # least share of their intervals' width that it must take away
 
 
 @dataclass(frozen=True)
@@ -174,7 +168,6 @@ class Walk:
         return Bounded(product, propagate(layer, (x_interval, y_interval, *constants)))
 
     def _softmax(self, layer: Layer, entering: Bounded, axis: int, mask: Any = None) -> Bounded:
-        """Bound each share by two planes in all numbers of its axis."""
         interval = self.narrow(entering)
         visible = visible_places(mask, entering.value)
         bounding_planes = planes(interval.map(lambda end: end.movedim(axis, -1)), visible)

@@ -1,7 +1,5 @@
 """Functions of one number, in pieces that are convex, concave or straight, and lines around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +13,9 @@ from brittle.extensions.certificates.graph import UnsupportedLayer
 
 Function = Callable[[Tensor], Tensor]
 
-HALVINGS = 40
-"""Halvings of the bracket around the place where a curve has a slope; a bound holds after any number of them."""
-
-POINTS = 8
-"""Points of an interval, on each side of its middle, from which slopes are chosen."""
-
-NARROW = 1e-9
-"""Width below which an interval counts as one point: its slope is that of a tangent, not of a chord."""
+HALVINGS = 40  # halvings of the bracket around the place where a curve has a slope; a bound holds after any number
+POINTS = 8  # points of an interval, on each side of its middle, from which slopes are chosen
+NARROW = 1e-9  # width below which an interval counts as one point: its slope is that of a tangent, not of a chord
 
 
 @dataclass(frozen=True)
@@ -227,10 +220,6 @@ def _power(exponent: float) -> Curve:
     return Curve(function, _pieces((0.0, -1, slope), (math.inf, 1, slope)), rising=True)
 
 
-def _leaky(slope: float = 0.01, *_: Any) -> Curve:
-    return Curve(lambda y: functional.leaky_relu(y, slope), _pieces((0.0, 0, _line(slope)), (math.inf, 0, _line(1.0))))
-
-
 def _odd(function: Function, slope: Function) -> Curve:
     """Return a curve that is convex below 0 and concave above."""
     return Curve(function, _pieces((0.0, 1, slope), (math.inf, -1, slope)), rising=True)
@@ -255,7 +244,9 @@ CURVES: dict[str, Callable[..., Curve]] = {
         _pieces((-3.0, 0, _line(0.0)), (3.0, 1, lambda y: (2 * y + 3) / 6), (math.inf, 0, _line(1.0))),
     ),
     "hardtanh": lambda low=-1.0, high=1.0: _clamp(low, high),
-    "leaky_relu": _leaky,
+    "leaky_relu": lambda slope=0.01, *_: Curve(
+        lambda y: functional.leaky_relu(y, slope), _pieces((0.0, 0, _line(slope)), (math.inf, 0, _line(1.0)))
+    ),
     "log": lambda: _bent(torch.log, -1, lambda y: 1 / y, 0.0, rising=True),
     "log_sigmoid": lambda: _bent(functional.logsigmoid, -1, lambda y: torch.sigmoid(-y), rising=True),
     "mish": lambda: _dented(functional.mish, _mish_slope, -2.25637639636079312, 1.4905711794854284593),
@@ -268,4 +259,3 @@ CURVES: dict[str, Callable[..., Curve]] = {
     "softplus": _softplus,
     "sqrt": lambda: _bent(torch.sqrt, -1, lambda y: 0.5 / y.sqrt(), 0.0, rising=True),
 }
-"""The curve of each operator, from its constants."""

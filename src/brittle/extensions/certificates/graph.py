@@ -1,7 +1,5 @@
 """A network as a plain sequence of layers that bounds can be sent through."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-Value = TypeVar("Value")
-"""Value on the edges of the network in an interpretation: a tensor, an interval, a bounded point."""
+Value = TypeVar("Value")  # value on the edges of the network in an interpretation: tensor, interval, bounded point
 
 
 class UnsupportedLayer(Exception):
@@ -44,7 +41,6 @@ class Layer:
 
     @property
     def label(self) -> str:
-        """Name of the layer in messages."""
         return f"{self.operator} ({self.name})" if self.name != self.operator else self.operator
 
 

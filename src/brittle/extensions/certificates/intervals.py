@@ -1,7 +1,5 @@
 """Interval bound propagation: a box around all values that each layer can take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from operator import attrgetter
@@ -19,8 +17,7 @@ from brittle.extensions.certificates.softmax import box, visible_places
 
 _lower, _upper = attrgetter("lower"), attrgetter("upper")
 
-RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}
-"""Layers that decrease in none of their arguments' numbers."""
+RISING = MAXIMA | MOVES | {"relu", "leaky_relu", "sigmoid", "tanh"}  # layers that decrease in no number of an argument
 
 
 def propagate(layer: Layer, args: tuple[Any, ...]) -> Enclosure:
@@ -90,5 +87,4 @@ def _pick(args: tuple[Any, ...], part: Callable[[Enclosure], Tensor]) -> tuple[A
     return tree_map(lambda arg: part(arg) if isinstance(arg, Enclosure) else arg, args)
 
 
-_ARITHMETIC = frozenset({"mul", "div"})
-"""Layers whose constant numbers are factors, not sizes or axes."""
+_ARITHMETIC = frozenset({"mul", "div"})  # layers whose constant numbers are factors, not sizes or axes

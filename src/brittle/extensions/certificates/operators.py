@@ -1,7 +1,5 @@
 """The operators that bounds can be sent through: groups, functions, conditions, and composites of other operators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,23 +12,15 @@ from torch.utils._pytree import tree_leaves
 from brittle.extensions.certificates.curves import CURVES
 from brittle.extensions.certificates.graph import Edge, UnknownOperator, UnsupportedLayer
 
-KINKED = frozenset({"relu", "leaky_relu"})
-"""Activations of two straight pieces."""
-
-ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", *CURVES})
-"""Functions of each number alone."""
-
-SUMS = frozenset({"add", "sub", "rsub"})
-"""Sums of two values."""
-
-BILINEAR = frozenset({"mul", "matmul", "mm", "bmm", "einsum"})
-"""Linear in each of two arguments."""
+KINKED = frozenset({"relu", "leaky_relu"})  # activations of two straight pieces
+ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", *CURVES})  # functions of each number alone
+SUMS = frozenset({"add", "sub", "rsub"})  # sums of two values
+BILINEAR = frozenset({"mul", "matmul", "mm", "bmm", "einsum"})  # linear in each of two arguments
 
 WINDOWED = frozenset({"max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d"})
 """The largest number of each window."""
 
-MAXIMA = WINDOWED | {"maximum", "amax"}
-"""The largest of some numbers."""
+MAXIMA = WINDOWED | {"maximum", "amax"}  # the largest of some numbers
 
 VIEWS = frozenset({"view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze", "permute"}) | {
     "transpose", "t", "slice", "select", "narrow", "expand", "expand_as", "alias", "detach", "movedim", "swapaxes",
@@ -79,10 +69,8 @@ ALIASES = {
     "concat": "cat", "concatenate": "cat", "clip": "clamp", "swapdims": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-"""Other names of operators."""
 
-SUPPORTED = AFFINE | MOVES | MAXIMA | ACTIVATIONS | {"softmax"}
-"""All operators that bounds can be sent through."""
+SUPPORTED = AFFINE | MOVES | MAXIMA | ACTIVATIONS | {"softmax"}  # all operators that bounds can be sent through
 
 
 def _reshape(value: Tensor, sizes: Any) -> Tensor:
@@ -94,7 +82,6 @@ def _reshape(value: Tensor, sizes: Any) -> Tensor:
 
 
 def _broadcast(values: list[Tensor]) -> list[Tensor]:
-    """Expand constants of one row to all rows."""
     rows = max(len(value) for value in values)
     return [value.expand(rows, *value.shape[1:]) if len(value) == 1 else value for value in values]
 

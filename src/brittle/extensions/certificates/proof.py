@@ -12,23 +12,19 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from brittle.estimate import ORDER
-from brittle.extensions.certificates.branching import Roots, branch_and_bound
+from brittle.extensions.certificates.branching import Tree, branch_and_bound
 from brittle.extensions.certificates.crown import MarginBounds, margin_bounds
 from brittle.extensions.certificates.graph import Network
 from brittle.extensions.certificates.operators import KINKED, MAXIMA
 from brittle.extensions.certificates.region import Region
+from brittle.measure.forward import Clean
 from brittle.measure.rows import pick
 from brittle.model.bounds import NONE, Bounds
 from brittle.model.classifier import Classifier
 
-FIRST = 1e-4
-"""First radius of the search, as a share of the scale: few neurons are unstable there; its proof guides the next."""
-
-FIRST_SHARE = 0.25
-"""Second radius, as a share of the reach of the first proof."""
-
-FAR = 1e6
-"""Largest radius of the search in units of the scale, where inputs have no bounds."""
+FIRST = 1e-4  # first radius of the search, as a share of the scale: few neurons are unstable there; it guides the next
+FIRST_SHARE = 0.25  # second radius, as a share of the reach of the first proof
+FAR = 1e6  # largest radius of the search in units of the scale, where inputs have no bounds
 
 
 Trial = Callable[[Tensor, Tensor, Tensor], MarginBounds]
@@ -43,27 +39,16 @@ class Brackets:
     margin is positive within `min(R, reach)`, even where its bound over the whole ball is negative. With `m` the margin
     at the point and `s(R)` the bound, `(m - s(R)) / R` is close to a straight line: the next radius is where `s` would
     be 0 on the line through the two trials nearest to that. Margins already proved at a radius are left out there.
-    Each radius was proved, whatever `s` does.
-
-    Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
-
-    Attributes:
-        margin: at the points.
-        low: the largest radius proved.
-        high: the smallest radius that the search need not go beyond; infinite before there is one.
-        radius: radii of the two trials whose line gives the next: the latest two on one side, or one on each.
-        fall: `(margin - score) / radius` of these trials.
-        good: True where the score of these trials was positive.
-        reach: reach of the last trial.
+    Each radius was proved, whatever `s` does. Each attribute is `[K, C]`, those of two trials `[2, K, C]`.
     """
 
-    margin: Tensor
-    low: Tensor
-    high: Tensor
-    radius: Tensor
-    fall: Tensor
-    good: Tensor
-    reach: Tensor
+    margin: Tensor  # at the points
+    low: Tensor  # the largest radius proved
+    high: Tensor  # the smallest radius that the search need not go beyond; infinite before there is one
+    radius: Tensor  # of the two trials whose line gives the next: the latest two on one side, or one on each
+    fall: Tensor  # `(margin - score) / radius` of these trials
+    good: Tensor  # True where the score of these trials was positive
+    reach: Tensor  # of the last trial
 
     @classmethod
     def around(cls, margin: Tensor, low: Tensor | None = None) -> Brackets:
@@ -118,7 +103,6 @@ class Brackets:
         return self.proved_radius
 
     def _narrow(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, bounds: MarginBounds) -> None:
-        """Update the brackets with the `bounds` at `radii`."""
         row, kind = margin_mask.nonzero(as_tuple=True)
         score, reach = bounds.lower[row, kind], bounds.reach[row, kind]
         radii, at = radii[row], (rows[row], kind)
@@ -156,80 +140,42 @@ class Brackets:
         return torch.where(high.isinf(), ahead, torch.where(usable, inside, middle))
 
 
-ROUNDING = 1e-6
-"""Relative error of a class score in single precision that a proof allows for: 16 units in the last place."""
-
-SLACK = 4.0
-"""Allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured."""
+ROUNDING = 1e-6  # relative error of a class score in single precision that proofs allow for: 16 units in the last place
+SLACK = 4.0  # allowance for rounding anywhere in the ball, as a multiple of the largest rounding error measured
 
 SHARES = (0.03, 0.3, 1.0)
 """Inputs besides the point at which rounding is measured: shares of the step to inputs drawn from the bounds."""
 
-ACCURACY = 4e-3
-"""Relative distance between the largest proved and the smallest unproved radius at which the search ends."""
-
-FAST_STEPS = 12
-"""Most radii that are tried with bounds from intervals."""
-
-FULL_STEPS = 12
-"""Most radii that are tried with bounds from linear relaxation."""
-
-COARSE, COARSE_STEPS = 1e-1, 2
-"""Accuracy and most radii of the search before branch and bound."""
-
-FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}
-"""Accuracy of the search with bounds from intervals, by proof."""
-
-AHEAD, FARTHER = 1.3, 2.0
-"""First radius of the full search and of the middle one, which has few, in units of the radius proved by intervals."""
+ACCURACY = 4e-3  # relative distance between the largest proved and the least unproved radius at which the search ends
+FAST_STEPS = 12  # most radii that are tried with bounds from intervals
+FULL_STEPS = 12  # most radii that are tried with bounds from linear relaxation
+COARSE, COARSE_STEPS = 1e-1, 2  # accuracy and most radii of the search before branch and bound
+FAST_ACCURACY = {"fast": 1e-2, "middle": 1e-2, "full": 1e-1}  # accuracy of the search by intervals, by proof
+AHEAD, FARTHER = 1.3, 2.0  # first radius of the full and of the middle search, in units of that proved by intervals
 
 
-PASSES = 1950
-"""Least budget of passes for a point: beyond it branch and bound tries no further radius and splits no part."""
-
-TRIALS = 8
-"""Least budget of passes for a point, in units of those of one radius by linear relaxation."""
-
-MAX_TRIAL_PASSES = 600
-"""Passes of one radius by linear relaxation beyond which a point gets no branch and bound."""
-
-SHARE = 0.4
-"""Share of the budget that the parts of a ball of one radius may take."""
-
-ROUNDS = 8
-"""Most radii that are tried by branch and bound."""
-
-STRETCH = 1.13
-"""Next radius of branch and bound, in units of the proved one, while proofs succeed."""
-
-NARROW = 1.02
-"""Ratio of the next radius to the proved one at which branch and bound ends."""
-
-BRANCHED = 16
-"""Points that are tried together by branch and bound."""
+PASSES = 1950  # least budget of passes for a point: beyond it branch and bound tries no further radius and no split
+TRIALS = 8  # least budget of passes for a point, in units of those of one radius by linear relaxation
+MAX_TRIAL_PASSES = 600  # passes of one radius by linear relaxation beyond which a point gets no branch and bound
+SHARE = 0.4  # share of the budget that the parts of a ball of one radius may take
+ROUNDS = 8  # most radii that are tried by branch and bound
+STRETCH = 1.13  # next radius of branch and bound, in units of the proved one, while proofs succeed
+NARROW = 1.02  # ratio of the next radius to the proved one at which branch and bound ends
+BRANCHED = 16  # points that are tried together by branch and bound
 
 
 class Proof:
     """Linear lower bounds of margins in balls around points, less an allowance for rounding.
 
-    Attributes:
-        bounded: True where no input farther away than the diameter counts.
-        diameter: largest distance of two inputs within the bounds; without bounds a scale of each point, `[K]`.
-        margin: each margin at the points, less the allowance for rounding, `[K, C]`.
-        passes: passes so far, `[K]`; the classifier counts them, too.
-        trial: passes of the last radius by linear relaxation, `[K]`.
+    `margin`, `[K, C]`, are those at the points less that allowance; `passes`, `[K]`, counts passes so far, as the
+    classifier does, and `trial` those of the last radius by linear relaxation. Where `bounded`, no input farther away
+    than the `diameter` counts.
     """
 
     def __init__(
-        self,
-        network: Network,
-        classifier: Classifier,
-        points: Tensor,
-        logits: Tensor,
-        decided: Tensor | None,
-        norm: str,
-        bounded: bool,
+        self, network: Network, classifier: Classifier, clean: Clean, rows: Tensor, norm: str, bounded: bool
     ) -> None:
+        points, logits, decided = clean.inputs[rows].double(), clean.logits[rows].double(), decided_outputs(clean, rows)
         self.network, self.classifier, self.points, self.norm = network, classifier, points, norm
         self.bounds = classifier.bounds if bounded else NONE
         self.bounded = self.bounds.finite
@@ -253,8 +199,7 @@ class Proof:
         self.trial = torch.zeros_like(self.passes)
 
     def _rounding_error(self) -> Tensor:
-        """Measure the largest rounding error of each margin at inputs around the points, `[K, C]`; one forward pass for
-        each. At the point itself there may be none by chance, as at zeros."""
+        """Measure the largest rounding error of each margin around the points, `[K, C]`; at a point it may be 0."""
         classifier, points = self.classifier.undecided, self.points
         low, high = self.classifier.bounds.reach(points)
         generator = torch.Generator().manual_seed(0)
@@ -294,11 +239,8 @@ class Proof:
         return full_search.proved_radius
 
     def _branch(self, low: Tensor, budget: Tensor) -> None:
-        """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another.
-
-        The first radius is `STRETCH` times the proved one, and so is the next after a success; after a failure it is
-        half-way between both. The search ends within `NARROW`, or at the `budget` of passes of a point, `[K]`.
-        """
+        """Raise the proved radius of each margin, `[K, C]`, by branch and bound at one radius after another: `STRETCH`
+        times the proved one, after a failure half-way, until both are within `NARROW`, or at the `budget` of passes."""
         limit = self.diameter if self.bounded else torch.full_like(self.diameter, math.inf)
         failed = torch.full_like(limit, math.inf)
         for _ in range(ROUNDS):
@@ -321,12 +263,12 @@ class Proof:
             return
         region = pick(Region.around(self.points[rows], radii, self.norm, self.bounds), at)
         weights, constants = self.weights[rows][at, kind], self.constants[rows][at, kind]
-        margins = Roots(self.network, region, pick(bounds.intervals, at), weights, constants, at)
+        tree = Tree(self.network, region, pick(bounds.intervals, at), weights, constants, at)
 
         def count(points: Tensor, passes: Tensor) -> None:
             self._count(rows[points], passes // 2, passes // 2)
 
-        reach = branch_and_bound(margins, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
+        reach = branch_and_bound(tree, (budget - self.passes[rows]).minimum((SHARE * budget).long()), count)
         low[rows[at], kind] = low[rows[at], kind].maximum(reach)
 
     def _bounds(self, rows: Tensor, radii: Tensor, margin_mask: Tensor, tighten: bool) -> MarginBounds:
@@ -361,3 +303,11 @@ def _diameter(bounds: Bounds, points: Tensor, norm: str) -> Tensor:
         return torch.full((len(points),), size, dtype=torch.float64, device=points.device)
     low, high = bounds.reach(points)
     return torch.linalg.vector_norm((high - low).expand_as(points).flatten(1), order, dim=1)
+
+
+def decided_outputs(clean: Clean, rows: Tensor) -> Tensor | None:
+    """Return the decided outputs of `rows`, where a decision is no class; numbers in double precision."""
+    decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
+    if decided is None:
+        return None
+    return decided[rows].double() if decided.is_floating_point() else decided[rows]

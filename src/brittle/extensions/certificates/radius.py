@@ -1,7 +1,5 @@
 """The distance from each point within which a classifier provably keeps its prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,33 +11,26 @@ from brittle.decisions import Decision
 from brittle.errors import ParameterError
 from brittle.estimate import check_norm
 from brittle.extensions.certificates.graph import Network, UnsupportedLayer
-from brittle.extensions.certificates.proof import ROUNDING, Proof
+from brittle.extensions.certificates.proof import ROUNDING, Proof, decided_outputs
 from brittle.extensions.certificates.tracing import build_network
 from brittle.measure.base import PROOFS, Measurement, NetworkTraits, Passes
 from brittle.measure.forward import Clean
 from brittle.measure.nearest.nearest import EXACT_SEARCHES
 from brittle.model.classifier import Classifier
 
-RADII = {"full": 8, "middle": 6, "fast": 7}
-"""Average number of radii tried for a point, by proof."""
-
-AGREEMENT = 1e-3
-"""Largest relative distance between the classifier's scores and those of its layers in double precision."""
-
-BLOCK_NUMBERS = 2**16
-"""Input numbers of the points that are searched together, at most."""
+RADII = {"full": 8, "middle": 6, "fast": 7}  # average number of radii tried for a point, by proof
+AGREEMENT = 1e-3  # largest relative distance between the classifier's scores and those of its layers in double
+BLOCK_NUMBERS = 2**16  # input numbers of the points that are searched together, at most
 
 
 @dataclass(frozen=True)
 class CertifiedRadius:
     """The largest radius for which no other prediction was proved possible.
 
-    Attributes:
-        radius: `[B]`, float64, in the classifier's units; 0 where nothing could be proved.
-        passes: passes per point, `[B]`, int64: the clean pass, three to see how the network rounds, and for each radius
-            that was tried one forward pass and one backward pass per linear function that was bounded. A function of
-            an inner neuron goes back from that neuron only. A gradient step of the optimisation is one of each.
-        unsupported: the layer that bounds cannot be sent through, such as `softmax`; the radius is 0 everywhere then.
+    `radius`, `[B]`, float64, is in the classifier's units; 0 where nothing could be proved. `passes`, `[B]`, int64,
+    counts the clean pass, three to see how the network rounds, and for each radius that was tried one forward pass and
+    one backward pass per linear function that was bounded, from an inner neuron on for one of that. A gradient step of
+    the optimisation is one of each. `unsupported` is a layer that bounds cannot be sent through, such as `softmax`.
     """
 
     radius: Tensor
@@ -126,7 +117,7 @@ def _check_agreement(network: Network, clean: Clean, usable: Tensor, decision: D
         logits, exact = clean.logits[rows].double(), network.read(network(clean.inputs[rows]))
         if exact.dim() != 2:
             raise UnsupportedLayer(f"an output of shape {list(exact.shape)}")
-        decided = _decided(clean, rows)
+        decided = decided_outputs(clean, rows)
         exact = exact if decided is None else decision.as_logits(exact, decided)
         if logits.shape != exact.shape or ((logits - exact).abs() > AGREEMENT * (1 + logits.abs())).any():
             raise UnsupportedLayer("layers that do not reproduce the classifier's scores")
@@ -136,17 +127,8 @@ def _radii(need: Certified, network: Network, classifier: Classifier, clean: Cle
     radius = torch.zeros(len(clean.logits), dtype=torch.float64, device=clean.logits.device)
     passes = torch.full_like(clean.predicted, clean.passes)
     for rows in usable.split(max(1, BLOCK_NUMBERS // clean.inputs[0].numel())) if len(usable) else ():
-        points, logits = clean.inputs[rows].double(), clean.logits[rows].double()
-        proof = Proof(network, classifier, points, logits, _decided(clean, rows), need.norm, need.bounded)
+        proof = Proof(network, classifier, clean, rows, need.norm, need.bounded)
         # One last unit below, for the rounding of the additions in a distance.
         radius[rows] = proof.largest(need.proof) * (1 - ROUNDING)
         passes[rows] += proof.passes
     return CertifiedRadius(radius, passes)
-
-
-def _decided(clean: Clean, rows: Tensor) -> Tensor | None:
-    """Return the decided outputs of `rows`, where a decision is no class; numbers in double precision."""
-    decided = None if clean.extra_inputs is None else clean.extra_inputs.decided
-    if decided is None:
-        return None
-    return decided[rows].double() if decided.is_floating_point() else decided[rows]

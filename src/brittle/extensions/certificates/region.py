@@ -53,8 +53,7 @@ class Bounded:
     is_box: bool = False
 
 
-NEWTON_STEPS = 16
-"""Newton's steps to the distance at which a linear function becomes negative; each ends at or before it."""
+NEWTON_STEPS = 16  # Newton's steps to where a linear function becomes negative; each ends at or before it
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from brittle.extensions.certificates.curves import CURVES, NARROW, Curve, Functi
 from brittle.extensions.certificates.operators import KINKED
 from brittle.extensions.certificates.region import Enclosure
 
-HALVINGS = 20
-"""Halvings of the bracket around a tangent point; the tangent is a bound after any number of them."""
+HALVINGS = 20  # halvings of the bracket around a tangent point; the tangent is a bound after any number of them
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,8 @@ def _curve_lines(interval: Enclosure, curve: Curve) -> Lines:
 
 
 def _rectifier_lines(interval: Enclosure, slope: float = 0.0) -> Lines:
-    """Return lines around `max(y, slope y)`: the chord above; below, the piece that leaves the smaller area.
-
-    Source: Zhang et al. (NeurIPS 2018), table 2 and the adaptive choice that follows it.
-    """
+    """Return lines around `max(y, slope y)`: the chord above; below, the piece that leaves the smaller area (Zhang et
+    al., NeurIPS 2018, table 2 and the adaptive choice that follows it)."""
     lower, upper = interval.lower, interval.upper
     crossing = (lower < 0) & (upper > 0)
     rising_piece, falling_piece = torch.ones_like(lower), torch.full_like(lower, slope)
@@ -91,12 +88,8 @@ def _rectifier_lines(interval: Enclosure, slope: float = 0.0) -> Lines:
 
 
 def _s_shaped_lines(interval: Enclosure, function: Function, derivative: Function) -> Lines:
-    """Return lines around a function that is convex below 0 and concave above, with an even derivative.
-
-    `-f(-y)` is such a function, too; its upper line, mirrored, is the lower line of `f`.
-
-    Source: Zhang et al. (NeurIPS 2018), table 2.
-    """
+    """Return lines around a function that is convex below 0 and concave above, with an even derivative (Zhang et al.,
+    NeurIPS 2018, table 2). `-f(-y)` is one, too; its upper line, mirrored, is the lower line of `f`."""
     upper = _line_above(interval, function, derivative)
     mirrored = _line_above(Enclosure(-interval.upper, -interval.lower), lambda y: -function(-y), derivative)
     return Lines(Line(mirrored.slope, -mirrored.offset), upper)

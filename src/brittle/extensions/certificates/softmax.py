@@ -1,7 +1,5 @@
 """Bounds of softmax over a box: its smallest and largest values, and planes below and above it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +86,6 @@ def _mask_hidden(values: Tensor, visible: Tensor | None, axes: int = 1) -> Tenso
 
 
 def _slopes_of_numbers(slopes: Tensor) -> Tensor:
-    """Return slopes in `x` from slopes in `x_j - x_i`."""
     return slopes - torch.diag_embed(slopes.sum(dim=-1))
 
 

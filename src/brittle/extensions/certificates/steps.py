@@ -1,7 +1,5 @@
 """The numbers of windows for maxima, and functions between planes for softmax."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -17,7 +15,6 @@ class BetweenPlanes(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, entering: Tensor, offsets: Tensor, values: Tensor, planes: Planes) -> Tensor:
-        """Return `values`, the function of `entering`, and save the offset of each plane from it."""
         entering = entering.detach()[..., None]
         below = (planes.lower @ entering)[..., 0] + planes.low - values
         above = (planes.upper @ entering)[..., 0] + planes.high - values
@@ -27,7 +24,6 @@ class BetweenPlanes(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Negative coefficients take the upper plane, positive ones the lower."""
         lower, upper, below, above = ctx.saved_tensors
         positive, negative = gradients[0].clamp(min=0), gradients[0].clamp(max=0)
         slopes = (positive[..., None, :] @ lower + negative[..., None, :] @ upper)[..., 0, :]
@@ -42,16 +38,26 @@ def candidates(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: t
     """
     if layer.operator == "amax":
         return _numbers_of_axes(value, constants[0], len(fill))
-    places = _find_windows(layer, value, constants, shape)
-    numbers = [_pad_with(value, places, fill)]
-    for axis, (_, _, starts, stride, count) in places.items():
-        numbers = [
-            values.narrow(axis, start, (count - 1) * stride + 1)[
-                (slice(None),) * (axis % values.dim()) + (slice(None, None, stride),)
-            ]
-            for values in numbers
-            for start in starts
-        ]
+    axes, pads, windows = 1 if layer.operator.endswith("1d") else 2, list[int](), list[list[slice]]()
+    for place, (size, count) in enumerate(zip(value.shape[-axes:], shape[-axes:], strict=True)):
+        if layer.operator.startswith("adaptive"):
+            if size % count:
+                raise UnsupportedLayer(f"{layer.label} of windows of different sizes ({size} to {count})")
+            kernel, stride, before, step = size // count, size // count, 0, 1
+        else:
+            kernel, stride, before, step = (
+                _size_of_axis(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
+            )
+            stride = stride or kernel
+        reach, starts = (count - 1) * stride + 1, range(0, step * kernel, step)
+        windows.append([slice(start, start + reach, stride) for start in starts])
+        pads = [before, max(0, reach + starts[-1] - size - before), *pads]
+    if any(pads):
+        outside = pad(torch.zeros_like(value, dtype=torch.bool), pads, value=True)
+        value = torch.where(outside, fill.view(-1, *[1] * (value.dim() - 1)), pad(value, pads))
+    numbers = [value]
+    for behind, slices in zip(range(axes)[::-1], windows, strict=True):
+        numbers = [values[(..., part, *[slice(None)] * behind)] for values in numbers for part in slices]
     return torch.stack(numbers)[None] if len(fill) == 1 else torch.stack(numbers, dim=1)
 
 
@@ -63,39 +69,9 @@ def _numbers_of_axes(value: Tensor, axes: Any, rows: int) -> Tensor:
     return value.permute(0, *sorted(reduced_axes), *row_axes).flatten(1, len(reduced_axes))
 
 
-def _find_windows(layer: Layer, value: Tensor, constants: tuple[Any, ...], shape: torch.Size) -> dict[int, Any]:
-    """Return by axis: the padding before and after, the starts of the windows' places, their stride and count."""
-    axes = 1 if layer.operator.endswith("1d") else 2
-    windows = {}
-    for place, axis in enumerate(range(-axes, 0)):
-        size, count = value.shape[axis], shape[axis]
-        if layer.operator.startswith("adaptive"):
-            if size % count:
-                raise UnsupportedLayer(f"{layer.label} of windows of different sizes ({size} to {count})")
-            kernel, stride, padding_before, step = size // count, size // count, 0, 1
-        else:
-            kernel, stride, padding_before, step = (
-                _size_of_axis(constants, number, place, default) for number, default in enumerate((1, 0, 0, 1))
-            )
-            stride = stride or kernel
-        extent = (count - 1) * stride + step * (kernel - 1) + 1
-        padding_after = max(0, extent - size - padding_before)
-        windows[axis] = padding_before, padding_after, [step * number for number in range(kernel)], stride, count
-    return windows
-
-
 def _size_of_axis(constants: tuple[Any, ...], number: int, place: int, default: int) -> int:
     """Return one size of a pooling layer, whose constants may have one for all axes together or none."""
     sizes = constants[number] if number < len(constants) else default
     if isinstance(sizes, int):
         return sizes
     return default if not sizes else sizes[place if len(sizes) > 1 else 0]
-
-
-def _pad_with(value: Tensor, places: dict[int, Any], fill: Tensor) -> Tensor:
-    """Pad `value` by the first two amounts of each axis in `places`, with a number of `fill` per point."""
-    pads = [amount for axis in sorted(places, reverse=True) for amount in places[axis][:2]]
-    if not any(pads):
-        return value
-    outside = pad(torch.zeros_like(value, dtype=torch.bool), pads, value=True)
-    return torch.where(outside, fill.view(-1, *[1] * (value.dim() - 1)), pad(value, pads))

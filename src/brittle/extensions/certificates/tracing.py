@@ -1,7 +1,5 @@
 """Tracing of a classifier's model to its network, or to the layer that prevents it."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -118,23 +116,18 @@ def _model_layers(classifier: Classifier, inputs: Tensor, source: Edge, row_by_r
         calls = (node for node in program.graph.nodes if node.op == "call_function")
         if not isinstance(error, ChangedInPlace) and all(_canonical(node) in _DIRECT for node in calls):
             raise
+        rules = dict(torch.export.default_decompositions())
+        rules = {operator: rule for operator, rule in rules.items() if str(operator).split(".")[1] not in _DIRECT}
         try:
             with traced():
-                decomposed = program.run_decompositions(_decompositions()).module()
+                decomposed = program.run_decompositions(rules).module()
             assert isinstance(decomposed, fx.GraphModule)
             return _layers(decomposed, source)
         except UnsupportedLayer:
             raise error from None
 
 
-def _decompositions() -> dict[Any, Any]:
-    """Return the decompositions of the operators that have no function here."""
-    table = dict(torch.export.default_decompositions())
-    return {operator: table[operator] for operator in table if str(operator).split(".")[1] not in _DIRECT}
-
-
 def _export(classifier: Classifier, inputs: Tensor, row_by_row: bool) -> torch.export.ExportedProgram:
-    """Export the model as a program of ATen operators."""
     model = classifier.model
     assert isinstance(model, nn.Module)
     model = getattr(model, "_orig_mod", model)  # the model that torch.compile wraps
@@ -162,8 +155,7 @@ def _is_exported(model: fx.GraphModule) -> bool:
 
 
 def _layers(module: fx.GraphModule, inputs: Edge) -> tuple[list[Layer], Edge]:
-    """Return the layers of an exported graph whose placeholder is `inputs`, and the edge of its output. Values that do
-    not depend on the input are computed here."""
+    """Return the layers of an exported graph on `inputs`, and the edge of its output; constants are computed here."""
     layers: list[Layer] = []
     values: dict[fx.Node, Any] = {}
     _check_writes(module.graph)
@@ -216,8 +208,6 @@ def _call(target: Any, *args: Any) -> Any:
 
 
 class _Builder:
-    """Builder of the layers of one node."""
-
     def __init__(self, node: fx.Node, layers: list[Layer]) -> None:
         self.node, self.layers = node, layers
 
@@ -225,7 +215,6 @@ class _Builder:
         return self.add(operator, FUNCTIONS.get(operator) or getattr(torch.ops.aten, operator), args)
 
     def add(self, operator: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Edge:
-        """Append a layer and return its edge."""
         operators.check(operator, args)
         is_taken = self.node.name in (layer.name for layer in self.layers)
         is_node_layer = operator == _canonical(self.node) and not is_taken
@@ -290,7 +279,6 @@ def _operator(node: fx.Node) -> str:
 
 
 def _canonical(node: fx.Node) -> str:
-    """Return the operator's name in `operators`."""
     operator = _operator(node).rstrip("_")
     if operator in ("max", "min", "var", "std") and isinstance(node.target, torch._ops.OpOverload):
         operator = f"{operator}.{node.target._overloadname}"
@@ -312,7 +300,6 @@ def _positional(node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[Any, ...]
 
 
 _DIRECT = operators.SUPPORTED | set(COMPOSITES) | set(ALIASES) | set(VALUE_OPERATORS) | {"sym_size", "getitem"}
-"""Operators that need no decomposition."""
 
 
 def probability_scores(

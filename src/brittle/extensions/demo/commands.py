@@ -1,7 +1,5 @@
 """A demo of a minute: some digits, some scores at one sigma, and their findings on one screen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cyclopts import App
@@ -9,8 +7,7 @@ from cyclopts import App
 from brittle.cli.common import AS_TYPED, Quiet, check_own, program, say, show
 from brittle.registry import is_installed, load
 
-POINTS = 200
-"""Number of digits to score."""
+POINTS = 200  # number of digits to score
 
 SIGMA = 0.2
 
@@ -32,7 +29,7 @@ def demo(*, out: Path = Path("brittle-demo"), quiet: Quiet = False) -> int:
     from brittle.cli.score import score
     from brittle.extensions.demo import digits
     from brittle.model.evaluation_mode import one_thread
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
     from brittle.store.folder import RunFolder
     from brittle.store.reading import read_table
 

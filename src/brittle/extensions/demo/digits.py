@@ -1,7 +1,5 @@
 """A small network trained on real data for trials: scikit-learn's handwritten digits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +9,7 @@ from torch import Tensor, nn
 from brittle.errors import UsageError
 from brittle.store.writing import check_target, make_folder, replacing
 
-TEST_POINTS = 500
-"""Digits held out from training and scored."""
+TEST_POINTS = 500  # digits held out from training and scored
 
 EPOCHS = 30
 

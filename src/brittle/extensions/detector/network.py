@@ -13,7 +13,8 @@ from brittle.errors import ParameterError, UnknownNameError
 from brittle.extensions.detector.surrogate import PseudoMarginScore, Surrogate
 from brittle.extensions.detector.wrapped import PassNetwork
 from brittle.model.classifier import Classifier
-from brittle.scores import CATALOGUE, Score
+from brittle.scores import Score
+from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.one_pass import OnePass, OnePassScore
 
 PSEUDO_MARGIN = PseudoMarginScore.name

@@ -1,7 +1,5 @@
 """The expected change: which way noise moves the predicted probability, and whether the Laplacian tells."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -21,14 +19,9 @@ from brittle.extensions.report.wording import MISSING, fixed, interval, plural, 
 from brittle.store.columns import Column, Row
 from brittle.store.settings import Setting
 
-SURE = 0.01
-"""A p-value below which chance alone hardly explains a difference."""
-
-GOOD = 0.8
-"""Share of equal signs from which on the Laplacian has the sign."""
-
-NEAR = (0.8, 1.25)
-"""Ratios of the sampled change to the predicted one that count as the same size."""
+SURE = 0.01  # a p-value below which chance alone hardly explains a difference
+GOOD = 0.8  # share of equal signs from which on the Laplacian has the sign
+NEAR = (0.8, 1.25)  # ratios of the sampled change to the predicted one that count as the same size
 
 SAME, UNDECIDED, OTHER, KINK = "same sign", "sign not decided by sampling", "other sign", "kink of the network"
 
@@ -40,8 +33,7 @@ KINDS = {
 }
 """Colour and shape of each kind of point, in the order of the legend."""
 
-GROUPS = ("lowest", "highest")
-"""The groups of `label_flips`, by their Laplacian."""
+GROUPS = ("lowest", "highest")  # the groups of `label_flips`, by their Laplacian
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -99,7 +91,6 @@ def _laplacian_number(contents: Contents, laplacian: Column) -> Number:
 
 
 def _prediction(contents: Contents) -> dict[str, Any]:
-    """Return the Laplacian against the sampled change."""
     frame = predicted_change.expected_change_table(contents)
     rows = {Setting(row["sigma"], row["noise"]): row for row in frame.to_dict("records")}
     if contents.laplacian is None or not rows:

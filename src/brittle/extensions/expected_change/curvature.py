@@ -1,7 +1,5 @@
 """Derivatives of a probability: from those of the logits, second derivatives of the network, columns of the Hessian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,23 +20,12 @@ from brittle.scores.linear import Margins
 Function = Callable[[Tensor, Tensor], Tensor]
 """A function of rows of inputs and of their positions in the batch that returns one number per row."""
 
-METHODS = ("auto", "exact", "probes")
-"""Methods to sum the second derivatives."""
-
-PROBES = 32
-"""Random directions per point by default."""
-
-LOOKS = 2
-"""Random directions along which `auto` tests whether the network bends at all."""
-
-COLUMNS = 64
-"""Columns of the Hessian per point by default."""
-
-NUDGE = 1e-6
-"""A step per coordinate, as a share of the value range, that changes the gradient of no smooth network."""
-
-KINK = 0.01
-"""Relative change of the gradient over such a step beyond which the network has a kink at the point."""
+METHODS = ("auto", "exact", "probes")  # methods to sum the second derivatives
+PROBES = 32  # random directions per point by default
+LOOKS = 2  # random directions along which `auto` tests whether the network bends at all
+COLUMNS = 64  # columns of the Hessian per point by default
+NUDGE = 1e-6  # a step per coordinate, as a share of the value range, that changes the gradient of no smooth network
+KINK = 0.01  # relative change of the gradient over such a step beyond which the network has a kink at the point
 
 
 @dataclass(frozen=True)
@@ -96,7 +83,6 @@ class Curvature(Measurement):
         check_rank(self.rank)
 
     def cost(self, network: NetworkTraits) -> Passes:
-        """Count two gradients and `LOOKS` directions, and all directions where the network bends."""
         look = Passes(2, 2 + LOOKS)
         if self.method == "auto":
             sample: LogitCurvature | None = network.try_out(Curvature(probes=2))

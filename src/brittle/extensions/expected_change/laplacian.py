@@ -1,7 +1,5 @@
 """The Laplacian of the predicted probability: the direction and rate of its change under a little noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -19,8 +17,7 @@ from brittle.scores.base import Score, finish, mark
 from brittle.scores.linear import margins
 from brittle.scores.options import option
 
-METHODS = ("auto", "gram", "exact", "probes")
-"""Methods to compute the Laplacian: `gram` is its first term alone."""
+METHODS = ("auto", "gram", "exact", "probes")  # methods to compute the Laplacian: `gram` is its first term alone
 
 
 @dataclass(frozen=True)

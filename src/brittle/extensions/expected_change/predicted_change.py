@@ -1,7 +1,5 @@
 """Tests of the Laplacian against sampling: the change of the predicted probability, and the flips of labels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,8 +18,7 @@ from brittle.store.settings import Setting
 from brittle.store.table import Table
 from brittle.text import named_interval
 
-MIN_SQUARES = 1e-9
-"""Sum of squares without a point, relative to the largest, below which that point alone determines the slope."""
+MIN_SQUARES = 1e-9  # sum of squares without a point, as a share of the largest, below which that point sets the slope
 
 NOT_ISOTROPIC = "This noise is not alike in all directions, so its expected change does not follow from the Laplacian."
 NO_POINTS = "No point has both a Laplacian and a sampled change."
@@ -36,8 +33,7 @@ _FIELDS = (
     "slope", "slope_low", "slope_high", "ratio", "ratio_low", "ratio_high", "reason",
 )  # fmt: skip
 
-FLIPS, MAX_PROBABILITY = MONTE_CARLO, "max_probability"
-"""Scores for the share of flips, and for the confidence of the model."""
+FLIPS, MAX_PROBABILITY = MONTE_CARLO, "max_probability"  # scores: share of flips, confidence of the model
 
 NO_MAX_PROBABILITY = "This run has no max_probability, so its confident points are not known."
 TOO_FEW_CONFIDENT = "Fewer than two points are that confident, so there are no two groups."

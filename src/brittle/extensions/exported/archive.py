@@ -5,8 +5,6 @@ and compiles Python from the names in the graph. So each record must be tensors,
 PyTorch loads a copy of exactly those records.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -31,19 +29,15 @@ _NETWORK_RECORDS = re.compile(
 )
 """Records of the network; only the JSON among them is interpreted."""
 
-_IGNORED_RECORDS = re.compile(r"data/sample_inputs/model\.pt|extra/.*")
-"""Records that are not read."""
+_IGNORED_RECORDS = re.compile(r"data/sample_inputs/model\.pt|extra/.*")  # records that are not read
 
 _WRITE = (
     "write it with torch.export.save(torch.export.export(model, (inputs,), dynamic_shapes=...), 'model.pt2') of "
     "PyTorch 2.8 or later"
 )
 
-_EMPTY_PARTS = {"metadata": {}, "guards_code": []}
-"""Parts of a program that are not needed to run it and that PyTorch interprets."""
-
-_PLAIN = re.compile(r"[\w./:-]*", re.ASCII)
-"""A text that cannot end the quotes which PyTorch puts around it."""
+_EMPTY_PARTS = {"metadata": {}, "guards_code": []}  # parts that PyTorch interprets and no run needs
+_PLAIN = re.compile(r"[\w./:-]*", re.ASCII)  # a text that cannot end the quotes which PyTorch puts around it
 
 _NAME = re.compile(r"(?!\d)\w*", re.ASCII)
 _OPERATOR = re.compile(
@@ -67,8 +61,7 @@ _FORMS = {
 """The form of a text in a program by its key; `_PLAIN` for all others."""
 
 _CONTAINERS = re.compile(r"builtins\.(tuple|list|dict)|collections\.OrderedDict")
-_KEYS = re.compile(r"(?!.*__)[^\\]*")
-"""Keys of a container: PyTorch imports the value of `__enum__`."""
+_KEYS = re.compile(r"(?!.*__)[^\\]*")  # keys of a container: PyTorch imports the value of `__enum__`
 
 
 def load_archive(content: bytes, name: str) -> tuple[nn.Module, dict[str, Any]]:
@@ -161,7 +154,6 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_structure(text: str) -> bool:
-    """Return whether a text describes nested tuples, lists and dictionaries."""
     try:
         texts = list(_texts(json.loads(text)))
     except ValueError:
@@ -190,5 +182,4 @@ def _load(name: str, _: Path | None) -> LoadedModel:
     return LoadedModel(module, facts | {"format": "torch.export"} | archive_facts)
 
 
-PT2 = Source(_load)
-"""Archives of `torch.export.save`, `FILE.pt2`."""
+PT2 = Source(_load)  # archives of `torch.export.save`, `FILE.pt2`

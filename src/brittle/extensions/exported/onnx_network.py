@@ -23,14 +23,9 @@ from brittle.model.loading.load import file_source
 from brittle.model.passes import FAILURES, WITHOUT_GRADIENT
 from brittle.user_code import import_package
 
-MAX_DIFFERENCE = 1e-4
-"""Largest difference of class scores from those of onnxruntime, as a share of their size (`_share`)."""
-
-SAMPLE_ROWS = 8
-"""Number of first inputs whose scores are compared; as many again are derived from them."""
-
-THREADS = 2
-"""Most threads of onnxruntime for a batch."""
+MAX_DIFFERENCE = 1e-4  # largest difference of scores from those of onnxruntime, as a share of their size (`_share`)
+SAMPLE_ROWS = 8  # number of first inputs whose scores are compared; as many again are derived from them
+THREADS = 2  # most threads of onnxruntime for a batch
 
 INSTALL = "pip install 'brittle[onnx]'"
 
@@ -346,7 +341,6 @@ def _read_graph(content: bytes, original: OnnxModel) -> tuple[list[_Node], dict[
 
 
 def _fold_constant(node: _Node, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the outputs of a node with constant inputs, by name."""
     with torch.no_grad():
         inputs = [constants.get(name) for name in node.inputs]
         outputs = compute(node.operator, inputs, node.attributes, torch.device("cpu"))
@@ -365,7 +359,6 @@ def _for_any_rows(node: _Node, constants: dict[str, Any], batch: int | None) -> 
 
 
 def _prune_nodes(graph: Any, output: str) -> list[Any]:
-    """Return the nodes that `output` is computed from, in the order of computation."""
     needed, names = [], {output}
     for node in reversed(graph.node):
         if names.intersection(node.output):
@@ -399,5 +392,4 @@ def _array(onnx: Any, tensor: Any) -> np.ndarray:
     return onnx.numpy_helper.to_array(tensor)
 
 
-ONNX = file_source(open_onnx)
-"""Networks in ONNX files, `FILE.onnx`."""
+ONNX = file_source(open_onnx)  # networks in ONNX files, `FILE.onnx`

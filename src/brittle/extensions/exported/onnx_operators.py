@@ -3,8 +3,6 @@
 Each is a function of the inputs of a node, None for an absent one, and of its attributes by name.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -16,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-OPSET = 21
-"""The version of the operators; older graphs are converted to it."""
+OPSET = 21  # the version of the operators; older graphs are converted to it
 
 Operator = Callable[..., Any]
 
@@ -243,6 +240,8 @@ _TORCH_FUNCTIONS = (
     "Ceil", "MatMul",
 )  # fmt: skip
 
+_ACTIVATIONS = ("Celu", "Elu", "Gelu", "HardSwish", "Mish", "Softplus", "Softsign")
+
 OPERATORS: dict[str, Operator] = {
     # Products, convolutions, pools and normalisations
     "Gemm": _gemm,
@@ -261,36 +260,28 @@ OPERATORS: dict[str, Operator] = {
     "LogSoftmax": lambda x, axis=-1: torch.log_softmax(x, axis),
     # Activations and functions of one number
     **{name: getattr(torch, name.lower()) for name in _TORCH_FUNCTIONS},
-    **{name: getattr(functional, name.lower()) for name in ("HardSwish", "Mish", "Softplus", "Softsign")},
+    **{name: getattr(functional, name.lower()) for name in _ACTIVATIONS},
     "LeakyRelu": lambda x, alpha=0.01: functional.leaky_relu(x, alpha),
     "PRelu": lambda x, slope: torch.where(x < 0, slope * x, x),
-    "Elu": lambda x, alpha=1.0: functional.elu(x, alpha),
-    "Celu": lambda x, alpha=1.0: functional.celu(x, alpha),
     "Selu": lambda x, alpha=1.67326319, gamma=1.05070102: gamma * functional.elu(x, alpha),
     "HardSigmoid": lambda x, alpha=0.2, beta=0.5: (alpha * x + beta).clamp(0, 1),
     "Swish": lambda x, alpha=1.0: x * torch.sigmoid(alpha * x),
-    "Gelu": lambda x, approximate="none": functional.gelu(x, approximate=approximate),
     "ThresholdedRelu": lambda x, alpha=1.0: torch.where(x > alpha, x, torch.zeros_like(x)),
     # Arithmetic and conditions
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mul": operator.mul,
-    "Div": _divide,
-    "Mod": lambda a, b, fmod=0: torch.fmod(a, b) if fmod else torch.remainder(a, b),
-    "Pow": lambda x, power: x.pow(float(power)) if power.numel() == 1 and power.dim() <= x.dim() else x.pow(power),
-    "Neg": operator.neg,
-    "Min": lambda *values: reduce(torch.minimum, values),
-    "Max": lambda *values: reduce(torch.maximum, values),
-    "Sum": lambda *values: reduce(torch.add, values),
-    "Clip": lambda x, low=None, high=None: x.clamp(low and low[0], high and high[0]) if low or high else x,
+    **{name: getattr(operator, name.lower()) for name in ("Add", "Sub", "Mul", "Neg")},
+    **{name: getattr(torch, f"logical_{name.lower()}") for name in ("And", "Or", "Not")},
     "Equal": operator.eq,
     "Less": operator.lt,
     "LessOrEqual": operator.le,
     "Greater": operator.gt,
     "GreaterOrEqual": operator.ge,
-    "And": torch.logical_and,
-    "Or": torch.logical_or,
-    "Not": torch.logical_not,
+    "Div": _divide,
+    "Mod": lambda a, b, fmod=0: torch.fmod(a, b) if fmod else torch.remainder(a, b),
+    "Pow": lambda x, power: x.pow(float(power)) if power.numel() == 1 and power.dim() <= x.dim() else x.pow(power),
+    "Min": lambda *values: reduce(torch.minimum, values),
+    "Max": lambda *values: reduce(torch.maximum, values),
+    "Sum": lambda *values: reduce(torch.add, values),
+    "Clip": lambda x, low=None, high=None: x.clamp(low and low[0], high and high[0]) if low or high else x,
     "Where": lambda condition, a, b: _module_of(condition).where(condition, a, b),
     # Means and sums over axes
     "ReduceMean": _reduce_with(lambda x, axes, keep: x.mean(axes, keepdim=keep)),
@@ -324,7 +315,6 @@ OPERATORS: dict[str, Operator] = {
     "Cast": _cast,
     "CastLike": lambda x, like, saturate=1: x.to(like.dtype),
 }
-"""Function of each kind of node."""
 
 TAKES_NUMBERS = {"Clip", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Expand", "Tile", "Pad", "Split"} | {
     name for name in OPERATORS if name.startswith("Reduce")

@@ -1,10 +1,10 @@
 """Models of images and texts in folders of Hugging Face and its Hub, built by transformers from files alone."""
 
-from __future__ import annotations
-
+import hashlib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,55 @@ from PIL import Image
 from torch import nn
 
 from brittle.errors import ModelError, UsageError, first_line, listed
-from brittle.extensions.hugging_face.description import CONFIG, digest_of, names, numbers, read_description
 from brittle.model.loading.load import Declared
 from brittle.model.texts import TextReader
 from brittle.registry import load
 from brittle.user_code import import_package
 
-PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"
-"""Files of a folder."""
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # in the folder of a model, as Hugging Face and timm write it
+MOST_BYTES = 1 << 24  # largest file that is read as a description
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Read the object in a JSON file; empty where there is no file."""
+    if not path.is_file():
+        return {}
+    try:
+        content = path.read_bytes()
+        description = json.loads(content) if len(content) <= MOST_BYTES else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError("model_file", f"{path} cannot be read as JSON: {str(error).partition(chr(10))[0]}") from error
+    if not isinstance(description, dict):
+        raise ModelError("model_file", f"{path} is not the description of a model; expected one JSON object")
+    return description
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Return the sha256 over the names and the sha256 of files."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def names(value: Any) -> tuple[str, ...] | None:
+    """Return names of classes as a tuple; None where they are not distinct texts."""
+    plain = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
+    return tuple(value) if plain and value and len(set(value)) == len(value) else None
+
+
+def numbers(value: Any) -> tuple[float, ...] | None:
+    """Return a number or a list of numbers as a tuple; None for anything else."""
+    values = value if isinstance(value, list | tuple) else [value]
+    plain = all(isinstance(number, int | float) and not isinstance(number, bool) for number in values)
+    return tuple(float(number) for number in values) if plain and values else None
+
+
+PREPROCESSOR, TOKENIZER = "preprocessor_config.json", "tokenizer.json"  # files of a folder
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
-HUB = "hf:"
-"""Prefix of a model of the Hub: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`."""
+HUB = "hf:"  # prefix of a model of the Hub: `hf:OWNER/NAME`, `hf:OWNER/NAME@REVISION`
 
 FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
 """Files fetched from the Hub: descriptions, files of tokenizers and weights; no code, no pickle and no subfolder."""
@@ -35,17 +71,10 @@ IMAGES, TEXTS = "ForImageClassification", "ForSequenceClassification"
 KINDS = {ending: f"AutoModel{ending}" for ending in (IMAGES, TEXTS, "ForSemanticSegmentation", "ForObjectDetection")}
 """The class of transformers that reads a model, by the ending of the model's class name."""
 
-LEVELS = 255
-"""Largest value of a pixel before scaling."""
-
-COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64
-"""Colours and side of the images that test a processor's normalisation."""
-
-STAND_INS = ("eos_token", "unk_token", "bos_token")
-"""Tokens that pad texts where a tokenizer has no padding token."""
-
-UNLIMITED = 1 << 20
-"""Largest declared length of a text in tokens that counts as one."""
+LEVELS = 255  # largest value of a pixel before scaling
+COLOURS, SIDE = ((0, 0, 0), (255, 128, 32), (16, 255, 200)), 64  # of the images that test a processor's normalisation
+STAND_INS = ("eos_token", "unk_token", "bos_token")  # tokens that pad texts where a tokenizer has no padding token
+UNLIMITED = 1 << 20  # largest declared length of a text in tokens that counts as one
 
 
 def locate(spec: str) -> tuple[str, Path]:
@@ -165,13 +194,7 @@ def run_processor(processor: Any, image: Image.Image, **options: bool) -> np.nda
 
 
 def _normalisation(folder: Path, processor: Any) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Return mean and std for pixels in [0, 1], from the options of a processor and checked on plain colours.
-
-    The options give mean and std for pixels that were multiplied by a factor.
-
-    Raises:
-        ModelError: the processor treats the colours in another way.
-    """
+    """Return mean and std for pixels in [0, 1], from the options of a processor and checked on plain colours."""
     options = processor.to_dict()
     factors = numbers(options.get("rescale_factor")) if options.get("do_rescale") else (1.0,)
     factor = factors[0] if factors and len(factors) == 1 else 0.0
@@ -207,7 +230,6 @@ def _class_names(config: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _text_form(folder: Path, module: nn.Module, config: Mapping[str, Any], transformers: Any) -> TextReader:
-    """Return the text form of `module` with the tokenizer in its folder."""
     if not (folder / TOKENIZER).is_file():
         raise ModelError("model_file", f"{folder} holds no {TOKENIZER}; tokenizer.save_pretrained(folder) writes it")
     tokenizer = _from_folder(transformers, transformers.AutoTokenizer, folder, use_fast=True)

@@ -1,7 +1,5 @@
 """Search over sets of changed features (L0): grown until another class wins, swapped at smaller counts, put back."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -64,14 +62,9 @@ def ranks(values: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(1, order, places)
 
 
-GROWTH = 0.25
-"""Share of the features that the linear model of the margin still needs which a step adds, rounded up."""
-
-SWAP_SHARE = 0.1
-"""Share of the changed features that a step swaps for others, rounded up."""
-
-TABU_STEPS = 20
-"""Steps for which a feature stays as it is after it was changed or put back."""
+GROWTH = 0.25  # share of the features that the linear model of the margin still needs which a step adds, rounded up
+SWAP_SHARE = 0.1  # share of the changed features that a step swaps for others, rounded up
+TABU_STEPS = 20  # steps for which a feature stays as it is after it was changed or put back
 
 
 def exchange(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> None:
@@ -97,7 +90,6 @@ def exchange(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> No
 
 
 def _descend(search: Search, steps: int, rows: Tensor, targets: Tensor, points: Tensor) -> None:
-    """Take `steps` steps for each row of `rows` from `points`, `[R, n]`."""
     origin = search.origin[rows]
     low, high = (torch.as_tensor(end).to(origin).expand_as(origin) for end in search.bounds.ends(origin))
     steps_at_rest = torch.full_like(origin, TABU_STEPS, dtype=torch.int64)
@@ -131,5 +123,4 @@ def chosen_features(response: Response, origin: Tensor, ends: Tensor, allowed: T
     return (is_changed & ~is_put_back) | ((ranks(-new_gain) < additions[:, None]) & (new_gain > 0))
 
 
-EXCHANGE, BLOCKS = Attack(exchange, (COUNT,), 5), Attack(blocks, (COUNT,), 6, guided=False)
-"""The attacks of this file."""
+EXCHANGE, BLOCKS = Attack(exchange, (COUNT,), 5), Attack(blocks, (COUNT,), 6, guided=False)  # the attacks of this file

@@ -1,7 +1,5 @@
 """Straight-through gradients: descend where steps inside the network leave none, by those of smooth stand-ins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +19,7 @@ WIDTHS = (1.0, 0.3, 0.1, 0.05)
 STEP, CHANGE = (1.0, 0.05), (0.2, 0.002)
 """First and last length of a step, as a share of the radius, and first and last relative change of the radius."""
 
-BELOW = 0.9995
-"""Largest radius, as a share of the smallest distance so far."""
+BELOW = 0.9995  # largest radius, as a share of the smallest distance so far
 
 
 def straight_through(search: Search, nearest: Found, effort: Effort, rows: Tensor) -> None:
@@ -131,14 +128,11 @@ class _WithGradient(torch.autograd.Function):
         return None, gradients[0]
 
 
-_SMOOTH = "_brittle_smooth"
-"""Attribute of a tensor that can have no gradient, such as the result of a comparison, for its stand-in."""
+_SMOOTH = "_brittle_smooth"  # attribute for the stand-in of a tensor without gradient, such as that of a comparison
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of an operation, and its value."""
-
     func: Callable[..., Any]
     args: tuple[Any, ...]
     value: Tensor
@@ -218,5 +212,4 @@ _STAND_INS: dict[str, _StandIn] = {
 }
 
 
-STRAIGHT_THROUGH = Attack(straight_through, tuple(NORMS), 3, guided=False)
-"""The attack of this file."""
+STRAIGHT_THROUGH = Attack(straight_through, tuple(NORMS), 3, guided=False)  # the attack of this file

@@ -1,7 +1,5 @@
 """Stretched noise: the noise is stretched until it flips, then less and less; it follows no margin."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,37 +11,14 @@ from torch import Tensor
 from brittle.extensions.rare_events import subset
 from brittle.extensions.rare_events.subset import CHAIN, SHARE, Draw, LevelProduct, Population, Search, follow
 
-STRETCHES = (1.5, 2.0, 3.0, 4.5)
-"""Increasing factors that stretch the noise until it flips often."""
-
-SCANNED = 2
-"""Ratio of the stretched copies at each factor to the copies of a level."""
-
-OFTEN = 0.025
-"""Share of flips among the stretched copies from which on these start the chains."""
-
-SHRUNK = (0.5, 0.75, 0.9)
-"""Factors that shrink the noise: only here show flips that noise meets when it is shorter than usual."""
-
-LEAST_SHARE, MOST_SHARE = 0.08, 0.5
-"""Limits of the share of a level that also flips at the next level."""
-
-TRIES = 8
-"""Number of factors to try for the next level."""
-
-LARGEST_RATIO = 1.15
-"""Largest ratio of successive factors: flips that a ray leaves again within a smaller ratio may be lost."""
-
-MOST_LEVELS = 30
-"""Maximum number of levels."""
-
-
-@dataclass(frozen=True)
-class Stretched:
-    """Flips of stretched and shrunk noise at one point. `product` is the flip probability, None without flips."""
-
-    product: LevelProduct | None
-    shrunk: int
+STRETCHES = (1.5, 2.0, 3.0, 4.5)  # increasing factors that stretch the noise until it flips often
+SCANNED = 2  # ratio of the stretched copies at each factor to the copies of a level
+OFTEN = 0.025  # share of flips among the stretched copies from which on these start the chains
+SHRUNK = (0.5, 0.75, 0.9)  # factors that shrink the noise: only here show flips that shorter noise than usual meets
+LEAST_SHARE, MOST_SHARE = 0.08, 0.5  # limits of the share of a level that also flips at the next level
+TRIES = 8  # number of factors to try for the next level
+LARGEST_RATIO = 1.15  # largest ratio of successive factors: flips that a ray leaves again within less may be lost
+MOST_LEVELS = 30  # maximum number of levels
 
 
 @dataclass(frozen=True)
@@ -61,8 +36,9 @@ class Level:
     step: float
 
 
-def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
-    """Estimate the flip probability of one point from noise that is stretched less and less, by flips alone.
+def stretch_noise(draw: Draw, copies: int) -> Search[tuple[LevelProduct | None, int]]:
+    """Estimate the flip probability of one point from noise that is stretched less and less, by flips alone: None
+    without flips. Count the flips of shrunk noise, too.
 
     `P_s`, the probability that `x + s e` flips, is counted at a factor `s` where flips are common. From one factor to
     the next, `P_s' / P_s = P(s' e flips | s e flips) / P(s e flips | s' e flips)`, which holds for flips of any shape.
@@ -82,14 +58,14 @@ def stretch_noise(draw: Draw, copies: int) -> Search[Stretched]:
         if float((scan.margins <= 0).double().mean()) >= OFTEN:
             break
     if not bool((scan.margins <= 0).any()):
-        return Stretched(None, shrunk)
+        return None, shrunk
     share, variance = scan.share_below(0.0)
     level, number = Level(scan, factor, math.log(share), variance, subset.FIRST_STEP), 1
     level = yield from _move(level, draw, copies // CHAIN)
     while level.factor > 1.0 and number <= MOST_LEVELS and (after := (yield from _next(level, draw))):
         level, number = after, number + 1
     log, variance = (-math.inf, 0.0) if level.factor > 1.0 else (level.log, level.variance)
-    return Stretched(LevelProduct(log, variance, number), shrunk)
+    return LevelProduct(log, variance, number), shrunk
 
 
 def shrunk_copies(copies: int) -> int:

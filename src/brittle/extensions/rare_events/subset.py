@@ -10,31 +10,19 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-Draw = Callable[[int], Tensor]
-"""A function that returns the next draws of the noise of a point, `[count, n]`."""
+Draw = Callable[[int], Tensor]  # a function that returns the next draws of the noise of a point, `[count, n]`
 
 Result = TypeVar("Result")
 Search = Generator[Tensor, Tensor, Result]
 """A search at one point: it yields noise `[m, n]` and receives the margins `z_t - z_j` there, `[m, C]`, float64:
 infinite for `t`, minus infinity where logits are not finite."""
 
-SHARE = 0.2
-"""Share of the copies of a level that continue to the next level."""
-
-CHAIN = round(1 / SHARE)
-"""Number of copies in the chain that starts at each of these."""
-
-MOST_LEVELS = 20
-"""Maximum number of levels: `SHARE^20` is 1e-14."""
-
-ACCEPTED = 0.44
-"""Target share of accepted moves."""
-
-STUCK = 0.9
-"""Share of copies at or below a level above which the level is no progress."""
-
-FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0
-"""Share of fresh noise in a move: initial value and limits."""
+SHARE = 0.2  # share of the copies of a level that continue to the next level
+CHAIN = round(1 / SHARE)  # number of copies in the chain that starts at each of these
+MOST_LEVELS = 20  # maximum number of levels: `SHARE^20` is 1e-14
+ACCEPTED = 0.44  # target share of accepted moves
+STUCK = 0.9  # share of copies at or below a level above which the level is no progress
+FIRST_STEP, LEAST_STEP, MOST_STEP = 0.6, 0.05, 1.0  # share of fresh noise in a move: initial value and limits
 
 
 @dataclass(frozen=True)

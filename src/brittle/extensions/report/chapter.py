@@ -1,20 +1,10 @@
-"""A chapter of the page, and the parts that its template sets: entries, large numbers and tables of text."""
-
-from __future__ import annotations
+"""A chapter of the page, and the parts that its template sets: large numbers and tables of text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from brittle.extensions.report.contents import Contents
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A term and what is to be said of it."""
-
-    term: str
-    text: str
 
 
 @dataclass(frozen=True)

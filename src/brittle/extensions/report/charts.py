@@ -1,7 +1,5 @@
 """Common parts of the figures: colours and marks, sizes, axes, and a scale for numbers of any sign and size."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -27,29 +25,21 @@ FREE = ("#9c945a", "#5e8b28", "#8f85f2", "#c08745", "#e65384", "#2ea2a0")
 
 PALETTE = (*CLAIMED, *FREE)
 
-ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"
-"""Colours of what holds, of what a perturbation can flip, and of what an interval leaves open."""
+ACCENT, FRAGILE, OPEN = "#0072b2", "#d55e00", "#868d94"  # holds; a perturbation can flip it; an interval leaves it open
 
 INK, MUTED, RULE, GRID = "#1c2530", "#5b6670", "#87909a", "#e3e7ea"
 """Colours of text, notes, axes and grids; the page turns them with its ground, by these very values."""
 
-WIDTH = 960
-"""Width of a figure, in pixels; the page's column is a little wider."""
-
-NARROW = 336
-"""Width of a drawing for small screens, in pixels: a phone's column."""
-
-MAX_DOTS = 1200
-"""Points in one scatter plot; of more, a regular selection is drawn."""
+WIDTH = 960  # width of a figure, in pixels; the page's column is a little wider
+NARROW = 336  # width of a drawing for small screens, in pixels: a phone's column
+MAX_DOTS = 1200  # points in one scatter plot; of more, a regular selection is drawn
 
 KINDS = {"all": INK, "correct": ACCENT, "certified": "#0c8645"}
-"""The curves of `nearest_chart`, with their colours."""
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABEL_LIMIT = 190
 
-DECADES = 4
-"""Orders of magnitude that a scale of any sign shows on either side of 0."""
+DECADES = 4  # orders of magnitude that a scale of any sign shows on either side of 0
 
 _TICK_LABEL = (
     "datum.value == 0 ? '0' : abs(datum.value) < 1e-3 || abs(datum.value) >= 1e5 ? "
@@ -149,5 +139,4 @@ def symlog(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
 
 
 def symlog_axis(ticks: list[float], **options: Any) -> alt.Axis:
-    """Return the axis of such a scale."""
     return alt.Axis(values=ticks, labelExpr=_TICK_LABEL, grid=True, labelOverlap="greedy", **options)

@@ -1,7 +1,5 @@
 """The command that writes the page of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from brittle.cli.common import Run, check_own, open_run, show

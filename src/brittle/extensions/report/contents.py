@@ -39,7 +39,6 @@ class Contents(Table):
 
     @property
     def confidence(self) -> float:
-        """Confidence of all intervals."""
         return self.record.confidence
 
     @cached_property
@@ -89,7 +88,6 @@ class Contents(Table):
 
     @cached_property
     def overview(self) -> Overview:
-        """Overview of the run in one screen."""
         return overview(self)
 
     @cached_property
@@ -99,7 +97,6 @@ class Contents(Table):
 
     @cached_property
     def colours(self) -> Mapping[str, str]:
-        """The colour of each score of the run."""
         return score_colours(self.columns)
 
     def class_text(self, number: float | None) -> str:

@@ -4,8 +4,6 @@ A figure's chart is a function from a frame to a specification, so that the same
 be shown by a live Vega-Lite elsewhere. No name out of the data enters an expression of the specification.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -25,14 +23,9 @@ from altair.utils.schemapi import debug_mode
 
 from brittle.extensions.report.charts import NARROW, WIDTH, styled
 
-WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"
-"""Classes of drawings: shown on wide screens, and on narrow ones."""
-
-GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
-"""The version of Vega-Lite that Altair writes, as vl-convert calls it."""
-
-_IMPORTED_IN = os.getpid()
-"""The process that has the threads of vl-convert, if any has."""
+WIDE_ONLY, NARROW_ONLY = "wide-only", "narrow-only"  # classes of drawings: shown on wide screens, and on narrow ones
+GRAMMAR = "_".join(alt.SCHEMA_VERSION.split(".")[:2])  # version of Vega-Lite that Altair writes, as vl-convert calls it
+_IMPORTED_IN = os.getpid()  # the process that has the threads of vl-convert, if any has
 
 _DRAWING = """
 import json, sys, vl_convert

@@ -1,7 +1,5 @@
 """The images of a run as the page holds them: alone, and side by side on sheets."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math
@@ -14,23 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, features
 
-MAX_THUMBNAIL = 1 << 18
-"""Bytes beyond which an image is left out of the page."""
-
-MAX_SIDE = 512
-"""Longest side of an image that is decoded."""
-
-TILE = 48
-"""Longest side of an image on a sheet, in pixels."""
-
-PER_SIDE = 5
-"""Images in a row of a sheet, and rows of a sheet: few, since a sheet is decoded whole when one image is seen."""
-
-MAX_TILES = 10_000
-"""Images on all sheets together."""
-
-MAX_SHEET_BYTES = 12_000_000
-"""Bytes of all sheets together; no further sheet is begun beyond them."""
+MAX_THUMBNAIL = 1 << 18  # bytes beyond which an image is left out of the page
+MAX_SIDE = 512  # longest side of an image that is decoded
+TILE = 48  # longest side of an image on a sheet, in pixels
+PER_SIDE = 5  # images in a row of a sheet, and rows: few, since a sheet is decoded whole when one image is seen
+MAX_TILES = 10_000  # images on all sheets together
+MAX_SHEET_BYTES = 12_000_000  # bytes of all sheets together; no further sheet is begun beyond them
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
@@ -88,7 +75,6 @@ def sheets(pngs: Sequence[bytes | None], order: Iterable[int]) -> Sheets:
 
 
 def _sheet(images: Sequence[Image.Image], side: int) -> str:
-    """Images in rows of `PER_SIDE`, each in the middle of its tile."""
     mode = "RGB" if any(image.mode == "RGB" for image in images) else "L"
     sheet = Image.new(mode, (PER_SIDE * side, math.ceil(len(images) / PER_SIDE) * side))
     for place, image in enumerate(images):

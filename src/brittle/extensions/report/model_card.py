@@ -1,7 +1,5 @@
 """Section of a model card about the model of a run."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -15,11 +13,8 @@ from brittle.store.record import RunRecord
 from brittle.store.table import Table
 from brittle.text import in_markdown, number, span
 
-DIGITS = 10_000
-"""Shares are told in so many steps, intervals rounded outwards: YAML reads numbers with an exponent as text."""
-
-MODALITIES = {1: "tabular", 3: "image"}
-"""Words for inputs by their number of axes."""
+DIGITS = 10_000  # steps in which shares are told, intervals rounded outwards: YAML reads exponents as text
+MODALITIES = {1: "tabular", 3: "image"}  # words for inputs by their number of axes
 
 
 def model_card(table: Table, limit: float | None = None) -> str:

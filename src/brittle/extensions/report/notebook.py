@@ -29,14 +29,9 @@ from brittle.store.table import Table
 from brittle.store.writing import check_target, write
 from brittle.text import clipped
 
-HEIGHT = 640
-"""Pixels of the frame of a report."""
-
-COLUMNS = 3
-"""Columns of a table that are named."""
-
-LONGEST_NAME, LONGEST_SENTENCE = 40, 120
-"""Characters of a name, and of a sentence that is not ours."""
+HEIGHT = 640  # pixels of the frame of a report
+COLUMNS = 3  # columns of a table that are named
+LONGEST_NAME, LONGEST_SENTENCE = 40, 120  # characters of a name, and of a sentence that is not ours
 
 _WITHIN = re.compile(r'<(script|style)\b.*?</\1>|(<a\b[^>]*?\shref=")#', re.DOTALL)
 """A link to another place of the page; or a style or a script, which the policy of the page knows to the byte."""
@@ -159,7 +154,6 @@ def _title(table: Table) -> str:
 
 
 def _columns(table: Table) -> str:
-    """Name the first columns and count the others."""
     labels = [show_text(clipped(name, LONGEST_NAME)) for name in distinct_names(table.columns)]
     hidden_count = len(labels) - COLUMNS
     more = f" and {hidden_count:,} more" if hidden_count > 0 else ""

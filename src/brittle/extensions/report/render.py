@@ -1,7 +1,5 @@
 """A table as one HTML page that opens without a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -18,7 +16,7 @@ from markupsafe import Markup
 from brittle.analysis.overview_text import decision_text
 from brittle.errors import ParameterError
 from brittle.extensions.report import figure
-from brittle.extensions.report.chapter import Chapter, Entry
+from brittle.extensions.report.chapter import Chapter
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.script_data import inert_json, page_data
 from brittle.extensions.report.wording import plural, show
@@ -27,20 +25,14 @@ from brittle.store.table import Table
 from brittle.text import parse_epsilon
 from brittle.user_code import failing
 
-CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {}, Chapter)
-"""The chapters of the page in their order; one without anything to say is left out."""
-
-MARK = '<meta name="generator" content="brittle '
-"""Stands near the start of every page, before the version that wrote it."""
+CHAPTERS: Mapping[str, Chapter] = Registry("chapter", {}, Chapter)  # in the order of the page
+MARK = '<meta name="generator" content="brittle '  # near the start of every page, before the version that wrote it
 
 HANDLED = frozenset({"train_mode", "log_softmax"})
 """Codes of notes on what brittle put right by itself: nothing is left to do, and no number suffers."""
 
-STYLES = ("style.css", "explore.css", "chapters.css")
-"""The rules of the page, in their order."""
-
-MAIN = "main.js"
-"""The module of the script that begins."""
+STYLES = ("style.css", "explore.css", "chapters.css")  # the rules of the page, in their order
+MAIN = "main.js"  # the module of the script that begins
 
 _PAGE = resources.files("brittle.extensions.report") / "page"
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+\.js)";\n', re.MULTILINE)
@@ -95,7 +87,6 @@ def environment() -> Environment:
 
 @cache
 def _template(chapter: Chapter) -> Template:
-    """Compile the template of a chapter, which lies beside its module."""
     package = chapter.summarize.__module__.rpartition(".")[0]
     file = resources.files(package) / f"{chapter.name}.html.jinja"
     if not file.is_file():
@@ -104,7 +95,6 @@ def _template(chapter: Chapter) -> Template:
 
 
 def _section(chapter: Chapter, contents: Contents) -> dict[str, Any] | None:
-    """Return the texts of a chapter, or None where the run has nothing for it."""
     with failing(chapter.summarize, f"the chapter {chapter.name}"):
         values = chapter.summarize(contents)
         if values is None:
@@ -137,9 +127,9 @@ def _style() -> str:
     return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
-def _notices(contents: Contents) -> list[tuple[str, str, list[Entry]]]:
+def _notices(contents: Contents) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the warnings of the run, open ones before handled ones: heading, CSS class, entries of each list."""
-    entries = [(note.code in HANDLED, Entry(show(note.code), show(note.sentence))) for note in contents.record.warnings]
+    entries = [(note.code in HANDLED, (show(note.code), show(note.sentence))) for note in contents.record.warnings]
     parts = (("Warnings", "banner", False), ("Notes", "aside notes", True))
     lists = [(heading, kind, [entry for done, entry in entries if done == handled]) for heading, kind, handled in parts]
     return [part for part in lists if part[2]]

@@ -1,7 +1,5 @@
 """The points of a run and its scores as the script of the page reads them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence
@@ -28,23 +26,12 @@ from brittle.store.record import DataRecord
 from brittle.store.representative import largest_budgets, representative_column
 from brittle.text import clipped
 
-MAX_NUMBERS = 6_000_000
-"""Numbers of scores of a run that a page holds; scores beyond them, the last ones first, are left out."""
-
-MAX_INPUT_NUMBERS = 2_000_000
-"""Numbers of inputs that a page holds; of more, it holds none."""
-
-MAX_PAIRS = 500
-"""Points whose nearest input with another prediction is shown as an image."""
-
-MAX_PAIR_BYTES = 3_000_000
-"""Bytes of these images."""
-
-FIRST_WORD = 1 << 40
-"""The first number that stands for words in place of a class; classes have smaller ones."""
-
-KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}
-"""The kinds of numbers that a page holds, and how NumPy writes them."""
+MAX_NUMBERS = 6_000_000  # numbers of scores of a run on a page; scores beyond them, the last ones first, are left out
+MAX_INPUT_NUMBERS = 2_000_000  # numbers of inputs that a page holds; of more, it holds none
+MAX_PAIRS = 500  # points whose nearest input with another prediction is shown as an image
+MAX_PAIR_BYTES = 3_000_000  # bytes of these images
+FIRST_WORD = 1 << 40  # the first number that stands for words in place of a class; classes have smaller ones
+KINDS = {"f8": "<f8", "i4": "<i4", "u1": "u1"}  # the kinds of numbers that a page holds, and how NumPy writes them
 
 _WORDS = {"label": "target", "predicted": "decided"}
 """The columns that hold a class, and those that hold words where there is none."""
@@ -110,29 +97,23 @@ class Answers:
     """Classes of some runs by their numbers, with `names`; words for decisions without classes have numbers, too."""
 
     def __init__(self, runs: Sequence[Contents]) -> None:
-        tables = [(run.points, *names) for run in runs for names in _WORDS.items()]
-        tables += [(run.counterexamples, "predicted", "decided") for run in runs]
-        words = {word for source in tables for number, word in _pairs(*source) if number is None and word}
+        columns = [(run.points, name) for run in runs for name in _WORDS]
+        columns += [(run.counterexamples, "predicted") for run in runs]
+        pairs = [pair for column in columns for pair in self._pairs(*column)]
+        words = {word for number, word in pairs if number is None and word}
         self._numbers = {word: FIRST_WORD + place for place, word in enumerate(sorted(words))}
-        numbers = {number for source in tables for number, _ in _pairs(*source) if number is not None}
+        numbers = {number for number, _ in pairs if number is not None}
         classes = {str(int(label)): runs[0].class_text(label) for label in sorted(numbers) if 0 <= label < FIRST_WORD}
         self.names = classes | {str(number): show(word, 40) for word, number in self._numbers.items()}
 
-    def of(self, run: Contents, column: str) -> NDArray[np.float64]:
-        """Return the number of each point's `label` or `predicted`; -1 for none."""
-        return np.array(self._of(run.points, column, _WORDS[column]), dtype=np.float64)
-
-    def nearest(self, run: Contents) -> list[int]:
-        """Return the number of what is decided at each input with another decision."""
-        return self._of(run.counterexamples, "predicted", "decided")
-
-    def _of(self, table: pa.Table, column: str, words: str) -> list[int]:
-        pairs = _pairs(table, column, words)
+    def of(self, table: pa.Table, column: str) -> list[int]:
+        """Return the number of the `label` or of what is `predicted` in each row of a run's table; -1 for none."""
+        pairs = self._pairs(table, column)
         return [self._numbers.get(word or "", -1) if number is None else int(number) for number, word in pairs]
 
-
-def _pairs(table: pa.Table, column: str, words: str) -> list[tuple[float | None, str | None]]:
-    return list(zip(table[column].to_pylist(), table[words].to_pylist(), strict=True))
+    @staticmethod
+    def _pairs(table: pa.Table, column: str) -> list[tuple[float | None, str | None]]:
+        return list(zip(table[column].to_pylist(), table[_WORDS[column]].to_pylist(), strict=True))
 
 
 def _other(this_run: _Run, name: str, rival: Contents) -> _Run:
@@ -154,14 +135,14 @@ def _points(contents: Contents, answers: Answers) -> dict[str, object]:
         "rows": packed(contents.points["row"].to_numpy(), "f8"),
         "details": _texts(contents.points["detail"].to_pylist()),
         "classes": answers.names,
-        "label": packed(answers.of(contents, "label"), "f8"),
+        "label": packed(answers.of(contents.points, "label"), "f8"),
     }
 
 
 def _run(run: _Run, answers: Answers) -> dict[str, object]:
     """Return for each point of the page whether the run holds it, its prediction, and whether that is correct."""
     points = run.contents.points.select(["point", "correct"]).to_pandas().set_index("point")
-    points["predicted"] = answers.of(run.contents, "predicted")
+    points["predicted"] = answers.of(run.contents.points, "predicted")
     points["correctness"] = points["correct"].map({True: 1, False: 0}).fillna(2)
     aligned = points.assign(held=1).reindex(run.points).fillna({"held": 0, "predicted": -1, "correctness": 2})
     return {
@@ -278,7 +259,7 @@ def _nearest(contents: Contents, answers: Answers, order: NDArray[np.intp]) -> l
     rank = {point: place for place, point in enumerate(order.tolist())}
     places = {point: place for place, point in enumerate(contents.points["point"].to_pylist())}
     labels = {(column.score, parameters_json(column.parameters)): column.label for column in contents.columns}
-    pairs = zip(contents.counterexamples.to_pylist(), answers.nearest(contents), strict=True)
+    pairs = zip(contents.counterexamples.to_pylist(), answers.of(contents.counterexamples, "predicted"), strict=True)
     located = [(places[row["point"]], row, number) for row, number in pairs if row["point"] in places]
     images = contents.points["image"].to_pylist()
     entries, shown, room = [], 0, MAX_PAIR_BYTES

@@ -1,16 +1,11 @@
 """Numbers, names and terms as the report writes them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
 
-MISSING = "–"
-"""Stands where there is nothing to say."""
-
-LEAST_SHARE = 1e-6
-"""A share below this is written as a bound: no network and no model of one is known as well as that."""
+MISSING = "–"  # stands where there is nothing to say
+LEAST_SHARE = 1e-6  # a share below this is written as a bound: no network and no model of one is known as well as that
 
 
 def show(value: Any, limit: int | None = None) -> str:

@@ -1,7 +1,5 @@
 """Texts as points: embeddings of tokens with the other inputs of the model, or codes of characters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -110,7 +108,6 @@ def read_texts(path: Path, reading: Reading) -> ListedPoints:
 
 
 def _read(form: TextForm, tokens: Tokens, start: int, stop: int) -> InputRows:
-    """Read the embeddings of some texts, with the model's other inputs."""
     rows = tokens.rows(start, stop)
     inputs = form.embed(rows.ids)
     return InputRows(inputs, extra_inputs=form.extra_inputs(rows, inputs))
@@ -133,7 +130,6 @@ def _text_column(table: Sheet, cells: pa.Table, roles: Roles, column_name: str |
 
 
 def _holds_text(column: pa.ChunkedArray) -> bool:
-    """Return whether cells are text, and not all numbers or empty."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return is_text(kind) and not all(not cell or not cell.strip() or is_number(cell) for cell in column.to_pylist())
 

@@ -23,14 +23,9 @@ IDS, MASK, SPECIAL, EMBEDDINGS = "input_ids", "attention_mask", "special_tokens_
 """A tokenizer's names of the tokens, of the mask of existing ones and of the mask of marks (beginning, end, padding);
 and the argument of a model for embeddings in the place of tokens."""
 
-PLACES = "position_ids"
-"""The argument of a model for the position of each token in its text."""
-
-ROWS = 256
-"""Texts, or tokens of the vocabulary times 16, that are embedded at a time."""
-
-COMPARED = 4
-"""Texts whose logits are computed from their tokens, too."""
+PLACES = "position_ids"  # the argument of a model for the position of each token in its text
+ROWS = 256  # texts, or tokens of the vocabulary times 16, that are embedded at a time
+COMPARED = 4  # texts whose logits are computed from their tokens, too
 
 AGREES = 1e-3
 """Largest difference allowed between these logits, relative to the largest of them or to 1, whichever is larger; of
@@ -96,7 +91,6 @@ class TextForm:
         )
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
-        """Tokenize texts."""
         cut = {} if self.length is None else {"max_length": self.length}
         options = {"padding": True, "truncation": True, "return_special_tokens_mask": True, **cut}
         fields = {name: torch.as_tensor(value) for name, value in dict(self.tokenizer(list(texts), **options)).items()}
@@ -165,7 +159,6 @@ class TextForm:
             return torch.cat([self.layer(part.to(self.layer.weight.device)).cpu() for part in ids.split(ROWS)])
 
     def extra_inputs(self, tokens: Tokens, inputs: Tensor) -> ExtraInputs:
-        """Return the other inputs of texts with the embeddings `inputs`."""
         return ExtraInputs(None, tokens.extra_inputs, tokens.varies[:, :, None] != 0, inputs)
 
     @cached_property
@@ -190,7 +183,7 @@ class TextForm:
 
     def _find_difference(self, tokens: Tokens) -> tuple[int, float]:
         """Return the text, among the shortest, whose logits from embeddings in a batch differ most from those of its
-        tokens alone, and the difference relative to the largest of them, or to 1 where that is larger."""
+        tokens alone, and the difference relative to the largest of them, at least 1."""
         device = self.layer.weight.device
         shortest = tokens.extra_inputs[MASK].sum(dim=1).argsort(stable=True)[:COMPARED]
         ids = tokens.ids[shortest].to(device)
@@ -264,11 +257,8 @@ class TextEstimator(Estimator):
         return np.array([text_of(torch.from_numpy(row)) for row in inputs], dtype=object)
 
 
-CALLED = 64
-"""Largest number of texts in a call of the function."""
-
-ROOM = 256
-"""Characters that a copy may have beyond twice the longest text."""
+CALLED = 64  # largest number of texts in a call of the function
+ROOM = 256  # characters that a copy may have beyond twice the longest text
 
 
 def codes_of(texts: Sequence[str], length: int | None = None) -> Tensor:

@@ -1,7 +1,5 @@
 """The nearest other decision of an ensemble of trees, by branch and bound over the boxes that its splits cut."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import replace
 from itertools import count
@@ -27,8 +25,7 @@ DEMANDING, CONFLICT = 48, 4.0
 """Most trees whose best leaves choose a split; and the weight of a split that divides best leaves against one that
 separates them from the point (chosen on forests and boosted trees of census data)."""
 
-BOUNDARY_ROWS = 256
-"""Number of inputs at which trees are compared with their library after reading."""
+BOUNDARY_ROWS = 256  # number of inputs at which trees are compared with their library after reading
 
 _TREES: WeakKeyDictionary[Estimator, Trees | None] = WeakKeyDictionary()
 """The trees of each classifier, which are read and compared once."""
@@ -148,7 +145,6 @@ class BoxSearch:
         self.proved = min(self._waiting[0].distance if self._waiting else np.inf, self.distance)
 
     def _length(self, at: np.ndarray) -> float:
-        """Return the distance of an input, `[n]`."""
         return float(np.linalg.norm(at - self._point, self._order))
 
     def _queue_entry(self, box: Box) -> list[Box]:
@@ -167,7 +163,6 @@ class BoxSearch:
         return [] if bound < -self._slack else [Box(distance, -bound, next(self._count), *box[3:6], leaves, margins)]
 
     def _starts(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the start of each tree's leaves, and their count."""
         starts = np.flatnonzero(np.diff(self._tree[leaves], prepend=-1))
         return starts, np.diff(starts, append=len(leaves))
 

@@ -2,8 +2,6 @@
 
 They serve the search of boxes, and the check that a file is sound; class scores are always those of the library."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,15 +19,13 @@ OBJECTIVES = (
 )
 """Objectives of XGBoost and LightGBM whose class is that of the largest sum."""
 
-LIGHTGBM_ZERO = float(np.float32(1e-35))
-"""LightGBM reads numbers as small as this as 0."""
+LIGHTGBM_ZERO = float(np.float32(1e-35))  # LightGBM reads numbers as small as this as 0
 
 DAMAGED = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
 """Errors of the readers for a model that is damaged, or not a classifier of trees that they support."""
 
 
-MAX_NUMBERS = 1 << 25
-"""Most ends of boxes, nodes times features, in memory: 512 MiB."""
+MAX_NUMBERS = 1 << 25  # most ends of boxes, nodes times features, in memory: 512 MiB
 
 
 def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
@@ -49,10 +45,7 @@ def parse_trees(content: bytes, ending: str) -> tuple[str, Any, Trees]:
 
 
 def _ubjson(content: bytes) -> Any:
-    """Parse UBJSON of the forms that XGBoost writes, in no more memory than the file's length allows.
-
-    Source: Universal Binary JSON, draft 12, https://ubjson.org.
-    """
+    """Parse UBJSON (https://ubjson.org, draft 12) as XGBoost writes it; the file's length limits the memory."""
     at = 0
 
     def take(size: int) -> bytes:
@@ -307,7 +300,6 @@ _READERS = {
     ("catboost", "CatBoostClassifier"): _catboost,
     ("brittle", "TreeFile"): lambda model: model.trees,
 }
-"""Reader of each classifier, by its package and name."""
 
 
 def raw_scores(estimator: Any, rows: Any) -> np.ndarray:

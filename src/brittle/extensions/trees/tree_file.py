@@ -1,7 +1,5 @@
 """A classifier of trees in a file, which the library that wrote it scores."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import warnings
@@ -19,8 +17,7 @@ from brittle.extensions.trees.trees import Trees
 from brittle.model.loading.load import file_source
 from brittle.user_code import import_package
 
-Function = Callable[[np.ndarray], Any]
-"""A library's function of rows `[B, n]`."""
+Function = Callable[[np.ndarray], Any]  # a library's function of rows `[B, n]`
 
 
 class TreeFile:
@@ -130,8 +127,7 @@ class TreeFile:
 LATEST_XGBOOST, LIGHTGBM_VERSIONS = 3, ("v3", "v4")
 """Versions of readable files: XGBoost's latest number, and LightGBM's names of its format."""
 
-WORDS = ("tree", "average_output")
-"""Lines of LightGBM's header without a value."""
+WORDS = ("tree", "average_output")  # lines of LightGBM's header without a value
 
 
 def _rewrite_xgboost(data: Any) -> dict[str, Any]:
@@ -173,7 +169,6 @@ def _rewrite_xgboost(data: Any) -> dict[str, Any]:
 
 
 def _xgboost_tree(tree: Any, number: int, features: int) -> dict[str, Any]:
-    """Write a tree of XGBoost without its pruned nodes."""
     left_ids, right_ids = (np.array(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
     nodes = [0]
     for node in nodes:
@@ -295,5 +290,4 @@ def read_tree_file(content: bytes, name: str) -> TreeFile:
         raise ModelError("model_file", f"{library} cannot open {name}: {first_line(error)}; {advice}") from error
 
 
-TREES = file_source(read_tree_file)
-"""Classifiers of trees in files of their libraries: `FILE.json`, `FILE.ubj`, `FILE.txt`."""
+TREES = file_source(read_tree_file)  # classifiers of trees in files of their libraries: `.json`, `.ubj`, `.txt`

@@ -10,14 +10,9 @@ from typing import Any
 
 import numpy as np
 
-SINGLE, DOUBLE = 2.0**-24, 2.0**-53
-"""Relative rounding of an addition."""
-
-FAR = 1e30
-"""A number beyond all cuts, within single precision."""
-
-MAX_NODES = 1 << 20
-"""Most nodes that splits by categories may expand to."""
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53  # relative rounding of an addition
+FAR = 1e30  # a number beyond all cuts, within single precision
+MAX_NODES = 1 << 20  # most nodes that splits by categories may expand to
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Workers on the nodes of a Ray cluster. Ray places them; shards, their order and the run folder are ours."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
@@ -21,17 +19,13 @@ from brittle.extensions.workers.workers import Station, Team, environment, last_
 from brittle.run.job import Job, Opened, Opening
 from brittle.store.folder import Shard
 
-AUTO = "auto"
-"""The address of the cluster that this machine belongs to."""
-
-OLDEST_RAY = (2, 52)
-"""The first release of Ray whose clusters can ask for a token."""
+AUTO = "auto"  # the address of the cluster that this machine belongs to
+OLDEST_RAY = (2, 52)  # the first release of Ray whose clusters can ask for a token
 
 JOIN_TRIES = "RAY_gcs_server_port_wait_time_s"
 """Environment variable for the number of times that Ray tries to join a cluster, 40 seconds each, by default 20."""
 
-LOST_SECONDS = 15.0
-"""Seconds without an answer after which the head counts as lost: Ray ends the whole process after a minute."""
+LOST_SECONDS = 15.0  # seconds without an answer after which the head is lost: Ray ends the whole process after a minute
 
 
 @dataclass
@@ -103,7 +97,6 @@ class Cluster:
             ray.shutdown()
 
     def _look(self, ray: Any) -> None:
-        """Raise where the head of the cluster has not listened for long."""
         try:
             _check_listens(ray.get_runtime_context().gcs_address)
             self._answered = time.monotonic()
@@ -156,8 +149,6 @@ class ClusterStation(Station):
 
 @dataclass
 class Actor:
-    """A worker of a cluster: a handle of the connected library."""
-
     ray: Any
     handle: Any
 

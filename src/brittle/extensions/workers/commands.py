@@ -77,7 +77,6 @@ def more(run_folder: Run, /, *, draws: int | None = None, quiet: Quiet = False) 
 
 
 def _say_older(folder: Path, record: RunRecord) -> None:
-    """Say which report and which mirror show the run as it was before."""
     from brittle.cli.score import read_arguments
 
     report, mirror = folder / "report.html", read_arguments((record.command or ())[1:])[6].mirror
@@ -88,11 +87,8 @@ def _say_older(folder: Path, record: RunRecord) -> None:
 
 
 def _finish(run: Path, work: Path) -> bool:
-    """Finish what a command left in `work` after its runs were joined; return whether the new run stands.
-
-    `before`, the run without more copies, is there from the first of two renames until nothing is left to do. What
-    else lay in it, such as a report, is given to the new run.
-    """
+    """Finish what a command left in `work` after its runs were joined; return whether the new run stands. `before`, the
+    run without more copies, is there from the first of two renames on; its other files are given to the new run."""
     before = work / "before"
     if not before.exists():
         return False
@@ -114,12 +110,7 @@ def _remove(folder: Path) -> None:
 
 
 def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
-    """Return `draws`, or where it is None its default.
-
-    Raises:
-        UsageError: they are no more than a point of the run may have, or the run cannot have more.
-        StorageError: the run has not finished.
-    """
+    """Return `draws`, or where it is None its default; raise where the run has not finished or cannot have so many."""
     from brittle.analysis.decisions import MORE_DRAWS
     from brittle.extensions.workers.join import check_finished
 
@@ -143,7 +134,7 @@ def _check_draws(folder: Path, record: RunRecord, draws: int | None) -> int:
 
 def _counts(record: RunRecord) -> list[ScoreRecord]:
     """Return the scores of brittle that count copies for a limit."""
-    from brittle.scores import CATALOGUE
+    from brittle.scores.catalogue import CATALOGUE
 
     return [score for score in record.scores if "limit" in score.parameters and score.score in CATALOGUE]
 

@@ -27,11 +27,8 @@ _CHOSEN = ("points", "limit", "chosen_from", "sample_seed", "ids_sha256")
 OF_POINTS = frozenset({"shard_points", *(f"data.{name}" for name in _CHOSEN)})
 """Fields in which a later run over some points may differ from the first."""
 
-Rows = dict[str, pa.Table]
-"""Points, scores and counterexamples."""
-
-ScoreKey = tuple[str, str]
-"""A score's name and its parameters, as the table writes them."""
+Rows = dict[str, pa.Table]  # points, scores and counterexamples
+ScoreKey = tuple[str, str]  # a score's name and its parameters, as the table writes them
 
 
 class JoinedRun(NamedTuple):
@@ -42,7 +39,6 @@ class JoinedRun(NamedTuple):
     manifest: Manifest
 
     def read(self, shard: ShardEntry) -> Rows:
-        """Read the rows of a shard."""
         return {kind: schema.empty_table() for kind, schema in SHARD_KINDS.items()} | {
             kind: read_shard(self.folder / file_name(kind, shard.number), kind, file, self.record).combine_chunks()
             for kind, file in shard.files.items()
@@ -92,7 +88,6 @@ def join(
 
 
 def check_finished(folder: Path, record: RunRecord) -> None:
-    """Raise where a run has shards left to compute."""
     if record.finished is None:
         raise StorageError("run_damaged", f"{folder} has not finished; go on with its command and --resume first")
 
@@ -155,15 +150,12 @@ def _check_complete(parts: Sequence[JoinedRun]) -> None:
             raise StorageError("run_damaged", f"{part.folder} does not hold its {len(shards)} shards; score it again")
 
 
-NAME = ["point", "score", "parameters"]
-"""The columns that identify a row of scores."""
+NAME = ["point", "score", "parameters"]  # the columns that identify a row of scores
 
 
 class _Shards:
-    """The shards of a run with the range of data rows of each, in their order; the shard last read stays in memory.
-
-    Runs over the same data have the same row for a point.
-    """
+    """The shards of a run, each with its range of data rows, which are the same in all runs; the last read stays in
+    memory."""
 
     def __init__(self, run: JoinedRun) -> None:
         self.run = run
@@ -180,7 +172,6 @@ class _Shards:
         return {kind: pa.concat_tables([empty[kind], *(part[kind] for part in parts)]) for kind in SHARD_KINDS}
 
     def check_within(self, first_run: _Shards) -> None:
-        """Raise where the run holds a point that `first_run` lacks."""
         for place in range(len(self.ends)):
             points = self.read(place)["points"]
             shared_points = {*first_run.rows_of(points)["points"]["point"].to_pylist()}
@@ -191,7 +182,6 @@ class _Shards:
 
 
 def _row_range(points: pa.Table) -> tuple[int, int]:
-    """Return the first and the last data row of some points."""
     rows = points["row"].to_numpy()
     return int(rows.min()), int(rows.max())
 
@@ -223,11 +213,8 @@ def _grow(folder: RunFolder, runs: Sequence[JoinedRun]) -> RunRecord:
 
 
 def _sum(runs: Sequence[JoinedRun], tables: Sequence[Rows], scores: Mapping[ScoreKey, ScoreRecord]) -> Rows:
-    """Return some rows of a first run with the rows that later runs add.
-
-    If several rows have the same point and score, keep the row with the most noisy copies, so that no count becomes
-    shorter, then the most passes, then the last. Mirror images are passes, not copies.
-    """
+    """Return some rows of a first run with the rows that later runs add: of the same point and score that with the most
+    noisy copies, so that no count becomes shorter, then the most passes, then the last. Mirror images are passes."""
     points = _merge_points(runs, [table["points"] for table in tables])
     rows, names = _stack([table["scores"] for table in tables], scores)
     examples, found_by = _stack([table["counterexamples"] for table in tables], scores)
@@ -273,7 +260,6 @@ def _merge_points(runs: Sequence[JoinedRun], tables: Sequence[pa.Table]) -> pa.T
 
 
 def _rename(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table:
-    """Return rows of scores under the names of the joined run."""
     names = list(zip(table["score"].to_pylist(), table["parameters"].to_pylist(), strict=True))
     if foreign := sorted(set(names) - scores.keys()):
         raise StorageError("run_damaged", f"a run holds rows of {foreign[0][0]!r:.60}, which its record does not list")
@@ -283,11 +269,7 @@ def _rename(table: pa.Table, scores: Mapping[ScoreKey, ScoreRecord]) -> pa.Table
 
 
 def _match_scores(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
-    """Map each score of the runs to its score in the joined run: among equal counts, the one with the most draws.
-
-    Raises:
-        ResumeError: the runs are not of one experiment.
-    """
+    """Map each score of the runs to its score in the joined run: among equal counts, the one with the most draws."""
     longest: dict[ScoreKey, ScoreRecord] = {}
     for run in runs:
         for score in run.record.scores:
@@ -300,7 +282,6 @@ def _match_scores(runs: Sequence[JoinedRun]) -> dict[ScoreKey, ScoreRecord]:
 
 
 def _restrict(run: JoinedRun, questions: Set[ScoreKey]) -> JoinedRun:
-    """Return the run with these scores alone, without their draws."""
     asking = (_without_draws(score) for score in run.record.scores if _question(score) in questions)
     return run._replace(record=replace(run.record, scores=tuple(sorted(asking, key=lambda score: score.label))))
 

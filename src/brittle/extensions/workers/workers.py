@@ -5,8 +5,6 @@ run folder writes there, so the bytes of the table depend neither on the order n
 its process is found by bisecting its shard, and left out.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
@@ -34,23 +32,12 @@ from brittle.run.record import describe
 from brittle.store.folder import Shard
 from brittle.store.record import UNDECISIVE, differences
 
-MOST_WORKERS = 256
-"""Processes of one machine at most; a larger number is a mistyped number."""
-
-MOST_DEATHS = 10
-"""Deaths allowed at one shard that no row explains, and deaths in a row before a worker opens the job."""
-
-MOST_LOST = 16
-"""Rows of one shard that may kill a worker; with more of them the run stops."""
-
-CARDS = "CUDA_VISIBLE_DEVICES"
-"""Environment variable that lists the cards a process sees."""
-
-LOOK_SECONDS = 1.0
-"""Longest wait for an answer before the run looks at its cluster."""
-
-PARENT_SECONDS = 0.5
-"""Time between two looks of a worker at its parent process."""
+MOST_WORKERS = 256  # processes of one machine at most; a larger number is a mistyped number
+MOST_DEATHS = 10  # deaths allowed at one shard that no row explains, and deaths in a row before a worker opens the job
+MOST_LOST = 16  # rows of one shard that may kill a worker; with more of them the run stops
+CARDS = "CUDA_VISIBLE_DEVICES"  # environment variable that lists the cards a process sees
+LOOK_SECONDS = 1.0  # longest wait for an answer before the run looks at its cluster
+PARENT_SECONDS = 0.5  # time between two looks of a worker at its parent process
 
 
 class Worker(Protocol):
@@ -140,7 +127,6 @@ class Team:
         self._busy[worker.submit("open", self.opening)] = worker, None
 
     def _next(self, futures: Mapping[Future[Any], object]) -> Future[Any]:
-        """Wait for the first answer."""
         while True:
             done, _ = wait(futures, LOOK_SECONDS, FIRST_COMPLETED)
             self.look()
@@ -148,11 +134,8 @@ class Team:
                 return done.pop()
 
     def _fatal_row(self, number: int, job: Job, lost: Mapping[int, str]) -> int | None:
-        """Bisect a shard for the row that kills its process alone, twice; None where no row does.
-
-        Each trial leaves out the other rows. Rows keep their places in their batches, so a row gets the same numbers
-        whichever rows are computed with it.
-        """
+        """Bisect a shard for the row that kills its process alone, twice; None where no row does. Rows keep their
+        places in their batches, so a row gets the same numbers whichever rows are computed with it."""
         rows = [row for batch in job.batches(number) for row in batch.rows]
         workers: list[Worker] = []
 
@@ -302,8 +285,7 @@ def _without_program() -> Iterator[None]:
         sys.modules["__main__"] = program
 
 
-_STATION = Station()
-"""The station of this process, where it is a worker."""
+_STATION = Station()  # the station of this process, where it is a worker
 
 
 def _begin(parent: int) -> None:
@@ -331,7 +313,6 @@ def _answer(future: Future[Any]) -> Any:
 
 
 def _check_opened(expected: Opened, opened: Opened) -> None:
-    """Raise where a worker would compute another run."""
     (record, reference), (worker_record, logits) = expected, opened
     places, ignored = ("in the run", "in a worker"), UNDECISIVE - {"machine.platform"}
     if mismatches := differences(record, worker_record, places, ignored):

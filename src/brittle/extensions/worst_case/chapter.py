@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from brittle.analysis.detection import GOOD_AUROC
+from brittle.analysis.expected_robustness import Epsilon, choose_epsilon, expected_robustness
 from brittle.analysis.outcomes import refuted_text
 from brittle.estimate import INPUT_MARGIN, Status, parameters_json
 from brittle.extensions.report.chapter import Chapter, Grid, Number
@@ -22,12 +23,6 @@ from brittle.extensions.report.wording import MISSING, fixed, interval, percent,
 from brittle.extensions.worst_case import robust_accuracy
 from brittle.extensions.worst_case.table import worst_case_table
 from brittle.store.columns import Column, Row
-
-USUAL = {"linf": (8.0 / 255.0, "8/255"), "l2": (0.5, "0.5"), "l1": (12.0, "12"), "l0": (24.0, "24")}
-"""The perturbation sizes that most benchmarks judge at, for inputs from 0 to 1, and how one writes them."""
-
-MIDDLE = (0.05, 0.95)
-"""The quantiles of the finite margins between which a usual size serves: outside, nearly all points are on one side."""
 
 TITLES = {
     "linf": "By the largest change of any one input value (Linf)",
@@ -50,14 +45,6 @@ CONDITIONS = (
     ("The features move by a multiple of the distance", "feature_distance", INPUT_MARGIN),
 )
 """What would make the logit margin follow the distance, each a score that is then a fixed multiple of another."""
-
-
-class Epsilon(NamedTuple):
-    """A perturbation size, how one writes it, and why it is this one."""
-
-    value: float
-    text: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,21 +102,6 @@ def open_cases(contents: Contents) -> list[MarginCase]:
             epsilon = Epsilon(size, contents.epsilon_text or f"{size:.3g}", "the size that was asked for")
         cases.append(MarginCase(contents, column, norm, epsilon))
     return cases
-
-
-def choose_epsilon(margin: pd.Series, norm: str, bounds: tuple[float, float] | None) -> Epsilon:
-    """Return the default perturbation size to judge `margin` at: the usual one, or the median margin."""
-    usual, text = USUAL[norm]
-    finite = pd.Series(margin[np.isfinite(margin)])
-    if finite.empty:
-        return Epsilon(usual, text, "the usual size, as no distance is known that could suggest another")
-    unit = bounds == (0.0, 1.0)
-    low, high = (float(finite.quantile(share)) for share in MIDDLE)
-    if unit and low <= usual <= high:
-        return Epsilon(usual, text, "the size that most benchmarks judge at in this norm")
-    median = float(f"{finite.median():.2g}")
-    why = f"the usual {text} parts hardly any of them" if unit else "the inputs do not range from 0 to 1"
-    return Epsilon(median, f"{median:.2g}", f"the median of the distances found, rounded, as {why}")
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -196,6 +168,12 @@ def _numbers(case: MarginCase, median: float) -> list[Number]:
             f"{size}; {percent(among_correct.accuracy)} are right unperturbed."
         )
         numbers.append(Number(f"Robust accuracy at {size}", robust_text, note))
+    expected = expected_robustness(case.contents, case.margin, case.epsilon.value, case.contents.confidence)
+    mean, low, high = expected.interval
+    kept = "right with no other prediction found" if expected.labelled else "with no other prediction found"
+    note = f"{percent_interval(low, high)}. The share {kept}, averaged over the distances up to {size}."
+    note += f" Proven: {percent(expected.proved)}." if "certified" in case.curves else ""
+    numbers.append(Number(f"Expected robustness up to {size}", percent(mean), note))
     if "certified" in case.curves:
         proven = case.beyond("certified")
         share, title = percent(proven.robust_accuracy), "robust accuracy" if labelled else "share"

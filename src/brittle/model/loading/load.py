@@ -1,10 +1,8 @@
 """Models by their names: one table of sources by the form of the name, those of extensions from the registry."""
 
-from __future__ import annotations
-
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, signature
@@ -15,10 +13,12 @@ from torch import fx, nn
 
 from brittle.errors import ArtefactError, BrittleError, ModelError, UsageError, first_line, listed
 from brittle.model.arrays import ArrayModel, is_estimator
+from brittle.model.bounds import Bounds, BoundsLike
+from brittle.model.classifier import Classifier
 from brittle.model.digest import state_digest
 from brittle.model.loading.weights import PICKLED, check_weights, load_weights, read_content
-from brittle.model.texts import TextReader
-from brittle.registry import Registry, missing
+from brittle.model.texts import TextReader, is_text_function
+from brittle.registry import Registry, load, missing
 from brittle.user_code import (
     defined_in,
     digest_of_module,
@@ -27,18 +27,17 @@ from brittle.user_code import (
     import_package,
     line_of,
     run_file,
-)
+)  # fmt: skip
 
 _KERAS = "is a Keras or HDF5 file; convert it to ONNX, model.export('model.onnx', format='onnx') in Keras 3"
 _DATA = "holds data and no model; MODEL comes first and DATA second: brittle score MODEL DATA"
 _TENSORFLOW = "is a TensorFlow file; convert it to ONNX, python -m tf2onnx.convert --saved-model FOLDER (--tflite FILE)"
-_ADVICE = {
+_ADVICE = {  # advice by the ending of a file that is no model
     **dict.fromkeys((".h5", ".keras"), _KERAS),
     **dict.fromkeys((".pb", ".tflite"), _TENSORFLOW),
     ".cbm": "is binary; save the model as .json: save_model('model.json', format='json')",
     **dict.fromkeys((".npz", ".npy", ".parquet", ".csv", ".png", ".jpg", ".jpeg"), _DATA),
 }
-"""Advice by the ending of a file that is no model."""
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -47,18 +46,12 @@ _failure = partial(ModelError, "user_code")
 
 @dataclass(frozen=True)
 class Declared:
-    """Facts about a model that its own files declare.
+    """Facts about a model that its own files declare."""
 
-    Attributes:
-        mean, std: those of inputs in [0, 1], one number a channel.
-        class_names: in the order of the outputs.
-        texts: how texts become inputs.
-    """
-
-    mean: tuple[float, ...] | None = None
+    mean: tuple[float, ...] | None = None  # those of inputs in [0, 1], one number a channel
     std: tuple[float, ...] | None = None
-    class_names: tuple[str, ...] | None = None
-    texts: TextReader | None = None
+    class_names: tuple[str, ...] | None = None  # in the order of the outputs
+    texts: TextReader | None = None  # how texts become inputs
 
     def within(self, low: float, high: float) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Mean and std for inputs in [`low`, `high`]: `low + (high - low) mean` and `(high - low) std`."""
@@ -82,11 +75,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that can be scored, and where it comes from.
-
-    `provenance` holds fields of `brittle.store.record.ModelRecord`; `weights` says what was found in the file of
-    weights, in words, and is empty where these are all that is in it.
-    """
+    """A model that can be scored, fields of `ModelRecord`, and what its `weights` file held in words."""
 
     module: Any
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -141,13 +130,8 @@ def read_file(name: str) -> tuple[bytes, dict[str, Any]]:
 def load_model(spec: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Load the model that `spec` names, by the `Source` of its form.
 
-    A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is a function that is called without arguments and returns
-    a network, a fitted scikit-learn classifier or a function of texts, or it is one of these itself; the current folder
-    is not searched for a module. Every other source runs no code. `weights` is a file for the network of the factory.
-
-    Raises:
-        UsageError: no source has the form of `spec`, or this one has its own weights.
-        BrittleError: the extension of the source is missing; or what it raises itself.
+    A factory, `FILE.py:FACTORY` or `PACKAGE.MODULE:FACTORY`, is called without arguments, or is the model itself; the
+    current folder is not searched for a module. Every other source runs no code. `weights` is a file for its network.
     """
     name, path = os.fspath(spec), None if weights is None else Path(weights)
     loaded = _source_of(name, path).load(name, path)
@@ -219,10 +203,9 @@ def _refusal(spec: str) -> BrittleError:
     if suffix in (*PICKLED, ".joblib"):
         return ArtefactError(
             "model_file",
-            f"{spec} is a {suffix} file, which holds a pickle that could run code and is no model; weights in it go "
-            "to --weights beside the network that they are for; save a scikit-learn classifier with "
-            f"skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; what you trust, a factory may load "
-            "(torch.jit.load)",
+            f"{spec} is a {suffix} file, a pickle that could run code, and no model; weights in it go to --weights; "
+            f"save a scikit-learn classifier with skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; "
+            "what you trust, a factory may load (torch.jit.load)",
         )
     if suffix == ".py":
         return UsageError(f"{spec} names no function in the file{defined_in(spec)}; {network_advice()}")
@@ -250,14 +233,12 @@ def _load_skops(content: bytes, name: str) -> Any:
         untrusted = skops.get_untrusted_types(data=content)
         model = None if untrusted else skops.loads(content)
     except Exception as error:
-        raise ModelError(
-            "model_file", f"skops cannot load {name}: {first_line(error)}; save it again with skops.io.dump"
-        ) from error
+        raise ModelError("model_file", f"skops cannot load {name}: {first_line(error)}; save it again") from error
     if untrusted:
         raise ArtefactError(
             "file_refused",
-            f"{name} holds types that skops does not trust: {listed(untrusted, 3)}; if you trust the file, load it "
-            f"in a function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
+            f"{name} holds types that skops does not trust: {listed(untrusted, 3)}; if you trust them, load it in a "
+            f"function of yours with skops.io.load('{name}', trusted=[...]) and name it: FILE.py:FUNCTION",
         )
     if not is_estimator(model):
         raise ModelError("model_file", f"{name} holds a {type(model).__name__}; save the fitted classifier")
@@ -296,8 +277,7 @@ def _load_code(spec: str, weights: Path | None) -> LoadedModel:
 
 
 def argument_of(value: Any) -> str | None:
-    """Return the name of the one argument that a function needs, which makes it a model; None of a factory, which needs
-    none, and of all that is a model without being a function."""
+    """Return the name of the one argument that a function needs, which makes it a model; None of a factory."""
     if not callable(value) or isinstance(value, type | nn.Module | ArrayModel) or is_estimator(value):
         return None
     try:
@@ -308,7 +288,7 @@ def argument_of(value: Any) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-SOURCES: Mapping[str, Source] = Registry(
+SOURCES: Mapping[str, Source] = Registry(  # by the form of the names: all that can stand for MODEL
     "source",
     {
         "FILE.py:FACTORY": Source(_load_code, lambda spec: check_file(spec.rpartition(":")[0]), takes_weights=True),
@@ -317,4 +297,52 @@ SOURCES: Mapping[str, Source] = Registry(
     },
     Source,
 )
-"""Every source of models by the form of the names that it loads: the only list of what can stand for MODEL."""
+
+
+EXPORT = (  # advice for batches of any size, to be formatted with a path
+    "torch.export.save(torch.export.export(model, (inputs,), "
+    "dynamic_shapes=({{0: torch.export.Dim('batch')}},)), '{path}')"
+)
+
+
+def load_batched(model: str, weights: Path | None = None, *, texts: bool = False) -> LoadedModel:
+    """Load what a name stands for, undeclared; a function or an estimator is one of texts where these are read."""
+    loaded = load_model(model, weights=weights)
+    if (argument := argument_of(loaded.module)) is not None:
+        if not texts:
+            raise ModelError(
+                "user_code",
+                f"{model} gives a function of {argument!r}, and no network: what makes one needs no argument; "
+                "a function of texts goes with --text-column COLUMN --noise typos:0.05 (text_column=, noise=)",
+            )
+        loaded = replace(loaded, module=load("texts", "TextFunction")(loaded.module))
+    if texts and is_estimator(loaded.module):
+        loaded = replace(loaded, module=load("texts", "TextEstimator")(loaded.module))
+    fixed_batch = loaded.provenance.get("fixed_batch")
+    if fixed_batch is not None:
+        raise ModelError(
+            "fixed_batch",
+            f"{model} was exported for batches of {fixed_batch}; export it with a dynamic batch dimension, "
+            f"from 2 inputs or more: {EXPORT.format(path=Path(model).name)}",
+        )
+    return loaded
+
+
+def declare(
+    loaded: LoadedModel,
+    bounds: BoundsLike,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    **declared: Any,
+) -> Classifier:
+    """Make the classifier of a model; where neither mean nor std is given, they are those of its own files."""
+    facts, of_texts = loaded.declared, is_text_function(loaded.module)
+    bounds = None if of_texts else bounds
+    if facts is not None and facts.texts is not None and not of_texts:
+        bounds, declared["perturb"] = facts.texts.bounds, facts.texts.perturb
+    if facts is not None and facts.texts is None and mean is None and std is None:
+        mean, std = facts.within(*Bounds.of(bounds))
+    classifier = Classifier(loaded.module, bounds, mean, std, source=loaded.provenance, **declared)
+    if facts is not None and facts.class_names is not None:
+        classifier.class_names = facts.class_names
+    return classifier

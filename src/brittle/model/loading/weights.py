@@ -30,28 +30,17 @@ from brittle.model.digest import dense
 from brittle.model.inputs import refuse_lazy
 from brittle.store.writing import nearby
 
-NAMED = 5
-"""Number of weights that a message names, and of places in a file."""
-
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-"""Endings of pickles; tensors and plain values alone are read from them."""
-
-NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}
-"""Names of the mean and the deviation of a layer that normalises inputs."""
-
-COUNTER = "num_batches_tracked"
-"""Name of counters that no prediction needs and old checkpoints lack."""
+NAMED = 5  # number of weights that a message names, and of places in a file
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")  # tensors and plain values alone are read
+NORMALISATIONS = {"mean": "std", "mu": "sigma", "new_mean": "new_std"}  # of a layer that normalises inputs
+COUNTER = "num_batches_tracked"  # name of counters that no prediction needs and old checkpoints lack
 
 Numbers: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class ReadWeights:
-    """Weights that a network took from a file.
-
-    `record` holds fields of `brittle.store.record.ModelRecord`; `summary` where the weights were, what was taken off
-    their names and what was left out, in words, empty where it holds no more. `mean` and `std` are of inputs in [0, 1].
-    """
+    """Weights read from a file: fields of `ModelRecord`, in words where they were, mean and std of inputs in [0, 1]."""
 
     record: dict[str, str]
     summary: str = ""
@@ -60,10 +49,7 @@ class ReadWeights:
 
 
 class _Table(NamedTuple):
-    """Tensors by name somewhere in a file, and a prefix under which some have the names of the network's weights.
-
-    `place` are the keys that lead to them, such as `model.ema`; `shared` counts its names in the network.
-    """
+    """Tensors by name at a `place` of a file such as `model.ema`, `shared` of them weights behind a `prefix`."""
 
     place: str
     tensors: Mapping[str, Tensor]
@@ -77,12 +63,9 @@ class _Table(NamedTuple):
 
 
 def load_weights(module: nn.Module, path: Path) -> ReadWeights:
-    """Load a file of weights into `module`: a `.safetensors` file, or a checkpoint with them anywhere inside.
-
-    Of all mappings from names to tensors in the file, and all prefixes of their names (`module.` of `DataParallel`,
-    `_orig_mod.` of `torch.compile`, ..), the one that has every weight of the network in its shape is taken. What the
-    mapping holds besides must be copies of these, the count of an average of weights, or mean and std of inputs.
-    """
+    """Load a `.safetensors` file, or a checkpoint with the weights anywhere inside, into `module`.
+    Of all mappings and prefixes of their names (`module.`, `_orig_mod.`, ..) the one with every weight in its shape is
+    taken. What it holds besides must be copies of these, the count of an average, or mean and std of inputs."""
     content = read_content(path)
     unmade, held = read_weights(path, content)
     weights = _own(module)
@@ -94,7 +77,8 @@ def load_weights(module: nn.Module, path: Path) -> ReadWeights:
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()[1 : NAMED + 1]]
         raise _misfit(path, " ".join(lines), tables, weights) from error
-    missing = [name for name in missing if not name.endswith(COUNTER) and not _is_tied(name, table, weights)]
+    present = {id(weight) for name, weight in weights.items() if table.prefix + name in table.tensors}  # or a tied one
+    missing = [name for name in missing if not name.endswith(COUNTER) and id(weights.get(name)) not in present]
     foreign = [name for name in table.tensors if not name.startswith(table.prefix)]
     foreign += [table.prefix + name for name in unexpected]
     extra = [name for name in foreign if not _is_spare(name, table, weights)]
@@ -130,7 +114,7 @@ def read_weights(path: Path, content: bytes) -> tuple[list[str], Any]:
             return [], load_file(path)
         except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ArtefactError(
-                "file_refused", f"{path} is not a sound .safetensors file ({first_line(error)}); save it again"
+                "file_refused", f"{path} is no sound .safetensors file ({first_line(error)})"
             ) from error
     unmade: list[str] = []
     try:
@@ -161,9 +145,7 @@ def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str)
     twice = len({member.filename for member in members}) < len(members)
     if packed or twice or sum(member.file_size for member in members) > size:
         raise ArtefactError(
-            "file_refused",
-            f"{name} is compressed, holds two records of one name, or claims more than its {size} bytes; save or "
-            f"export the network again",
+            "file_refused", f"{name} is compressed, has two records of one name, or claims more than its {size} bytes"
         )
 
 
@@ -220,7 +202,9 @@ def _chosen(tables: list[_Table], weights: Mapping[str, Tensor], path: Path) -> 
     fitting = sorted((table for table in tables if _fits(table, weights)), key=lambda table: len(table.prefix))
     table = fitting[0] if fitting else max(tables, key=lambda table: table.shared)
     for rival in fitting[1:]:
-        if not all(_is_same(table, rival, name) for name in weights):
+        names = [name for name in weights if not name.endswith(COUNTER)]
+        pairs = ((table.tensors.get(table.prefix + name), rival.tensors.get(rival.prefix + name)) for name in names)
+        if any(a is not b and (a is None or b is None or not _are_equal(a, b)) for a, b in pairs):
             raise ModelError(
                 "weights",
                 f"{path} holds two sets of weights that fit the network and differ, {table.words} and {rival.words}; "
@@ -238,19 +222,8 @@ def _fits(table: _Table, weights: Mapping[str, Tensor]) -> bool:
     return ids <= {id(weight) for x, weight in pairs if x is not None and (is_lazy(weight) or x.shape == weight.shape)}
 
 
-def _is_same(table: _Table, rival: _Table, name: str) -> bool:
-    """Return whether two tables have the same numbers under a name of the network, or neither has any."""
-    a, b = (source.tensors.get(source.prefix + name) for source in (table, rival))
-    return name.endswith(COUNTER) or a is b or (a is not None and b is not None and _are_equal(a, b))
-
-
 def _are_equal(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and torch.equal(a, b)
-
-
-def _is_tied(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
-    """Return whether the table has a weight under the name of another that is tied to it."""
-    return any(weight is weights.get(name) and table.prefix + key in table.tensors for key, weight in weights.items())
 
 
 def _is_spare(name: str, table: _Table, weights: Mapping[str, Tensor]) -> bool:
@@ -293,9 +266,7 @@ def check_weights(module: nn.Module, name: str) -> None:
             bad &= numbers != -torch.inf  # attention masks are buffers that hold it on purpose
         if count := int(bad.sum()):
             raise ModelError(
-                "weights",
-                f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}; the "
-                f"training has diverged or the file is damaged",
+                "weights", f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}"
             )
 
 

@@ -1,7 +1,5 @@
 """Robustness by class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import altair as alt
@@ -18,17 +16,13 @@ from brittle.extensions.report.wording import fixed, interval, percent, plural, 
 from brittle.store.representative import preferred
 from brittle.text import number
 
-MAX_CLASSES = 30
-"""Classes drawn; of more, the least and the most robust."""
+MAX_CLASSES = 30  # classes drawn; of more, the least and the most robust
 
 FEW_CLASSES, MAX_LEVELS = 10, 4
 """Classes that are drawn at several levels of noise, and levels: the least, the largest and some between."""
 
-MOST_CONFUSED = 5
-"""Pairs of classes that noise turns into one another, the most frequent first."""
-
-MOST = (0.1, 0.5, 0.9)
-"""The quantiles that are drawn of the points of a class."""
+MOST_CONFUSED = 5  # pairs of classes that noise turns into one another, the most frequent first
+MOST = (0.1, 0.5, 0.9)  # the quantiles that are drawn of the points of a class
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:

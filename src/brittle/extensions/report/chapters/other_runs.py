@@ -1,7 +1,5 @@
 """This run beside other runs over the same points: other models, or corrupted copies of the data."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,20 +12,15 @@ import pandas as pd
 from brittle.analysis.columns import CHANGE, LAPLACIAN, parameters_text
 from brittle.analysis.comparison import BOUNDED, MEDIAN, compare, more_robust, most_drawn
 from brittle.extensions.report import charts
-from brittle.extensions.report.chapter import Chapter, Entry, Grid
+from brittle.extensions.report.chapter import Chapter, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.figure import Figure
 from brittle.extensions.report.wording import MISSING, fixed, interval, p_value, percent, plural, show, with_reach
 from brittle.store.columns import Column, Row
 
-MAX_DRAWN = 2
-"""Other runs that get figures of their own; of more, each has a table."""
-
-MAX_DIFFERENCES = 24
-"""Scores in the figure of differences."""
-
-LONGEST = 290
-"""Widest name of a score in a figure that has room for it, in pixels."""
+MAX_DRAWN = 2  # other runs that get figures of their own; of more, each has a table
+MAX_DIFFERENCES = 24  # scores in the figure of differences
+LONGEST = 290  # widest name of a score in a figure that has room for it, in pixels
 
 THIS = "this run"
 
@@ -45,14 +38,13 @@ CHAPTER = Chapter("other-runs", "Compared with other runs", summarize, "part")
 
 
 def _number_duplicates(names: Sequence[str]) -> list[str]:
-    """Names with their place where several are alike."""
     times = Counter(names)
     return [f"{name} ({place + 1})" if times[name] > 1 else name for place, name in enumerate(names)]
 
 
 def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[str, Any]:
     """Return this run beside another one, with figures of its own where it is `drawn`."""
-    frame = compare(contents, rival)
+    frame = compare(contents, rival, epsilon=contents.epsilon)
     column_by_label = {column.label: column for column in contents.columns}
     rows = most_drawn(frame, contents.columns).to_dict("records")
     names = {row["score"]: _score_name(contents, column_by_label.get(row["score"]), row) for row in rows}
@@ -74,7 +66,7 @@ def _run(contents: Contents, name: str, rival: Contents, drawn: bool) -> dict[st
 def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[str, str, str]:
     """Return the title of the score, its parameters with its noise, and its draws."""
     if column is None:
-        return "Accuracy", "", ""
+        return row["title"], show(row["score"].partition("(")[2].rstrip(")"), 40), ""
     name = show(column.title, 40)
     name = f"|{name}|" if row["quantity"] == LAPLACIAN else name
     name += " *" if row["statistic"] == MEDIAN else ""
@@ -85,7 +77,7 @@ def _score_name(contents: Contents, column: Column | None, row: Row) -> tuple[st
     return name, details, f"{'at most ' if column.stops else ''}{plural(column.most_draws, 'draw')}"
 
 
-def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[Entry]:
+def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Sequence[Row]) -> list[tuple[str, str]]:
     this, that = contents.record, rival.record
     models = this.model.sha256, that.model.sha256
     if this.model.state_sha256 is not None and that.model.state_sha256 is not None:
@@ -98,10 +90,10 @@ def _entries(contents: Contents, rival: Contents, frame: pd.DataFrame, rows: Seq
         points += f"; {row['only_first']:,} only here" if row["only_first"] else ""
         points += f"; {row['only_second']:,} only there." if row["only_second"] else "."
     return [
-        Entry("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
-        Entry("Model", _same_text(*models, that.model.spec)),
-        Entry("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
-        Entry("Points", points),
+        ("Robustness", more_robust(frame.to_dict("records"), THIS, "the other")),
+        ("Model", _same_text(*models, that.model.spec)),
+        ("Data", _same_text(this.data.sha256, that.data.sha256, that.data.path)),
+        ("Points", points),
     ]
 
 

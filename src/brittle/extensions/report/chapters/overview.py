@@ -1,7 +1,5 @@
 """The first screen: how brittle, where, how sure, and what to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,12 +21,10 @@ from brittle.store.columns import Column, Row
 from brittle.store.representative import typical
 from brittle.store.schemas import unpack_votes
 
-MAX_CLASSES = 12
-"""Number of classes shown; of more, those with the largest and the smallest share of broken points."""
+MAX_CLASSES = 12  # number of classes shown; of more, those with the largest and the smallest share of broken points
 
 
-PICTURED = 4
-"""Points of each kind that are shown with their images."""
+PICTURED = 4  # points of each kind that are shown with their images
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:
@@ -61,7 +57,6 @@ CHAPTER = Chapter("overview", "In short", summarize, "first")
 
 
 def _groups(overview: Overview) -> list[dict[str, str]]:
-    """Return, for each kind that the run holds, the counts of every state."""
     rated = max(overview.points - overview.without_number, 1)
     kinds = [kind for kind in overview.groups.index if sum(overview.groups.loc[kind].tolist())]
     counts = [(kind, state, overview.count(state, kind)) for kind in kinds for state in FROM_SAFE]
@@ -123,7 +118,6 @@ def _rows(contents: Contents, column: Column, order: pd.Series) -> list[Row]:
 
 
 def _pictured(contents: Contents, column: Column, rows: list[Row]) -> list[dict[str, Any]]:
-    """Show the points of these rows that have an image."""
     ids = pa.array([row["point"] for row in rows], pa.string())
     stored = contents.points.filter(pc.field("point").isin(ids)).select(["point", "image"]).to_pylist()
     images = {row["point"]: embedded(row["image"]) for row in stored}

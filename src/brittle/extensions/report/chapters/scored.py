@@ -1,7 +1,5 @@
 """The run itself: model, data, noise, cost, the fate of the points, and how to repeat it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,7 +11,7 @@ from brittle.analysis.mean_interval import mean_interval
 from brittle.analysis.outcomes import outcomes
 from brittle.analysis.overview_text import still_text
 from brittle.estimate import short_labels
-from brittle.extensions.report.chapter import Chapter, Entry, Grid
+from brittle.extensions.report.chapter import Chapter, Grid
 from brittle.extensions.report.contents import Contents
 from brittle.extensions.report.wording import MISSING, fixed, interval, percent, plural, range_text, show
 from brittle.store.columns import Column, Row
@@ -21,8 +19,7 @@ from brittle.store.representative import TYPICAL_P_ROBUST, preferred
 from brittle.store.settings import Setting
 from brittle.text import chosen_text, duration
 
-STEADY = 0.99
-"""A prediction whose p_robust is less than this is counted beside the mean."""
+STEADY = 0.99  # a prediction whose p_robust is less than this is counted beside the mean
 
 
 def summarize(contents: Contents) -> dict[str, Any]:
@@ -48,19 +45,19 @@ def summarize(contents: Contents) -> dict[str, Any]:
 CHAPTER = Chapter("scored", "What was scored, and how to repeat it", summarize, "methods")
 
 
-def _entries(contents: Contents) -> list[Entry]:
+def _entries(contents: Contents) -> list[tuple[str, str]]:
     leveled = {column.setting for column in contents.columns if column.setting.sigma is not None}
     settings = contents.settings or tuple(sorted(leveled, key=str))
     return [
-        Entry("Model", _model_text(contents)),
-        Entry("Data", _data_text(contents)),
-        Entry("Points", _points_text(contents)),
-        *([Entry("Noise", _noise_text(contents, settings))] if settings else []),
-        *([Entry("Noise level", "; ".join(show(str(setting)) for setting in settings))] if settings else []),
+        ("Model", _model_text(contents)),
+        ("Data", _data_text(contents)),
+        ("Points", _points_text(contents)),
+        *([("Noise", _noise_text(contents, settings))] if settings else []),
+        *([("Noise level", "; ".join(show(str(setting)) for setting in settings))] if settings else []),
         *(_mean_entry(contents, setting) for setting in contents.settings),
-        *([Entry("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
-        Entry("Cost", _cost_text(contents)),
-        Entry("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
+        *([("One number per point", _chosen_text(contents, contents.chosen))] if contents.chosen else []),
+        ("Cost", _cost_text(contents)),
+        ("Intervals", f"{percent(contents.confidence)} confidence, each for itself."),
     ]
 
 
@@ -105,14 +102,13 @@ def _noise_text(contents: Contents, settings: Sequence[Setting]) -> str:
     return f"{'; '.join(names)}.{clipped}{still and f' {still}'}"
 
 
-def _mean_entry(contents: Contents, setting: Setting) -> Entry:
-    """Return the mean robustness of the points under a noise that the page shows."""
+def _mean_entry(contents: Contents, setting: Setting) -> tuple[str, str]:
     text, column = MISSING, preferred(contents.columns, setting)
     if column is not None:
         mean = mean_interval(column.p_robust, contents.confidence)
         below = percent(float((column.value.dropna() > 1.0 - STEADY).mean()))
         text = f"{fixed(mean.mean)}; {interval(mean.low, mean.high)}. It is below {STEADY:g} at {below} of the points."
-    return Entry(f"Mean p_robust, {show(str(setting))}", text)
+    return f"Mean p_robust, {show(str(setting))}", text
 
 
 def _chosen_text(contents: Contents, chosen: Column) -> str:
@@ -171,24 +167,24 @@ def _first_text(row: int, name: Any, detail: Any) -> str:
     return point if pd.isna(detail) else f"{point}: {show(str(detail).removeprefix(f'row {row}: '), 80)}"
 
 
-def _repeat(contents: Contents) -> list[Entry]:
+def _repeat(contents: Contents) -> list[tuple[str, str]]:
     record, model, data = contents.record, contents.record.model, contents.record.data
     digests = {"sha256": model.sha256, "weights sha256": model.weights_sha256, "state sha256": model.state_sha256}
     scale = [MISSING if numbers is None else ", ".join(map(show, numbers)) for numbers in (model.mean, model.std)]
     references = dict.fromkeys(show(column.reference) for column in contents.columns if column.reference)
     command = "Not recorded: run from Python." if record.command is None else shlex.join(record.command)
     return [
-        Entry("Command", show(command)),
-        Entry("Seed", show(record.seed)),
-        Entry("Checks before it", show(record.doctor)),
-        Entry("Digest of the model", _listed(digests)),
-        Entry("Digest of the data", _listed({"sha256": data.sha256})),
-        Entry("Normalisation", f"mean {scale[0]}; standard deviation {scale[1]}"),
-        Entry("Versions", _listed({"brittle": record.brittle, **dict(sorted(record.versions.items()))})),
-        Entry("Machine", _listed(asdict(record.machine))),
-        Entry("Started", show(record.created)),
-        Entry("Finished", show(record.finished)),
-        Entry("Definitions", "; ".join(references) or MISSING),
+        ("Command", show(command)),
+        ("Seed", show(record.seed)),
+        ("Checks before it", show(record.doctor)),
+        ("Digest of the model", _listed(digests)),
+        ("Digest of the data", _listed({"sha256": data.sha256})),
+        ("Normalisation", f"mean {scale[0]}; standard deviation {scale[1]}"),
+        ("Versions", _listed({"brittle": record.brittle, **dict(sorted(record.versions.items()))})),
+        ("Machine", _listed(asdict(record.machine))),
+        ("Started", show(record.created)),
+        ("Finished", show(record.finished)),
+        ("Definitions", "; ".join(references) or MISSING),
     ]
 
 

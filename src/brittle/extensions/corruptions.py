@@ -1,7 +1,5 @@
 """Published corruptions of known test images, under the ids of the clean ones."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +14,8 @@ from brittle.data.points import ListedPoints, RowIds
 from brittle.data.reading import Format, Reading
 from brittle.errors import DataError
 
-SEVERITIES = 5
-"""Times that a file of CIFAR-10-C holds the same images, each time more corrupted."""
-
-CHANNELS = (1, 3, 4)
-"""Allowed sizes of the last axis; other arrays are channels first, or not images."""
+SEVERITIES = 5  # times that a file of CIFAR-10-C holds the same images, each time more corrupted
+CHANNELS = (1, 3, 4)  # allowed sizes of the last axis; other arrays are channels first, or not images
 
 LABELS, TEST_IMAGES, TEST_LABELS = "labels.npy", "test_images.npy", "test_labels.npy"
 

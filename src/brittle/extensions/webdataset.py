@@ -1,7 +1,5 @@
 """WebDataset shards: encoded images in `.tar` archives, read in place without unpacking."""
 
-from __future__ import annotations
-
 import re
 import struct
 import tarfile
@@ -21,12 +19,10 @@ from brittle.data.reading import IMAGE_OPTIONS, Format, Reading
 from brittle.errors import ArtefactError, DataError
 from brittle.store.places import place_of
 
-MOST_BYTES, CHUNK = 1 << 28, 1 << 20
-"""Largest file in a shard that is read, and bytes read at a time."""
+MOST_BYTES, CHUNK = 1 << 28, 1 << 20  # largest file in a shard that is read, and bytes read at a time
 
 _SHARD = re.compile(r"(?P<split>.*?)[-_]?\d*\.tar")
 _ERRORS = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, LookupError, struct.error)
-"""Errors that `tarfile` raises on broken archives."""
 
 
 class _Member(NamedTuple):

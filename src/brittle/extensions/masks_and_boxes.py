@@ -1,7 +1,5 @@
 """Decisions on regions of an image: a class for every pixel, or boxes around objects. Only counting scores apply."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,6 +1,4 @@
-"""Noise of texts as characters: typing errors, and texts that mean the same."""
-
-from __future__ import annotations
+"""Noise of texts: typing errors, texts that mean the same, and replaced tokens."""
 
 import hashlib
 import json
@@ -8,8 +6,9 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,12 +16,12 @@ from torch import Tensor
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import Parameters
 from brittle.extensions.texts.forms import codes_of, text_of
+from brittle.noise.families import digest_of_tensors
 from brittle.noise.named import NamedNoise, NoiseData
 from brittle.noise.tables import READ
 from brittle.noise.transform import Transforming, check_share
 
-KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""The rows of a keyboard, each half a key to the right of the one above."""
+KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")  # rows of keys, each half a key to the right of that above
 
 ALIKE = dict(zip("aceijopsxyABCEHIKMOPSTX", "асеіјорѕхуАВСЕНІКМОРЅТХ", strict=True))
 """Latin letters, and Cyrillic ones that look the same."""
@@ -33,7 +32,6 @@ NEIGHBOURS = {
     key: "".join(k for k, (x, y) in _PLACES.items() if k != key and abs(x - at) <= 1.0 and abs(y - row) <= 1)
     for key, (at, row) in _PLACES.items()
 }
-"""The keys beside each key."""
 
 Edit = Callable[[str, int, float], tuple[int, str]]
 """Map a text, the place of a character and a number in [0, 1) to the count of characters replaced and the new text."""
@@ -51,28 +49,22 @@ def _slip(text: str, place: int, chance: float) -> tuple[int, str]:
     return 1, letter * 2 if kind == 3 else ""
 
 
-class Kind(NamedTuple):
-    """An edit of a character, with its explanation."""
-
-    edit: Edit
-    explanation: str
-
-
-EDITS = {
-    "typos": Kind(_slip, "A random share of the characters is mistyped: a key beside, swapped, left out or twice"),
-    "case": Kind(
-        lambda text, at, _: (1, text[at].swapcase()[:1]), "A random share of the letters is written in the other case"
+EDITS: dict[str, tuple[Edit, str]] = {
+    "typos": (_slip, "A random share of the characters is mistyped: a key beside, swapped, left out or twice"),
+    "case": (
+        lambda text, at, _: (1, text[at].swapcase()[:1]),
+        "A random share of the letters is written in the other case",
     ),
-    "spaces": Kind(
+    "spaces": (
         lambda text, at, _: (1, "" if text[at].isspace() else f"{text[at]} "),
         "A random share of the characters gets a space behind it; a space is left out instead",
     ),
-    "homoglyphs": Kind(
+    "homoglyphs": (
         lambda text, at, _: (1, ALIKE.get(text[at], text[at])),
         "A random share of the letters becomes Cyrillic ones that look the same",
     ),
 }
-"""The kinds of edits by their names on the command line."""
+"""The kinds of edits by their names on the command line, each with its explanation."""
 
 
 @dataclass(frozen=True, init=False)
@@ -132,10 +124,10 @@ class Edits(_CharacterNoise):
 
     @property
     def explanation(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return EDITS[self.kind].explanation
+        return EDITS[self.kind][1]
 
     def change(self, text: str, generator: torch.Generator) -> str:
-        edit, parts, place = EDITS[self.kind].edit, list[str](), 0
+        edit, parts, place = EDITS[self.kind][0], list[str](), 0
         chances = torch.rand(len(text), 2, generator=generator, dtype=torch.float64).tolist()
         while place < len(text):
             is_edited, chance = chances[place][0] < self.sigma, chances[place][1]
@@ -221,3 +213,72 @@ TYPOS, CASE, SPACES, HOMOGLYPHS = (
     for kind in EDITS
 )
 PARAPHRASES = NamedNoise(_paraphrases, example="FILE.json", changes="characters")
+
+
+@dataclass(frozen=True, init=False)
+class TokenDropout(Transforming):
+    """Replace each token with some probability: by zeros, by one embedding, or by a random one of many.
+
+    A point is the embeddings of its tokens, `[T, E]`, as `brittle.data.text_points` makes it; padding and the tokens
+    that mark the beginning and the end stay as they are.
+
+    Attributes:
+        sigma: probability with which a token is replaced.
+        replacements: embeddings to draw from, `[R, E]`: that of the mask token, or the vocabulary; None for zeros.
+        digest: digest of the embeddings.
+
+    Raises:
+        ParameterError: the probability is not above 0 and at most 1, or the embeddings are not finite or no rows.
+    """
+
+    replacements: Tensor | None = field(init=False, repr=False, compare=False)
+    digest: str = field(init=False, repr=False)
+
+    of_rows: ClassVar[bool] = True
+
+    name: ClassVar[str] = "token-dropout"
+    explanation: ClassVar[str] = "A random share of the tokens is replaced"
+    unit: ClassVar[str] = "of the tokens"
+
+    def __init__(self, share: float, replacements: Tensor | None = None) -> None:
+        """Set the probability `share` of a replacement."""
+        check_share(share)
+        rows = None if replacements is None else replacements.detach().cpu().clone()
+        if rows is not None:
+            rows = rows[None] if rows.dim() == 1 else rows
+            if rows.dim() != 2 or not len(rows) or not bool(rows.isfinite().all()):
+                raise ParameterError(
+                    f"embeddings to replace tokens with must be finite, [R, E]; found {list(rows.shape)}"
+                )
+        self._set(sigma=share, replacements=rows, digest=digest_of_tensors(*([] if rows is None else [rows])))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The share, and the digest of the embeddings, if any."""
+        parameters: Parameters = {"sigma": self.sigma, "unit": self.unit, "noise": self.name}
+        if self.replacements is None:
+            return parameters
+        by = "one vector" if len(self.replacements) == 1 else "others"
+        return parameters | {"unit": f"{self.unit} replaced by {by}", "rows": self.digest}
+
+    def apply(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        rows = self.replacements
+        if x.dim() != 2 or (rows is not None and rows.shape[1] != x.shape[1]):
+            width = "" if rows is None else f" with E = {rows.shape[1]}"
+            raise ParameterError(f"tokens are dropped from inputs [T, E]{width}; found inputs {list(x.shape)}")
+        chance, choice = torch.rand(len(x), 2, generator=generator, dtype=torch.float64).unbind(dim=1)
+        vectors = x.new_zeros(1, x.shape[1]) if rows is None else rows.to(x)
+        place = (choice * len(vectors)).long().clamp_max(len(vectors) - 1)
+        return torch.where((chance < self.sigma)[:, None], vectors[place], x)
+
+
+def _make_noises(replacements: str, shares: Sequence[float], data: NoiseData) -> list[TokenDropout]:
+    """Return noises that replace tokens by a field of the text form, or by zeros where there is no field or no form."""
+    vectors = getattr(data.texts, replacements) if replacements and data.texts is not None else None
+    return [TokenDropout(share, vectors) for share in shares]
+
+
+TOKEN_DROPOUT, TOKEN_MASK, TOKEN_REPLACEMENT = (
+    NamedNoise(partial(_make_noises, replacements), example=0.2, changes="tokens")
+    for replacements in ("", "mask_vector", "vocabulary")
+)

@@ -1,7 +1,5 @@
 """A metric of MAITE: the share of predictions that hold, over the inputs that an evaluation sends to the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any

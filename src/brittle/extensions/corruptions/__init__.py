@@ -1,1 +1,0 @@
-"""Published corruptions of test images: CIFAR-10-C and MNIST-C."""

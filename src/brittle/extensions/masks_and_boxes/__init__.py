@@ -1,1 +1,0 @@
-"""Regions of an image: the decisions `masks` and `boxes`."""

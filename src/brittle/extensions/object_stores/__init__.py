@@ -1,1 +1,0 @@
-"""Data and copies of runs in object stores such as S3."""

@@ -1,1 +1,0 @@
-"""Encoded images in WebDataset shards, `.tar`."""
