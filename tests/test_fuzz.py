@@ -22,7 +22,7 @@ from checks.fuzz_targets import TARGETS, pseudo_margins
 
 from brittle.data import open_points
 from brittle.errors import ArtefactError, BrittleError, DataError
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.store.reading import verify
 
 FINDINGS = Path(__file__).parent / "findings"
@@ -88,7 +88,7 @@ FOUND: dict[str, tuple[type[BrittleError], str, Callable[[Path], object]]] = {
     # PyArrow aborted when it was asked for the metadata of single columns of this file.
     "level-histogram.parquet": (DataError, "corrupt", lambda path: list(open_points(path).batches(4))),
     "fewer-rows.parquet": (DataError, "corrupt", open_points),
-    "endless-shape.safetensors": (ArtefactError, "file_refused", PseudoMargin.load),
+    "endless-shape.safetensors": (ArtefactError, "file_refused", Surrogate.load),
 }
 
 
@@ -143,4 +143,4 @@ def test_number_types_that_pytorch_does_not_know(kind: str, tmp_path: Path) -> N
     (files,) = pseudo_margins()
     content = with_header(files["p.safetensors"], lambda header: header.replace(b'"F64"', f'"{kind}"'.encode(), 1))
     (tmp_path / "p.safetensors").write_bytes(content)
-    refused(ArtefactError, "file_refused", PseudoMargin.load, tmp_path / "p.safetensors")
+    refused(ArtefactError, "file_refused", Surrogate.load, tmp_path / "p.safetensors")

@@ -1,9 +1,9 @@
-"""Cost of a detector: the network with the detector built in against the bare network, one forward pass each.
+"""Cost of a detector or a surrogate: the network with it built in against the bare network, one forward pass each.
 
     python research/benchmarks/detector.py [MODEL.pt2 ...]
 
 Prints the ratio of shortest times in interleaved rounds, batch 64, on a ResNet-18 shape and on the archives named, for
-every score that a detector can read from the network alone.
+every score that a detector can read from the network alone, and for an untrained surrogate of three sigmas.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.extensions.detector.network import READINGS, DetectorNetwork, score_of
+from brittle.extensions.detector.regressor import Recipe, Regressor
+from brittle.extensions.detector.surrogate import NOISE_LAYERS, NOISE_WIDTH
+from brittle.extensions.detector.wrapped import SurrogateNetwork
 from brittle.model.loading.load import load_model
 
 BATCH, ROUNDS, AIM = 64, 12, 1.05
@@ -40,7 +43,21 @@ def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
         wrapped = DetectorNetwork(classifier, score_of(score, "linf", None), 0.0)
         bare, detecting = interleaved([partial(run, network, inputs), partial(run, wrapped, inputs)], ROUNDS)
         rows.append([name, score, bare, detecting, detecting / bare, "yes" if detecting / bare <= AIM else "no"])
+    if has_head(classifier):
+        bare, bounded = interleaved([partial(run, network, inputs), partial(run, with_bounds(network), inputs)], ROUNDS)
+        rows.append([name, "surrogate", bare, bounded, bounded / bare, "yes" if bounded / bare <= AIM else "no"])
     return rows
+
+
+def with_bounds(network: nn.Module) -> SurrogateNetwork:
+    """Return the network with a surrogate that has learned nothing, which costs as much as another."""
+    classifier = brittle.Classifier(network)
+    weight, targets = classifier.head.weight, ("1", "2", "3")
+    recipe = Recipe(weight.shape[1], len(weight), NOISE_LAYERS, NOISE_WIDTH, 0, 0.0, 100, None, "head", targets)
+    regressor = Regressor(recipe).requires_grad_(False)
+    regressor.head_weight.copy_(weight)
+    regressor.measure_head()
+    return SurrogateNetwork(classifier, True, regressor, torch.full((1, 3), 0.1, dtype=torch.float64))
 
 
 def has_head(classifier: brittle.Classifier) -> bool:

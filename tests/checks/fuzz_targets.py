@@ -29,7 +29,7 @@ from brittle.analysis.features import kept_inputs
 from brittle.data import open_points
 from brittle.data.images import FORMATS, UnreadableImage, decode
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.model.loading.load import SOURCES, load_model
 from brittle.model.loading.weights import check_weights, load_weights
 from brittle.store.reading import read_table, verify
@@ -82,7 +82,7 @@ def read_detector(folder: Path) -> None:
 @cache
 def pseudo_margins() -> list[Files]:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
-    learned = PseudoMargin.fit(features, features.norm(dim=1).double(), layers=2, width=4, epochs=1)
+    learned = Surrogate.fit(features, features.norm(dim=1).double(), layers=2, width=4, epochs=1)
     return [save_files(lambda folder: learned.save(folder / "p.safetensors"))]
 
 
@@ -180,7 +180,7 @@ def read_all(path: Path, **options: Any) -> None:
 
 TARGETS: dict[str, Target] = {
     "detector": Target(55, detectors, read_detector),
-    "pseudo_margin": Target(45, pseudo_margins, lambda folder: PseudoMargin.load(folder / "p.safetensors")),
+    "pseudo_margin": Target(45, pseudo_margins, lambda folder: Surrogate.load(folder / "p.safetensors")),
     "run": Target(25, runs, read_run),
     "image": Target(45, images, read_image),
     "parquet": Target(35, parquets, lambda folder: read_all(folder / "x.parquet")),

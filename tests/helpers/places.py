@@ -24,7 +24,7 @@ from brittle.errors import BrittleError
 from brittle.extensions.demo.digits import prepare
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.flags import FLAGS, write_flags
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.store.table import Table
 
 VICTIM = b"somebody's file"
@@ -67,9 +67,9 @@ def flags_in(suffix: str) -> Callable[[Path], object]:
 
 
 @functools.cache
-def known_pseudo_margin() -> PseudoMargin:
+def known_pseudo_margin() -> Surrogate:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
-    return PseudoMargin.fit(features, features.norm(dim=1).double(), layers=1, width=2, epochs=1)
+    return Surrogate.fit(features, features.norm(dim=1).double(), layers=1, width=2, epochs=1)
 
 
 def command(*arguments: str) -> Callable[[Path], object]:
@@ -150,7 +150,7 @@ CLOSED = (
     "detector apply closed/rule.json net.pt2 data.npz --out flags.csv",
     "detector apply rule.json closed/net.pt2 data.npz --out flags.csv",
     "detector apply rule.json net.pt2 closed/data.npz --out flags.csv",
-    "pseudo-margin fit closed/run net.pt2 data.npz --out p.safetensors",
+    "surrogate fit closed/run net.pt2 data.npz --out p.safetensors",
     "robust-accuracy closed/net.pt2 data.npz --epsilon 0.1",
     "robust-accuracy net.pt2 closed/data.npz --epsilon 0.1",
 )

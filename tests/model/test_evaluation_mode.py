@@ -22,7 +22,7 @@ from torch import nn
 
 import brittle
 from brittle.errors import ModelError, ResumeError
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.measure.forward import look
 from brittle.model.evaluation_mode import quiet
 from brittle.scores import MMSE, FirstOrderChange, InputMargin, Laplacian, Moments, MonteCarlo, Taylor
@@ -147,7 +147,7 @@ def network() -> nn.Module:
 
 def fit_digest() -> str:
     features = inputs(40, (5,), dtype=torch.float32).numpy()
-    return PseudoMargin.fit(features, features.sum(axis=1), seed=0, layers=1, width=4, epochs=3).digest
+    return Surrogate.fit(features, features.sum(axis=1), seed=0, layers=1, width=4, epochs=3).digest
 
 
 @cache

@@ -99,7 +99,7 @@ from brittle.data import open_points
 from brittle.store.reading import read_table, verify
 from brittle.errors import BrittleError
 import safetensors.torch, brittle.model.loading.load
-import brittle.extensions.detector, brittle.extensions.detector.pseudo_margin
+import brittle.extensions.detector, brittle.extensions.detector.surrogate
 forbidden = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn",
              "socket.", "pickle.find_class", "ctypes.dlopen", "os.remove", "os.rename", "os.mkdir", "webbrowser.")
 def watch(event, arguments):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import brittle
 from brittle.errors import ModelError
-from brittle.extensions.detector.pseudo_margin import Form
+from brittle.extensions.detector.surrogate import Form
 from brittle.scores import (
     FeatureDistance,
     FeatureMargin,
@@ -87,7 +87,7 @@ def pseudo_margins(network: nn.Module, learned: Tensor, x: Tensor, norm: str, ef
     columns = {}
     forms: dict[str, Form] = {"features": "paper", "features and head": "head"}
     for name, form in forms.items():
-        taught = brittle.PseudoMargin.fit_run(table, classifier, learned, norm=norm, seed=seed, form=form)
+        taught = brittle.Surrogate.fit_run(table, classifier, learned, norm=norm, seed=seed, form=form)
         column = brittle.score(classifier, x, [taught.score], seed=seed, most_failures=None)[taught.score]
         columns[name] = column.value.to_numpy(np.float64)
     return pd.DataFrame(columns)

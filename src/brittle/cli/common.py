@@ -198,7 +198,7 @@ def program() -> str:
 
 def as_called(text: str) -> str:
     """`text` with the commands in it as this program was called."""
-    commands = "score|show|report|robust-accuracy|detector|pseudo-margin|compare|check|export|verify|doctor|demo|join"
+    commands = "score|show|report|robust-accuracy|detector|surrogate|compare|check|export|verify|doctor|demo|join"
     commands += "|more|list"
     return re.sub(rf"(?<![\w/.`-]){NAME} (?=({commands})\b)", lambda _: f"{program()} ", text)
 

@@ -49,7 +49,7 @@ class ScoreOptions:
         limit: Draw until it is decided whether a point is kept with this probability, 0.9; none draws all.
         precision: Count until the interval of the probability is no wider than this, whatever the limit.
         draws: Noisy copies of a point at most, 1,000 (moments: 100).
-        pseudo_margin: A file of `brittle pseudo-margin fit`, to score the points by.
+        pseudo_margin: A file of `brittle surrogate fit`, to score the points by.
         settings: Fields of one score or of the noise alone, as NAME.FIELD=VALUE, such as mmse.draws=40,
             monte_carlo.clip=true or input_margin.certify=true.
         norm: Norm of the distance, l2 (the default), linf or l1; or l0, the number of values that change.

@@ -93,7 +93,7 @@ def test_too_few_points_and_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -> None:
     """Learned on a data set, then calibrated on a second and applied to a third."""
     learned = "learned.safetensors"
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", learned, "--overwrite"]
+    learn = ["surrogate", "fit", "run", "./net.py:make", "data.npz", "--out", learned, "--overwrite"]
     assert main(learn) == 0
     np.savez("fresh.npz", x=inputs(POINTS, seed=1).numpy())
     np.savez("third.npz", x=inputs(50, seed=2).numpy())
@@ -123,9 +123,9 @@ def test_a_pseudo_margin_from_run_to_flags(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(("form", "classes"), [("head", 4), ("paper", 0)])
 def test_the_form_of_the_paper_reads_the_features_alone(form: str, classes: int) -> None:
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--form", form, "--overwrite"]
+    learn = ["surrogate", "fit", "run", "./net.py:make", "data.npz", "--form", form, "--overwrite"]
     assert main(learn) == 0
-    assert brittle.PseudoMargin.load("pseudo-margin.safetensors").recipe.classes == classes
+    assert brittle.Surrogate.load("surrogate.safetensors").recipe.classes == classes
 
 
 def test_points_without_a_score(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,10 +164,23 @@ def test_a_detector_of_the_average_case_from_run_to_flags(capsys: pytest.Capture
     assert csv.read_csv("noisy.csv")["brittle"].to_pylist() == rule.flag(values).tolist()
 
 
+def test_a_surrogate_of_noise_from_run_to_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --alpha the probabilities of the run are learned, and what they are worth is printed."""
+    run = ["score", "./net.py:make", "data.npz", "--out", "counted", "--scores", "monte_carlo", "--limit", "none"]
+    assert main([*run, "--sigma", "0.2", "--draws", "100", "--skip-doctor", "--quiet"]) == 0
+    capsys.readouterr()
+    learn = ["surrogate", "fit", "counted", "./net.py:make", "data.npz", "--alpha", "0.1", "--form", "margins"]
+    assert main([*learn, "--out", "noise.safetensors"]) == 0
+    learned = brittle.Surrogate.load("noise.safetensors")
+    assert all(str(target) in capsys.readouterr().out for target in learned.worth)
+    assert [target.target for target in learned.worth] == ["monte_carlo(draws=100, sigma=0.2)"]
+    assert main([*learn[:6], "0.6", "--out", "other.safetensors"]) == brittle.errors.ParameterError.exit_code
+
+
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
     fit = ["detector", "fit", "run", "--epsilon", epsilon(), "--tpr", "0.9", "--out", "kept.json"]
     apply = ["detector", "apply", "kept.json", "./net.py:make", "data.npz", "--quiet", "--out", "kept.csv"]
-    learn = ["pseudo-margin", "fit", "run", "./net.py:make", "data.npz", "--out", "kept.safetensors"]
+    learn = ["surrogate", "fit", "run", "./net.py:make", "data.npz", "--out", "kept.safetensors"]
     for command, path in ((fit, "kept.json"), (apply, "kept.csv"), (learn, "kept.safetensors")):
         Path(path).write_text("kept")
         assert main(command) == 7

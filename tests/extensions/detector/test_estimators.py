@@ -18,7 +18,7 @@ from brittle.cli.commands import main
 from brittle.decisions.function_code import estimator_digest
 from brittle.errors import DataError, ModelError
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.scores import LogitMargin, MonteCarlo, Softmax
 
 pytest.importorskip("sklearn")
@@ -229,6 +229,6 @@ def test_an_estimator_has_no_features_for_a_pseudo_margin(
     Path("forest.py").write_text(FOREST, encoding="utf-8")
     np.save("data.npy", X[:20, :2])
     command = "score forest.py:make data.npy --pseudo-margin learned.safetensors --out run"
-    PseudoMargin.fit(torch.from_numpy(X), X[:, 0], norm="l2", epochs=1).save("learned.safetensors")
+    Surrogate.fit(torch.from_numpy(X), X[:, 0], norm="l2", epochs=1).save("learned.safetensors")
     assert main(command.split()) == ModelError.exit_code
     assert "no_head" in capsys.readouterr().err

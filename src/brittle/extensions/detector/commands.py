@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
-pseudo_margin = App(name="pseudo-margin", help="Learn a stand-in for the input margin from the features of a model.")
+surrogate = App(name="surrogate", help="Learn what a run measured, so that one forward pass predicts it.")
 
 
 @detector.command
@@ -50,7 +50,7 @@ def fit(
         out: The file to write.
     """
     from brittle.extensions.detector.detector import Detector
-    from brittle.extensions.detector.pseudo_margin import PseudoMargin
+    from brittle.extensions.detector.surrogate import Surrogate
     from brittle.store.reading import read_table
 
     check_new(out, overwrite)
@@ -62,7 +62,7 @@ def fit(
         score,
         limit=limit,
         column=column,
-        pseudo_margin=None if pseudo_margin is None else PseudoMargin.load(pseudo_margin),
+        pseudo_margin=None if pseudo_margin is None else Surrogate.load(pseudo_margin),
     )
     show(str(rule))
     print(rule.save(out))
@@ -98,7 +98,7 @@ def apply(
     """
     from brittle.extensions.detector.detector import Detector
     from brittle.extensions.detector.flags import check_out, write_flags
-    from brittle.extensions.detector.pseudo_margin import PseudoMargin
+    from brittle.extensions.detector.surrogate import Surrogate
     from brittle.run.progress import progress
 
     check_out(out)
@@ -109,7 +109,7 @@ def apply(
     points = reading.open(data, identity.bounds, model=model)
     declared = {"outputs": identity.outputs, "device": device}
     classifier = declare(load_network(model, weights), model, identity.bounds, identity.mean, identity.std, **declared)
-    learned = None if pseudo_margin is None else PseudoMargin.load(pseudo_margin)
+    learned = None if pseudo_margin is None else Surrogate.load(pseudo_margin)
     with progress(not quiet) as advance:
         flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
@@ -117,33 +117,38 @@ def apply(
     return _conclude(flags)
 
 
-@pseudo_margin.command(name="fit")
-def fit_pseudo_margin(
+@surrogate.command(name="fit")
+def fit_surrogate(
     run_folder: Run,
     model: str,
     data: Path,
     *,
+    alpha: float | None = None,
     norm: str | None = None,
-    form: Literal["head", "paper"] = "head",
+    form: Literal["head", "paper", "margins"] | None = None,
     weights: Weights = None,
     device: Device = None,
     reading: DataOptions = DataOptions(),
-    out: Path = Path("pseudo-margin.safetensors"),
+    out: Path = Path("surrogate.safetensors"),
     overwrite: Overwrite = False,
 ) -> int:
-    """Learn the input margins of RUN from the features of MODEL on the same DATA, and write the pseudo-margin.
+    """Learn from the features of MODEL on the same DATA what RUN measured, and write the surrogate: its input margins
+    (a pseudo-margin), or with --alpha the probability that noise keeps a prediction, with a lower bound.
 
-    Calibrate a detector with it on points that it was not trained on.
+    Calibrate a detector with a pseudo-margin on points that it was not trained on.
 
     Args:
-        run_folder: A folder that `brittle score --scores input_margin` wrote.
+        run_folder: A folder that `brittle score --scores input_margin` wrote, or with --alpha `--scores monte_carlo
+            --limit none`.
         model: The model of the run.
         data: The data of the run.
+        alpha: Learn the probability, with a bound that fails at this share of the points, such as 0.1.
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
-        form: What it reads: the features and the margins of the last layer (head), or the features alone (paper).
+        form: What it reads: the features and the margins of the last layer (head), the features alone (paper), or
+            these margins alone (margins); by default head, or with --alpha the better of head and margins.
         out: The file to write, .safetensors.
     """
-    from brittle.extensions.detector.pseudo_margin import SUFFIX, PseudoMargin
+    from brittle.extensions.detector.surrogate import SUFFIX, Surrogate
     from brittle.model.bounds import Bounds
     from brittle.store.reading import read_table
 
@@ -155,8 +160,8 @@ def fit_pseudo_margin(
     points = reading.open(data, bounds, limit=table.record.data.limit, model=model)
     options = {"outputs": declared.outputs, "head": declared.head, "device": device}
     classifier = declare(load_network(model, weights), model, bounds, declared.mean, declared.std, **options)
-    learned = PseudoMargin.fit_run(table, classifier, points, norm, form=form)
-    print(f"{learned.recipe.points} points, validation loss {learned.recipe.validation_loss:.4g}")
+    learned = Surrogate.fit_run(table, classifier, points, norm, alpha=alpha, form=form)
+    show(str(learned))
     print(learned.save(out))
     return 0
 

@@ -16,10 +16,14 @@ from brittle.estimate import DUAL_ORDER, INPUT_MARGIN, Parameter, Status, check_
 from brittle.extensions.detector.identity import Positive
 from brittle.intervals import check_share
 from brittle.noise import Gaussian
+from brittle.scores import MonteCarlo
 from brittle.store.columns import BREAKS, HOLDS, Column, column_of
 from brittle.store.settings import setting_of
 from brittle.store.strict_json import Share
 from brittle.store.table import Table
+
+COUNTED = MonteCarlo.name
+"""The score that counts noisy copies."""
 
 LEFT_OUT = ("masked", "without_number", "learned_from")
 """Reasons to leave points out of a calibration."""
@@ -169,6 +173,20 @@ def margin_column(table: Table, norm: str | None, label: str | None = None) -> C
             f"epsilon needs; score the points by it (--norm, norm=)",
         )
     return column
+
+
+def noise_columns(table: Table) -> list[Column]:
+    """Return the counted flip probabilities of a run under the noise that is representative of it, by rising sigma.
+
+    Of several at one sigma it is one that counts all copies of each point.
+    """
+    counted = [column for column in table.columns if column.score == COUNTED and column.setting.sigma is not None]
+    noise = column_for(table).setting.noise if counted else None
+    columns = [column for column in counted if column.setting.noise == noise]
+    if not columns:
+        raise DataError("no_such_score", f"the run counts no noisy copies; score the points with --scores {COUNTED}")
+    by_sigma = {column.setting.sigma: column for column in sorted(columns, key=lambda column: -column.stops)}
+    return [by_sigma[sigma] for sigma in sorted(by_sigma, key=float)]  # type: ignore[arg-type] every one has a sigma
 
 
 def check_table(table: Any) -> None:

@@ -23,12 +23,18 @@ from brittle.extensions.detector.calibration import calibrate, is_flagged, judge
 from brittle.extensions.detector.criterion import LEFT_OUT, Criterion, check_table, select_points
 from brittle.extensions.detector.flags import flag_frame
 from brittle.extensions.detector.identity import Identity, Source
-from brittle.extensions.detector.network import PSEUDO_MARGIN, DetectorNetwork, kind_of, orient, score_of
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.network import (
+    PSEUDO_MARGIN,
+    DetectorNetwork,
+    kind_of,
+    orient,
+    score_of,
+)
 from brittle.extensions.detector.results import Counts, Judgement, Rate
+from brittle.extensions.detector.surrogate import Surrogate
+from brittle.extensions.detector.wrapped import with_head
 from brittle.intervals import check_confidence, check_share
 from brittle.model.classifier import Classifier
-from brittle.model.head import find_head
 from brittle.scores import LogitMargin
 from brittle.scores.one_pass import OnePassScore
 from brittle.store.columns import Column
@@ -128,7 +134,7 @@ class Detector:
         *,
         limit: float | None = None,
         column: str | None = None,
-        pseudo_margin: PseudoMargin | None = None,
+        pseudo_margin: Surrogate | None = None,
     ) -> Detector:
         """Calibrate on the points of a run, for the worst case or the average case; labels are not needed.
 
@@ -253,7 +259,7 @@ class Detector:
             raise ParameterError(f"expected numbers [B], found {scores!r:.80}") from error
         return is_flagged(numbers, self.threshold)
 
-    def wrap(self, network: Any, *, pseudo_margin: PseudoMargin | None = None) -> DetectorNetwork:
+    def wrap(self, network: Any, *, pseudo_margin: Surrogate | None = None) -> DetectorNetwork:
         """Build this detector into `network`: inputs to `(logits, score, brittle)` in one forward pass.
 
         Preprocessing is built in too, so that the result takes inputs in the declared units; a bare network gets the
@@ -269,9 +275,7 @@ class Detector:
             ModelError: the model, its last linear layer or the pseudo-margin is another one, or the layer is missing.
             ParameterError: a pseudo-margin is given that the score does not read.
         """
-        if not isinstance(network, Classifier):
-            identity = self.model
-            network = Classifier(network, identity.bounds, identity.mean, identity.std, outputs=identity.outputs)
+        network = self.model.declare(network)
         return DetectorNetwork(*self._prepare(network, pseudo_margin), self.threshold)
 
     def apply(
@@ -279,7 +283,7 @@ class Detector:
         classifier: Classifier,
         points: Points | tuple[Any, Any] | Tensor,
         *,
-        pseudo_margin: PseudoMargin | None = None,
+        pseudo_margin: Surrogate | None = None,
         batch_size: int | None = None,
         progress: Callable[[int, int, int], None] | bool | None = None,
     ) -> pd.DataFrame:
@@ -336,7 +340,7 @@ class Detector:
         """The score in comparison with the threshold, such as `-entropy`."""
         return f"-{self.score}" if kind_of(self.score).safer == "lower" else self.score
 
-    def _prepare(self, classifier: Classifier, pseudo_margin: PseudoMargin | None) -> tuple[Classifier, OnePassScore]:
+    def _prepare(self, classifier: Classifier, pseudo_margin: Surrogate | None) -> tuple[Classifier, OnePassScore]:
         """Check that classifier and pseudo-margin are those of the fit; return the classifier and the score."""
         score = score_of(self.score, self.parameters.get("norm"), pseudo_margin)
         if score.parameters != self.parameters:
@@ -345,22 +349,8 @@ class Detector:
                 f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file of "
                 f"the fit: --pseudo-margin FILE (pseudo_margin=)",
             )
-        differing = self.model.differences(Identity.of_classifier(classifier))
-        if differing:
-            raise ModelError(
-                "other_model",
-                f"the detector was fitted for another model or preprocessing: {differing}; fit one for this model",
-            )
-        if not score.uses_features:
-            return classifier, score
-        head_name, declared_name = find_head(classifier.model, self.head).name, classifier.head_name
-        if declared_name not in (None, head_name):
-            raise ModelError(
-                "no_head",
-                f"the detector reads the features of the layer {head_name!r}; the classifier names {declared_name!r}; "
-                f"leave the name out (head=)",
-            )
-        return classifier if declared_name == self.head else classifier.with_head(self.head), score
+        self.model.check(classifier, "the detector was fitted for")
+        return with_head(classifier, self.head) if score.uses_features else classifier, score
 
 
 def _check_goal(tpr: float, confidence: float, seed: int) -> tuple[float, float, int]:
@@ -373,7 +363,7 @@ def _check_goal(tpr: float, confidence: float, seed: int) -> tuple[float, float,
     return float(tpr), float(confidence), int(seed)
 
 
-def _column(table: Table, score: str, norm: str | None, pseudo_margin: PseudoMargin | None) -> Column:
+def _column(table: Table, score: str, norm: str | None, pseudo_margin: Surrogate | None) -> Column:
     """Return the only column of the score in a run that the detector can read."""
     columns = [
         column

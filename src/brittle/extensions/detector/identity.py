@@ -84,6 +84,20 @@ class Identity:
             raise _without_weights(type(model).__name__)
         return cls(digest, bounds.pair, classifier.mean, classifier.std, classifier.outputs)
 
+    def declare(self, network: Any) -> Classifier:
+        """Return a network as a classifier with this preprocessing; a classifier as it is."""
+        if isinstance(network, Classifier):
+            return network
+        return Classifier(network, self.bounds, self.mean, self.std, outputs=self.outputs)
+
+    def check(self, classifier: Classifier, owner: str) -> None:
+        """Raise unless the model of `classifier` has this identity, which `owner` names, as `the run is`."""
+        if differing := self.differences(Identity.of_classifier(classifier)):
+            raise ModelError(
+                "other_model",
+                f"{owner} of another model or preprocessing: {differing}; use those that belong together, or fit again",
+            )
+
     def differences(self, actual: Identity) -> str:
         """List the fields that differ with both values, such as `mean (0.4,) here (0.5,)`; empty for the same model."""
         pairs = {name: (value, getattr(actual, name)) for name, value in asdict(self).items()}

@@ -163,7 +163,7 @@ class Judgement:
         )
         if self.trusted:
             return f"trusted: {measured}"
-        better = "calibrate on more points or, of a network, learn a pseudo-margin (brittle.PseudoMargin)"
+        better = "calibrate on more points or, of a network, learn a pseudo-margin (brittle.Surrogate)"
         if self.auroc is None or self.auroc_low <= CHANCE:
             return (
                 f"useless: {measured}; an AUROC of {CHANCE} is chance, so do not deploy this flag: choose another "

@@ -19,11 +19,11 @@ from brittle.analysis.correlation import kendall_tau
 from brittle.data import array_points
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.extensions.detector.detector import Detector
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.scores import LogitMargin
 
 
-def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Classifier, learned: Surrogate) -> None:
     fresh = points(500, seed=1)
     with torch.no_grad():
         logits, features = classifier.observe(fresh)
@@ -34,11 +34,11 @@ def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Cla
     assert learned.recipe.validation_loss < 0.01
     assert (learned.recipe.points, learned.recipe.norm, len(learned.points)) == (400, "linf", 400)
     text = repr(learned)
-    assert text.startswith("PseudoMargin(400 points, 3 features, norm=")
+    assert text.startswith("Surrogate(400 points, 3 features, norm=")
     assert len(text) < 120
 
 
-def test_predictions_are_margins_and_fail_closed(learned: PseudoMargin) -> None:
+def test_predictions_are_margins_and_fail_closed(learned: Surrogate) -> None:
     features = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)) * 100
     features[0, 1], features[1, 1] = math.nan, math.inf
     margins = learned.predict(features)
@@ -48,7 +48,7 @@ def test_predictions_are_margins_and_fail_closed(learned: PseudoMargin) -> None:
     torch.testing.assert_close(learned.predict(features[2:3]), margins[2:3], rtol=1e-5, atol=0.0)
 
 
-def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) -> None:
+def test_it_is_a_score(classifier: brittle.Classifier, learned: Surrogate) -> None:
     x = points(20, seed=8)
     x[3, 0] = math.nan
     run = brittle.score(classifier, x, [learned.score])
@@ -60,7 +60,7 @@ def test_it_is_a_score(classifier: brittle.Classifier, learned: PseudoMargin) ->
     assert run.record.scores[0].parameters == {"sha256": learned.digest, "norm": "linf"}
 
 
-def test_wrong_features_and_models_are_refused(learned: PseudoMargin) -> None:
+def test_wrong_features_and_models_are_refused(learned: Surrogate) -> None:
     with pytest.raises(ParameterError, match=r"\[B, 3\]"):
         learned.predict(torch.rand(2, 4))
     torch.manual_seed(0)  # some layers give outputs between 0 and 1 alone, which are refused
@@ -80,9 +80,9 @@ def test_wrong_features_and_models_are_refused(learned: PseudoMargin) -> None:
     ]
     for error, message, arguments in wrong:
         with pytest.raises(error, match=message):
-            PseudoMargin.fit_run(*arguments)  # type: ignore[arg-type]
+            Surrogate.fit_run(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
-        PseudoMargin.fit_run(run, linear, data, form="none")  # type: ignore[arg-type]
+        Surrogate.fit_run(run, linear, data, form="none")  # type: ignore[arg-type]
 
 
 def test_points_without_a_margin_are_dropped_and_others_clipped() -> None:
@@ -91,12 +91,12 @@ def test_points_without_a_margin_are_dropped_and_others_clipped() -> None:
     distance[:5] = math.nan
     distance[5:9] = math.inf
     x[9, 0] = math.nan
-    learned = PseudoMargin.fit(x, distance, **small(epochs=2))
+    learned = Surrogate.fit(x, distance, **small(epochs=2))
     assert learned.recipe.points == 94
     assert float(learned.regressor.scale) == pytest.approx(np.quantile(distance[10:].numpy(), 0.99))
 
 
-def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: PseudoMargin, tmp_path: Path) -> None:
+def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: Surrogate, tmp_path: Path) -> None:
     """Calibrated on other points than it was trained on, it flags far fewer robust points, and can be exported."""
     x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin(), learned.score]), margin(x).tolist())
@@ -107,7 +107,7 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     assert detector.false_positives.high < by_logits.false_positives.low
     assert detector.verdict.trusted
     detector = Detector.load(detector.save(tmp_path / "detector.json"))
-    read = PseudoMargin.load(learned.save(tmp_path / "pseudo.safetensors"))
+    read = Surrogate.load(learned.save(tmp_path / "pseudo.safetensors"))
     wrapped = detector.wrap(classifier, pseudo_margin=read)
     fresh = points(1000, seed=6)
     wrapped(points(4, 0))
@@ -117,7 +117,7 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     assert np.array_equal(brittle_points.numpy(), detector.flag(score))
     assert torch.equal(program(fresh)[2], brittle_points)
     assert np.mean(flags["brittle"].to_numpy() == brittle_points.numpy()) > 0.998
-    another = PseudoMargin.fit(points(50, 0), margin(points(50, 0)), **SMALL)
+    another = Surrogate.fit(points(50, 0), margin(points(50, 0)), **SMALL)
     for wrong, error in ((None, ParameterError), (another, ModelError)):
         with pytest.raises(error, match="pseudo-margin"):
             detector.wrap(classifier, pseudo_margin=wrong)
@@ -132,7 +132,9 @@ def test_detector_with_a_pseudo_margin(classifier: brittle.Classifier, learned: 
     ):
         with pytest.raises(ParameterError, match="reads no pseudo-margin"):
             use()
-    stranger = replace(learned, recipe=replace(learned.recipe, model="0" * 64))
+    assert learned.recipe.model is not None
+    model = replace(learned.recipe.model, state_sha256="0" * 64)
+    stranger = replace(learned, recipe=replace(learned.recipe, model=model))
     with pytest.raises(ModelError, match="was learned from the model 0000"):
         Detector.fit(run, 0.1, score="pseudo_margin", pseudo_margin=stranger)
     # Other data have the same row numbers without a meaning; the error counts the points left out where too few remain.

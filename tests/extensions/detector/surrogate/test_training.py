@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from brittle.analysis.correlation import kendall_tau
 from brittle.errors import DataError, ParameterError
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.model.evaluation_mode import one_thread
 
 
 def test_the_size_of_the_paper_learns() -> None:
     x = points(200, seed=2)
-    learned = PseudoMargin.fit(x, margin(x), epochs=40)
+    learned = Surrogate.fit(x, margin(x), epochs=40)
     assert [layer.out_features for layer in learned.regressor.body if isinstance(layer, nn.Linear)] == [512] * 5 + [1]
     fresh = points(300, seed=3)
     assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.6
@@ -30,7 +30,7 @@ def test_searches_that_end_far_off_do_not_hide_the_others() -> None:
     x = points(400, seed=2)
     margins = torch.as_tensor(margin(x)).clone()
     margins[::50] = 50 * margins.max()
-    learned = PseudoMargin.fit(x, margins, epochs=40)
+    learned = Surrogate.fit(x, margins, epochs=40)
     fresh = points(300, seed=3)
     assert kendall_tau(margin(fresh), learned.predict(fresh)) > 0.5
 
@@ -39,12 +39,12 @@ def test_same_arguments_give_the_same_weights() -> None:
     """On any number of threads, after any draws of the program."""
     x = points(100, seed=0)
 
-    def fit(seed: int, threads: int) -> PseudoMargin:
+    def fit(seed: int, threads: int) -> Surrogate:
         torch.rand(7)
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            return PseudoMargin.fit(x, margin(x), seed=seed, **small(epochs=3))
+            return Surrogate.fit(x, margin(x), seed=seed, **small(epochs=3))
         finally:
             assert torch.get_num_threads() == threads
             torch.set_num_threads(before)
@@ -72,7 +72,7 @@ def test_same_arguments_give_the_same_weights() -> None:
 )
 def test_bad_features_and_margins_are_refused(features: Tensor, margins: Tensor, error: type[Exception]) -> None:
     with pytest.raises(error):
-        PseudoMargin.fit(features, margins)
+        Surrogate.fit(features, margins)
 
 
 def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:

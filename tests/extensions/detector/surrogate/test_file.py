@@ -14,18 +14,18 @@ import torch
 from torch import Tensor
 
 from brittle.errors import ArtefactError, ParameterError, StorageError
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.store.strict_json import plain
 
 
-def test_round_trip(tmp_path: Path, learned: PseudoMargin) -> None:
-    read = PseudoMargin.load(learned.save(tmp_path / "a.safetensors"))
+def test_round_trip(tmp_path: Path, learned: Surrogate) -> None:
+    read = Surrogate.load(learned.save(tmp_path / "a.safetensors"))
     assert (read.recipe, read.points, read.digest) == (learned.recipe, learned.points, learned.digest)
     features = torch.randn(40, 3)
     assert torch.equal(read.predict(features), learned.predict(features))
     assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
     odd = replace(learned, points=("a\nb", "", "ü\ud800", *learned.points[3:]))
-    assert PseudoMargin.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
+    assert Surrogate.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
 
 
 RECIPES: list[tuple[str, object, str]] = [
@@ -58,18 +58,19 @@ WEIGHTS: list[tuple[str, Any, str]] = [
 ]
 
 
-def test_any_other_file_is_refused_by_name(tmp_path: Path, learned: PseudoMargin) -> None:
+def test_any_other_file_is_refused_by_name(tmp_path: Path, learned: Surrogate) -> None:
     good = safetensors.torch.load(learned.save(tmp_path / "good.safetensors").read_bytes())
     recipe, points = plain(learned.recipe), list(learned.points)
 
     def metadata_with(changes: Any = (), points: object = points) -> dict[str, str]:
-        return {"learned": json.dumps({"recipe": recipe | dict(changes), "points": points})}
+        described = {"recipe": recipe | dict(changes), "points": points, "tail": None, "worth": []}
+        return {"learned": json.dumps(described)}
 
     def refused(weights: dict[str, Tensor], metadata: dict[str, str] | None) -> str:
         path = tmp_path / "bad.safetensors"
         path.write_bytes(safetensors.torch.save(weights, metadata))
-        with pytest.raises(ArtefactError, match="not a pseudo-margin") as caught:
-            PseudoMargin.load(path)
+        with pytest.raises(ArtefactError, match="not a surrogate") as caught:
+            Surrogate.load(path)
         return str(caught.value)
 
     for name, value, message in RECIPES:
@@ -82,6 +83,6 @@ def test_any_other_file_is_refused_by_name(tmp_path: Path, learned: PseudoMargin
     for metadata in (None, {}, {"learned": "x"}, {"learned": "[" * 100_000}):
         assert "JSON" in refused(good, metadata)
     with pytest.raises(StorageError, match="cannot be read"):
-        PseudoMargin.load(tmp_path / "absent.safetensors")
+        Surrogate.load(tmp_path / "absent.safetensors")
     with pytest.raises(ParameterError, match=r"must end in \.safetensors; found 'a\.pt'"):
         learned.save(tmp_path / "a.pt")

@@ -9,7 +9,7 @@ from helpers.tables import first_points
 
 import brittle
 from brittle.data import array_points
-from brittle.extensions.detector.pseudo_margin import PseudoMargin
+from brittle.extensions.detector.surrogate import Surrogate
 from brittle.scores import LogitMargin
 
 
@@ -19,7 +19,7 @@ def classifier() -> brittle.Classifier:
 
 
 @pytest.fixture(scope="session")
-def learned(classifier: brittle.Classifier) -> PseudoMargin:
+def learned(classifier: brittle.Classifier) -> Surrogate:
     x = everything()
     run = with_margins(brittle.score(classifier, x, [LogitMargin()]), margin(x).tolist())
-    return PseudoMargin.fit_run(first_points(run, 400), classifier, array_points(x, None, bounds=(0, 1)), **SMALL)
+    return Surrogate.fit_run(first_points(run, 400), classifier, array_points(x, None, bounds=(0, 1)), **SMALL)

@@ -1,0 +1,205 @@
+"""The lower bound on a probability that a surrogate predicts, from points with a known interval, and its worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated
+
+import numpy as np
+import scipy
+import torch
+from msgspec import Meta
+from numpy.typing import NDArray
+from torch import Tensor
+
+from brittle.analysis.correlation import kendall, kendall_tau
+from brittle.errors import DataError, ParameterError
+from brittle.estimate import CONFIDENCE
+from brittle.intervals import clopper_pearson
+from brittle.store.strict_json import Count, Share
+
+FLOOR = 0.01
+"""Added to the flip probability in the width of a bound, so that predictions near 1 have a width, too."""
+
+COPIES = 60
+"""Counted copies that a surrogate is compared with."""
+
+Proportion = Annotated[float, Meta(ge=-1, le=1)]
+"""A probability, or a difference or a correlation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    r"""Points that a surrogate has not learned from, and the lower bound that follows from them.
+
+    $$B(x) = \hat p(x) - q \sqrt{1 - \hat p(x) + c}, \quad q = s_{(k)}$$
+    $$k = \lceil (1 - \alpha (1 - t)) (n + 1) \rceil$$
+
+    with the scores `s_i = (p_i - low_i) / sqrt(1 - p_i + c)` of the `n` points in increasing order, `p_i` the
+    prediction, `low_i` the lower end of the interval of the true probability, `t` the probability `tail` with which
+    such an end exceeds it, and `c` = `FLOOR`. Over the sigmas a bound is the running minimum. With fewer points than
+    `k`, `q` is infinite and the bound 0.
+
+    Validity: for a point exchangeable with these, at every sigma, `P(p(x) < B(x)) <= alpha` over the draw of all
+    points and their copies. For the `low` that its own copies would give, `P(low < B(x)) <= alpha (1 - t)` by the ranks
+    of exchangeable scores; and where `p(x) < B(x)`, `low <= p(x)` with probability `1 - t`, whatever `p(x)` is, so that
+    `P(p(x) < B(x)) <= P(low < B(x)) / (1 - t)`. By class the same holds among the points predicted as each class.
+
+    References:
+        Algorithmic learning in a random world, Vladimir Vovk, Alexander Gammerman and Glenn Shafer, 2005, chapters 2
+        and 4.
+
+    Attributes:
+        predictions: predicted probabilities, `[n, K]`, by a function that these points had no part in.
+        low: lower ends, `[n, K]`.
+        classes: predicted class, `[n]`.
+        tail: probability with which a lower end exceeds the truth.
+    """
+
+    predictions: Tensor
+    low: Tensor
+    classes: Tensor
+    tail: float
+
+    def quantiles(self, alpha: float, class_count: int | None = None) -> Tensor:
+        """Return `q` for each sigma, `[1, K]`, or for each class and sigma, `[C, K]`.
+
+        Raises:
+            DataError: no class has enough points.
+        """
+        scores = (self.predictions - self.low) / width(self.predictions)
+        groups = [scores] if class_count is None else [scores[self.classes == label] for label in range(class_count)]
+        quantiles = torch.stack([self._quantile(group, alpha) for group in groups])
+        if not bool(quantiles.isfinite().any()):
+            raise DataError(
+                "too_few_points",
+                f"a bound that fails with probability {alpha} needs {needed(alpha, self.tail)} points to calibrate on"
+                f"{'' if class_count is None else ' of a class'}; found at most {max(map(len, groups))}; measure more "
+                f"points, or choose a larger alpha",
+            )
+        return quantiles
+
+    def _quantile(self, scores: Tensor, alpha: float) -> Tensor:
+        rank = math.ceil(round((1.0 - alpha * (1.0 - self.tail)) * (len(scores) + 1), 9))
+        if rank > len(scores):
+            return scores.new_full(scores.shape[1:], torch.inf)
+        return scores.sort(dim=0).values[rank - 1]
+
+
+def width(predictions: Tensor) -> Tensor:
+    """Return the unit of the distance of a bound from predicted probabilities, of any shape."""
+    return (1.0 - predictions + FLOOR).sqrt()
+
+
+def bound(predictions: Tensor, quantiles: Tensor) -> Tensor:
+    """Return lower bounds `[B, K]` for predicted probabilities and their quantiles, `[B, K]` or `[1, K]` each."""
+    bounds = (predictions - quantiles * width(predictions)).clamp(0.0, 1.0)
+    columns = list(bounds.unbind(dim=1))
+    for k in range(1, len(columns)):
+        columns[k] = torch.minimum(columns[k - 1], columns[k])
+    return torch.stack(columns, dim=1)
+
+
+def needed(alpha: float, tail: float) -> int:
+    """Fewest points for a bound that fails with probability `alpha`."""
+    share = alpha * (1.0 - tail)
+    return math.ceil(round((1.0 - share) / share, 9))
+
+
+def check_alpha(alpha: object) -> None:
+    """Raise unless `alpha` is a number between 0 and 0.5."""
+    if not (isinstance(alpha, Real) and 0.0 < float(alpha) < 0.5):
+        raise ParameterError(f"alpha must lie between 0 and 0.5; found {alpha!r:.60}")
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The worth of a surrogate at one sigma, at points that it has not seen, beside the alternatives.
+
+    Attributes:
+        target: label of the flip probability.
+        points: number of points.
+        alpha: probability with which the bound may fail.
+        tau: Kendall's tau-b between prediction and the probability that the run measured.
+        tau_low: lower end of its interval.
+        tau_logit_margin: Kendall's tau-b of the logit margin.
+        tau_copies: the same of `COPIES` counted copies, simulated from the measured probabilities.
+        error: mean absolute difference between prediction and measured probability.
+        error_copies: the same of the counted copies.
+        bias: mean difference.
+        bound: mean of the lower bound.
+        bound_copies: mean of the lower ends (Clopper-Pearson) of the counted copies at the same alpha.
+        bound_constant: the bound of a surrogate that predicts the same for every point.
+        covered: share of the points whose measured probability reaches the bound.
+    """
+
+    target: str
+    points: Count
+    alpha: Share
+    tau: Proportion
+    tau_low: Proportion
+    tau_logit_margin: Proportion
+    tau_copies: Proportion
+    error: Proportion
+    error_copies: Proportion
+    bias: Proportion
+    bound: Proportion
+    bound_copies: Proportion
+    bound_constant: Proportion
+    covered: Proportion
+
+    @property
+    def useful(self) -> bool:
+        """True where predictions follow the truth and the mean bound lies above that of a constant."""
+        return self.tau_low > 0.0 and self.bound > self.bound_constant
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target}: tau {self.tau:.2f} (logit margin {self.tau_logit_margin:.2f}, {COPIES} copies "
+            f"{self.tau_copies:.2f}), error {self.error:.3f} ({COPIES} copies {self.error_copies:.3f}), mean bound "
+            f"{self.bound:.3f} ({COPIES} copies {self.bound_copies:.3f}, one for all points "
+            f"{self.bound_constant:.3f}), which {self.covered:.1%} of {self.points} points reach"
+            f"{'' if self.useful else '; of no use'}"
+        )
+
+
+def judge(
+    target: str,
+    prediction: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    probability: NDArray[np.float64],
+    logit_margin: NDArray[np.float64],
+    constant: float,
+    alpha: float,
+    seed: int,
+) -> Worth:
+    """Compare `prediction` and its bound `lower` with the measured `probability` of points, `[n]` each; `constant` is
+    the bound that all points would get without a prediction."""
+    order = kendall(probability, prediction, CONFIDENCE)
+    kept = np.random.default_rng(seed).binomial(COPIES, probability)
+    shares = scipy.stats.binom.pmf(np.arange(COPIES + 1), COPIES, probability[:, None])
+    error_copies = (shares * np.abs(np.arange(COPIES + 1) / COPIES - probability[:, None])).sum(axis=1).mean()
+    taus = [kendall_tau(probability, other) for other in (logit_margin, kept)]
+    return Worth(
+        target=target,
+        points=len(probability),
+        alpha=alpha,
+        tau=_number(order.value),
+        tau_low=_number(order.low),
+        tau_logit_margin=_number(taus[0]),
+        tau_copies=_number(taus[1]),
+        error=float(np.abs(prediction - probability).mean()),
+        error_copies=float(error_copies),
+        bias=float((prediction - probability).mean()),
+        bound=float(lower.mean()),
+        bound_copies=float(clopper_pearson(kept, COPIES, 1.0 - 2.0 * alpha)[0].mean()),
+        bound_constant=constant,
+        covered=float((probability >= lower).mean()),
+    )
+
+
+def _number(correlation: float) -> float:
+    """Return a correlation, 0 where either side is constant."""
+    return 0.0 if math.isnan(correlation) else float(correlation)

@@ -1,0 +1,87 @@
+"""One pass of a network over the points that a surrogate learns from: logits, and what stands before them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from brittle.data import Points
+from brittle.errors import DataError, ModelError
+from brittle.model.classifier import Classifier
+from brittle.model.head import Head
+from brittle.scores.one_pass import OnePass
+
+ROWS = 64
+"""Points in one pass of the network."""
+
+
+def margin_of(logits: Tensor) -> NDArray[np.float64]:
+    """Return the logit margins `[n]`."""
+    largest, second_largest = OnePass(logits).top
+    return (largest - second_largest).numpy()
+
+
+class Pass(NamedTuple):
+    """What a network says of `n` points: ids, features `[n, d]`, logits `[n, C]`, and the layer between these.
+
+    A network without a last linear layer is `headless`: its features are a row's numbers and the logits, and the head
+    takes the logits from them.
+    """
+
+    ids: list[str]
+    features: Tensor
+    logits: Tensor
+    head: Head
+    headless: bool
+
+
+def observe(classifier: Classifier, points: Points, ids: Collection[str], headless: bool) -> Pass:
+    """Return what `classifier` says of the points with these ids; `headless` says whether it may lack a head."""
+    subject = classifier.reading(points.provenance)
+    headless = headless and not _has_head(subject, points)
+    found, features, logits = [], [], []
+    with subject.evaluating(), torch.no_grad():
+        for batch in points.batches(ROWS):
+            positions = [position for position, point in enumerate(batch.ids) if point in ids]
+            if not positions:
+                continue
+            inputs = batch.inputs[positions].to(subject.device)
+            scores, rows = (subject(inputs), None) if headless else subject.observe(inputs)
+            rows = features_of(inputs, scores) if rows is None else rows
+            found += [batch.ids[position] for position in positions]
+            features.append(rows.double().cpu())
+            logits.append(scores.double().cpu())
+    if not found:
+        raise DataError("runs_differ", "none of the points has a number in the run; give the data of the run")
+    head = of_logits(features[0], logits[0]) if headless else subject.head
+    return Pass(found, torch.cat(features), torch.cat(logits), head, headless)
+
+
+def _has_head(classifier: Classifier, points: Points) -> bool:
+    """Return whether the last linear layer gives the logits."""
+    (batch,) = points.batches(1, 0, 1)
+    try:
+        with classifier.evaluating(), torch.no_grad():
+            classifier.observe(batch.inputs.to(classifier.device))
+    except ModelError as error:
+        if error.code != "no_head":
+            raise
+        return False
+    return True
+
+
+def features_of(inputs: Tensor, logits: Tensor) -> Tensor:
+    """Return the features of a network without a last linear layer: of rows of numbers these, and the logits."""
+    return torch.cat((inputs.to(logits.dtype), logits), dim=1) if inputs.dim() == 2 else logits
+
+
+def of_logits(features: Tensor, logits: Tensor) -> Head:
+    """Return the layer that takes the logits from the features of a network without a last linear layer."""
+    classes, others = logits.shape[1], features.shape[1] - logits.shape[1]
+    weight = torch.cat((torch.zeros(classes, others), torch.eye(classes)), dim=1).double()
+    return Head("", weight, None, lambda *inputs: (inputs[0], inputs[0]))

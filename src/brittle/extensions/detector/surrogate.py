@@ -1,0 +1,550 @@
+"""A surrogate: a small network that learns from features what a run measured, the input margin or `p_robust`."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+import pandas as pd
+import safetensors
+import safetensors.torch
+import scipy
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from brittle.data import Points
+from brittle.data.formats import as_points
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError
+from brittle.estimate import Parameters, Status
+from brittle.extensions.detector.conformal import Calibration, Worth, bound, check_alpha, judge
+from brittle.extensions.detector.criterion import check_table, margin_column, noise_columns
+from brittle.extensions.detector.identity import Identity, Source
+from brittle.extensions.detector.passes import ROWS, margin_of, observe
+from brittle.extensions.detector.regressor import FEWEST, Form, Recipe, Regressor, choose_form, train
+from brittle.extensions.detector.wrapped import SurrogateNetwork, with_head
+from brittle.intervals import clopper_pearson
+from brittle.model.classifier import Classifier
+from brittle.model.digest import state_digest
+from brittle.model.head import Head
+from brittle.scores.base import mark
+from brittle.scores.one_pass import OnePass, OnePassScore
+from brittle.scores.options import NO_OPTION
+from brittle.store.columns import Column
+from brittle.store.strict_json import FormatProblem, Share, convert, dump, parse_json, plain
+from brittle.store.table import Table
+from brittle.store.writing import write
+
+__all__ = ["PseudoMarginScore", "Recipe", "Regressor", "Surrogate"]
+
+LAYERS, WIDTH = 5, 512
+"""Hidden layers and their width, as in the paper."""
+
+NOISE_LAYERS, NOISE_WIDTH = 2, 64
+"""The same of a surrogate of `p_robust`, which has to be cheap beside the pass of the network."""
+
+EPOCHS = 200
+"""Maximum number of passes over the points."""
+
+TAIL = 0.2
+"""Probability with which the lower end of a counted probability exceeds it, where the column counts all draws: with a
+smaller one the ends lie lower, with a larger one more of alpha is spent on them."""
+
+SHARES = (0.5, 0.75)
+"""Ends of the share of the points that is learned from, and of that which calibrates; the others check."""
+
+MOST_BYTES = 2**28
+"""Size of the largest file that is read."""
+
+SUFFIX = ".safetensors"
+"""Suffix of the file."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate:
+    r"""A small network from the features of a classifier to its input margins, or to `p_robust` at several sigmas.
+
+    $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
+
+    with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
+    `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
+    (`regressor.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over
+    the training share. Adam; the weights with the smallest squared error on a held-out share (`regressor.HELD_OUT`).
+    The pseudo-margin of the paper has these layers and this loss, reads features alone, and has no `c`, `mu`, `s`.
+
+    Of a probability `c` is 1, the loss is the cross entropy, `f` is smaller and falls with sigma. Half of the points
+    teach. A quarter calibrates: the predictions are adjusted to the mean of `p_robust` there, and a lower bound, which
+    follows from the predictions before that, holds for a new point with probability `1 - alpha`
+    (`conformal.Calibration` has formula and validity). The last quarter shows what
+    predictions and bounds are worth (`worth`); where that is nothing, fitting is refused.
+
+    Validity: for points like the training points, and features of the same network. A pseudo-margin ranks points; its
+    value does not bound their margin. A detector may be calibrated only on points outside the training points.
+
+    References:
+        Detecting brittle decisions for free: leveraging margin consistency in deep robust classifiers, Jonas Ngnawé et
+        al., 2024, section 3.3 and appendix B.4, https://arxiv.org/abs/2406.18451
+
+    Attributes:
+        recipe: inputs, targets, sizes and training.
+        regressor: the network, in evaluation mode.
+        points: ids of the points of the fit, if given; they belong to the data `recipe.data`.
+        calibration: what the bounds follow from; None for margins.
+        worth: of each sigma, at points that were not learned from; empty for margins.
+    """
+
+    recipe: Recipe
+    regressor: Regressor
+    points: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+    worth: tuple[Worth, ...] = ()
+
+    def __repr__(self) -> str:
+        learned = self.recipe
+        return (
+            f"Surrogate({learned.points} points, {learned.features} features, norm={learned.norm!r}, "
+            f"targets={list(learned.targets)}, validation_loss={learned.validation_loss:.4g})"
+        )
+
+    def __str__(self) -> str:
+        learned = self.recipe
+        first = f"{learned.points} points, validation loss {learned.validation_loss:.4g}"
+        return "\n".join((first, *map(str, self.worth)))
+
+    @classmethod
+    def fit(
+        cls,
+        features: Tensor | ArrayLike,
+        margins: Tensor | ArrayLike,
+        seed: int = 0,
+        *,
+        head: Head | None = None,
+        norm: str | None = None,
+        form: Form = "head",
+        layers: int = LAYERS,
+        width: int = WIDTH,
+        epochs: int = EPOCHS,
+    ) -> Surrogate:
+        """Learn `margins` from `features`; the same arguments give the same weights, for every number of threads.
+
+        Args:
+            features: `[n, d]`.
+            margins: `[n]`, in pixel units; infinite ones count as the scale, a point with NaN or None is dropped.
+            seed: seed of the split, the initial weights and the order of the points.
+            head: the last linear layer of the network: the regressor then also reads its margins to every class, in
+                the dual of `norm` (L2 without a norm).
+            norm: norm of the margins.
+            form: as `fit_run`; without a head the features alone are read.
+            layers: number of hidden layers.
+            width: width of a hidden layer.
+            epochs: maximum number of passes over the points.
+
+        Raises:
+            DataError: fewer than `regressor.FEWEST` points can be used, or no margin is finite and positive.
+            ParameterError: the arrays do not fit each other, or a parameter is outside its range.
+        """
+        rows, distances = (
+            np.asarray(part.detach().cpu().double() if isinstance(part, Tensor) else part, dtype=np.float64)
+            for part in (features, margins)
+        )
+        if rows.ndim != 2 or distances.shape != rows.shape[:1]:
+            shapes = f"{list(rows.shape)} and {list(distances.shape)}"
+            raise ParameterError(f"expected features [n, d] and margins [n]; found {shapes}")
+        if head is not None and head.weight.shape[1] != rows.shape[1]:
+            raise ParameterError(
+                f"the head must take features of size {rows.shape[1]}; it takes {head.weight.shape[1]}"
+            )
+        used = np.isfinite(rows).all(axis=1) & ~np.isnan(distances)
+        settings = {"norm": norm, "form": form, "layers": layers, "width": width}
+        return cls(*_train(head, torch.from_numpy(rows[used]), distances[used], seed, epochs, **settings))
+
+    @classmethod
+    def fit_run(
+        cls,
+        table: Table,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        norm: str | None = None,
+        seed: int = 0,
+        *,
+        alpha: float | None = None,
+        form: Form | None = None,
+        **settings: Any,
+    ) -> Surrogate:
+        """Learn a run from the features of the same points and the head's margins there: its input margins, or with
+        `alpha` its `p_robust` at every sigma of its counted noise.
+
+        Masked margins are left out. Without a last linear layer, and for an estimator, `p_robust` is learned from the
+        logits and, of a row of numbers, these.
+
+        Args:
+            table: a run with one `input_margin` in `norm`, or with `monte_carlo` at one sigma or more: with a fixed
+                number of draws (`limit=None`) the intervals, and so the bounds, are narrowest.
+            classifier: the model of the run.
+            points: the data of the run, as `brittle.score` takes them; points that the run does not hold are left out.
+            norm: norm of the margins, `l2`, `linf` or `l1`; by default that of the run.
+            seed: as `fit`, and of the split into points that teach, calibrate and check.
+            alpha: probability with which a lower bound on `p_robust` may fail at the points that check, below 0.5.
+            form: `paper` reads the features alone, as in the paper, `head` also the margins of the head, `margins`
+                these alone. By default `head`, or for `p_robust` the better of the last two by cross-fitting.
+            settings: `layers`, `width` and `epochs`, as `fit`.
+
+        Raises:
+            DataError: the run holds no such scores, too few points, or is of other data than `points`, or what was
+                learned is worth nothing.
+            ModelError: `classifier` is another model or preprocesses otherwise, or margins need a last linear layer.
+            ParameterError: `table` is no table, `classifier` no classifier, there is no such form or alpha.
+        """
+        if form not in (None, *get_args(Form)):
+            raise ParameterError(f"form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
+        if alpha is not None:
+            check_alpha(alpha)
+        check_table(table)
+        model = Identity.of_run(table.record.model)
+        columns = [margin_column(table, norm)] if alpha is None else noise_columns(table)
+        model.check(classifier, "the run is")
+        points = as_points(points, classifier.bounds, levels=classifier.reads_frames)
+        run_source, data_source = Source.of(vars(table.record.data)), Source.of(points.provenance)
+        if not run_source.is_same(data_source):
+            reason = f"the run is of the data {run_source}; found {data_source}; give those of the run"
+            raise DataError("runs_differ", reason)
+        values = {column: column.value[column.status != Status.MASKED.slug] for column in columns}
+        numbers = pd.DataFrame(values).dropna()
+        seen = observe(classifier, points, set(numbers.index), alpha is not None)
+        recipe = {"model": model, "data": data_source, "head": table.record.model.head, "reads_logits": seen.headless}
+        head = None if form == "paper" else seen.head
+        targets = numbers.loc[seen.ids].to_numpy(np.float64)
+        if alpha is None:
+            settings |= {"norm": columns[0].parameters["norm"], "head": head, "form": form or "head"}
+            learned = cls.fit(seen.features, targets[:, 0], seed, **settings)
+            return replace(learned, points=tuple(seen.ids), recipe=replace(learned.recipe, **recipe))
+        low, tail = _lower_ends(columns, seen.ids, table.record.confidence)
+        recipe |= {"targets": tuple(column.label for column in columns)}
+        settings = {"layers": NOISE_LAYERS, "width": NOISE_WIDTH, "epochs": EPOCHS, "form": form} | settings
+        order = np.random.default_rng(seed).permutation(len(seen.ids))
+        teach, calibrate, check = np.split(order, [round(share * len(order)) for share in SHARES])
+        features, probabilities = seen.features, 1.0 - targets
+        trained = _train(head, features[teach], probabilities[teach], seed, **settings | {"targets": recipe["targets"]})
+        learned = cls(replace(trained[0], **recipe), trained[1], tuple(seen.ids))
+        learned.regressor.adjust(features[calibrate], torch.from_numpy(probabilities[calibrate]))
+        classes = seen.logits.argmax(dim=1)[calibrate]
+        calibration = Calibration(learned.predict(features[calibrate]), low[calibrate], classes, tail)
+        learned = replace(learned, calibration=calibration)
+        worth = learned._judge(features[check], probabilities[check], margin_of(seen.logits)[check], alpha, seed)
+        if not any(target.useful for target in worth):
+            raise DataError(
+                "too_few_points",
+                f"from {len(teach)} points nothing was learned that helps at {len(check)} others, so no surrogate is "
+                f"offered; measure more points, or count copies:\n" + "\n".join(map(str, worth)),
+            )
+        return replace(learned, worth=worth)
+
+    def _judge(
+        self, features: Tensor, truth: NDArray[np.float64], margins: NDArray[np.float64], alpha: float, seed: int
+    ) -> tuple[Worth, ...]:
+        """Return the worth of each target at points that were not learned from."""
+        assert self.calibration is not None
+        with torch.no_grad():
+            p_robust, predictions = self.regressor.probabilities(features)
+        bounds = bound(predictions, self.calibration.quantiles(alpha))
+        level = replace(self.calibration, predictions=torch.zeros_like(self.calibration.predictions))
+        constants = bound(torch.zeros_like(bounds[:1]), level.quantiles(alpha))[0].tolist()
+        worth = []
+        for k, target in enumerate(self.recipe.targets):
+            columns = p_robust[:, k].numpy(), bounds[:, k].numpy(), truth[:, k]
+            worth.append(judge(target, *columns, margins, constants[k], alpha, seed))
+        return tuple(worth)
+
+    @property
+    def score(self) -> PseudoMarginScore:
+        """Score for `brittle.score`, the pseudo-margin.
+
+        Raises:
+            ParameterError: probabilities were learned.
+        """
+        if self.recipe.targets:
+            raise ParameterError(
+                f"this surrogate predicts {self.recipe.targets[0]} and no margin, so it is no pseudo-margin; wrap the "
+                f"network, or apply the surrogate"
+            )
+        return PseudoMarginScore(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the weights."""
+        return state_digest(self.regressor)
+
+    def predict(self, features: Tensor | ArrayLike) -> Tensor:
+        """Return the pseudo-margins `[B]`, or the probabilities before their adjustment `[B, K]`, of features `[B, d]`:
+        double precision, NaN if a feature is not finite."""
+        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
+        if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
+            raise ParameterError(f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
+        with torch.no_grad():
+            return self.regressor(rows.to(self.regressor.mean.device))
+
+    def learned_from(self, source: Source) -> tuple[str, ...]:
+        """Return the ids of the points of the fit, as far as they may belong to `source`."""
+        data = self.recipe.data
+        return self.points if data is not None and data.may_share(source) else ()
+
+    def check_model(self, model: str | None) -> None:
+        """Raise if the digest of the weights of `model` is known and differs from that of the recipe."""
+        expected = None if self.recipe.model is None else self.recipe.model.state_sha256
+        if None not in (expected, model) and expected != model:
+            raise ModelError(
+                "other_model",
+                f"the pseudo-margin was learned from the model {expected}; found {model}; learn one for this model",
+            )
+
+    def wrap(self, network: Any, alpha: float = 0.1, *, by_class: bool = False) -> SurrogateNetwork:
+        """Build this surrogate into `network`: inputs to `(logits, p_robust, bound)` in one forward pass.
+
+        `p_robust` and `bound` are `[B, K]`, a column for each of `recipe.targets`. Under a bound lies the truth of a
+        point like those of the fit with probability `alpha` at most, `by_class` also among the points that are
+        predicted as each class; a class with too few points to calibrate on then has the bound 0. An input that is not
+        finite, outside the bounds of the data or tied has the bound 0.
+
+        Args:
+            network: as `Detector.wrap` takes it.
+            alpha: probability with which a bound may fail, between 0 and 0.5.
+            by_class: whether it holds for each predicted class.
+
+        Raises:
+            DataError: too few points calibrate for this `alpha`.
+            ModelError: the model or its last linear layer is another one, or the layer is missing.
+            ParameterError: margins were learned, or there is no such alpha.
+        """
+        recipe, calibration = self.recipe, self.calibration
+        if recipe.model is None or calibration is None:
+            raise ParameterError("this surrogate predicts margins, which have no bound; a detector reads them")
+        check_alpha(alpha)
+        classifier = recipe.model.declare(network)
+        recipe.model.check(classifier, "the surrogate was fitted for")
+        classifier = classifier if recipe.reads_logits else with_head(classifier, recipe.head)
+        labels = (len(self.regressor.head_weight) or 1 + int(calibration.classes.max())) if by_class else None
+        return SurrogateNetwork(
+            classifier, not recipe.reads_logits, self.regressor, calibration.quantiles(alpha, labels)
+        )
+
+    def apply(
+        self,
+        classifier: Classifier,
+        points: Points | tuple[Any, Any] | Tensor,
+        alpha: float = 0.1,
+        *,
+        by_class: bool = False,
+    ) -> pd.DataFrame:
+        """Return a frame with a row per point: its id `point`, and for each target `p_robust` and `bound`.
+
+        With several targets these names have their place behind them, `bound_1` that of the smallest sigma. Points
+        whose bound is low are left to be counted: `brittle.score` of `choose_points(points, ids)`.
+
+        Raises:
+            as `wrap`.
+        """
+        network = self.wrap(classifier, alpha, by_class=by_class)
+        points = as_points(points, classifier.bounds, levels=classifier.reads_frames)
+        ids, parts = [], []
+        with torch.no_grad():
+            for batch in points.batches(ROWS):
+                ids += batch.ids
+                parts.append(network.observe(points, batch)[1:])
+        numbers = [torch.cat(part).numpy() for part in zip(*parts, strict=True)]
+        ends = [""] if len(self.recipe.targets) == 1 else [f"_{k + 1}" for k in range(len(self.recipe.targets))]
+        columns = {
+            f"{name}{end}": values[:, k]
+            for name, values in zip(("p_robust", "bound"), numbers, strict=True)
+            for k, end in enumerate(ends)
+        }
+        return pd.DataFrame({"point": ids} | columns)
+
+    def shift(self, p_robust: ArrayLike | Tensor) -> float:
+        """Return the p-value of the predictions `[n]` of new points at the smallest sigma: small where these are not
+        like the points that calibrate, so that no bound holds.
+
+        That of the two-sample Kolmogorov-Smirnov test: at most `p` with probability `p` for points drawn in the same
+        way. A shift that leaves the predictions as they are stays unseen.
+        """
+        assert self.calibration is not None
+        before = (self.calibration.predictions[:, 0].logit() + self.regressor.adjustment[0]).sigmoid().numpy()
+        test: Any = scipy.stats.ks_2samp(before, np.asarray(p_robust, dtype=np.float64))
+        return float(test.pvalue)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write weights, recipe and points to the `.safetensors` file `path`, and return that path.
+
+        Raises:
+            ParameterError: the file name ends otherwise.
+            StorageError: it cannot be written.
+        """
+        path = Path(path)
+        if path.suffix != SUFFIX:
+            raise ParameterError(f"the file must end in {SUFFIX}; found {path.name!r}")
+        weights = {name: tensor.contiguous() for name, tensor in self.regressor.state_dict().items()}
+        if self.calibration is not None:
+            weights |= {f"{CALIBRATION}{name}": getattr(self.calibration, name).contiguous() for name in CALIBRATED}
+        tail = None if self.calibration is None else self.calibration.tail
+        metadata = _Metadata(self.recipe, self.points, tail, self.worth)
+        write(path, safetensors.torch.save(weights, {"learned": dump(metadata)}))
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Surrogate:
+        """Read a surrogate; nothing in the file is run.
+
+        Raises:
+            ArtefactError: the file holds anything else.
+            StorageError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise StorageError("unreadable", f"{path} cannot be read: {error.strerror or error}") from error
+        try:
+            return _decode(content)
+        except REFUSED as error:
+            why = str(error).partition(chr(10))[0]
+            raise ArtefactError("file_refused", f"{path} is not a surrogate: {why:.400}; train it again") from error
+
+
+CALIBRATION, CALIBRATED = "calibration.", ("predictions", "low", "classes")
+"""Prefix of the tensors of a file that calibrate, and their names."""
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    """The metadata of a file, beside the weights."""
+
+    recipe: Recipe
+    points: tuple[str, ...]
+    tail: Share | None = None
+    worth: tuple[Worth, ...] = ()
+
+
+REFUSED = (
+    safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError, OverflowError
+)  # fmt: skip
+"""Errors from reading a file that is no surrogate; the last five from types or shapes unknown to PyTorch."""
+
+
+def _decode(content: bytes) -> Surrogate:
+    if len(content) > MOST_BYTES:
+        raise FormatProblem(f"it has more than {MOST_BYTES:,} bytes")
+    weights = safetensors.torch.load(content)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # safetensors has validated it
+    metadata = convert(_Metadata, parse_json((header.get("__metadata__") or {}).get("learned", "")))
+    recipe, points = metadata.recipe, metadata.points
+    if (len(points) == 0) != (recipe.data is None):
+        raise FormatProblem(f"it names {len(points)} points of the data {recipe.data}")
+    if not len(recipe.targets) == len(metadata.worth) == (0 if metadata.tail is None else len(recipe.targets)):
+        raise FormatProblem(f"it has {len(recipe.targets)} targets and {len(metadata.worth)} verdicts on them")
+    calibration = None if metadata.tail is None else _calibration(weights, len(recipe.targets), metadata.tail)
+    regressor = Regressor.blank(recipe)
+    expected, actual = (
+        {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in state.items()}
+        for state in (regressor.state_dict(), weights)
+    )
+    if differing := sorted({name for name, _ in actual.items() ^ expected.items()}):
+        raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
+    for name, tensor in weights.items():
+        if not bool(tensor.isfinite().all() and (name not in ("std", "scale") or (tensor > 0).all())):
+            raise FormatProblem(f"{name} holds numbers that it cannot have")
+    regressor.load_state_dict(weights, assign=True)
+    regressor.measure_head()
+    return Surrogate(recipe, regressor.requires_grad_(False).eval(), points, calibration, metadata.worth)
+
+
+def _calibration(weights: dict[str, Tensor], targets: int, tail: float) -> Calibration:
+    """Take the points that calibrate out of the tensors of a file."""
+    tensors = {name: weights.pop(CALIBRATION + name) for name in CALIBRATED}
+    rows = len(tensors["classes"])
+    for name, tensor in tensors.items():
+        shape, dtype = ((rows,), torch.int64) if name == "classes" else ((rows, targets), torch.float64)
+        if (tuple(tensor.shape), tensor.dtype) != (shape, dtype) or not bool((tensor >= 0).all()):
+            raise FormatProblem(f"{CALIBRATION}{name} holds numbers that it cannot have")
+        if dtype == torch.float64 and not bool((tensor <= 1).all()):
+            raise FormatProblem(f"{CALIBRATION}{name} holds numbers that are no probabilities")
+    return Calibration(**tensors, tail=tail)
+
+
+def _train(
+    head: Head | None, features: Tensor, truth: NDArray[np.float64], seed: int, epochs: int, **settings: Any
+) -> tuple[Recipe, Regressor]:
+    """Train a regressor on features without NaN, once its recipe is checked."""
+    if len(features) < FEWEST:
+        raise DataError("too_few_points", f"a surrogate needs {FEWEST} points; found {len(features)}")
+    head, form = (None, "paper") if head is None or settings["form"] == "paper" else (head, settings["form"])
+    described: dict[str, Any] = {"features": features.shape[1], "classes": 0 if head is None else len(head.weight)}
+    described |= {"points": len(features), "seed": seed, "validation_loss": 0.0, "norm": None}
+    described |= settings | {"form": form or "head"}
+    recipe = Recipe(**described)
+    try:
+        convert(Recipe, plain(recipe))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"a surrogate has no such settings: {error}") from error
+    if head is not None and form is None:
+        recipe = replace(recipe, form=choose_form(recipe, head, features, truth, epochs))
+    return train(recipe, head, features, truth, epochs)
+
+
+def _lower_ends(columns: list[Column], ids: list[str], confidence: float) -> tuple[Tensor, float]:
+    """Return the lower ends of the probabilities `[n, K]`, and the probability with which one exceeds the truth.
+
+    Of counts of a fixed number of copies they are taken at `TAIL`, else the run has them at its confidence.
+    """
+    counts = [(column.draws or np.nan) * (1.0 - column.value.loc[ids].to_numpy(np.float64)) for column in columns]
+    if all(np.allclose(count, count.round(), rtol=0.0, atol=1e-6) for count in counts):
+        pairs = [(count.round(), column.most_draws or 1) for count, column in zip(counts, columns, strict=True)]
+        lows, tail = [clopper_pearson(*pair, 1.0 - 2.0 * TAIL)[0] for pair in pairs], TAIL
+    else:
+        lows, tail = [1.0 - column.high.loc[ids].to_numpy(np.float64) for column in columns], (1.0 - confidence) / 2.0
+    return torch.from_numpy(np.stack(lows, axis=1)), tail
+
+
+@dataclass(frozen=True)
+class PseudoMarginScore(OnePassScore):
+    """A pseudo-margin as a score: `Surrogate.predict` of the features of the clean pass, in pixel units.
+
+    Validity: that of the pseudo-margin. The interval has no width.
+
+    Source: Ngnawé et al., Detecting brittle decisions for free (NeurIPS 2024), section 3.3.
+    """
+
+    learned: Surrogate = field(metadata=NO_OPTION)
+
+    name: ClassVar[str] = "pseudo_margin"
+    title: ClassVar[str] = "Pseudo-margin"
+    quantity: ClassVar[str] = "distance"
+    reference: ClassVar[str] = "Ngnawé et al. (NeurIPS 2024), section 3.3"
+    uses_features: ClassVar[bool] = True
+    explanation: ClassVar[str] = "A stand-in for the input margin, learned from the features of other points."
+
+    @property
+    def parameters(self) -> Parameters:
+        """The digest of the weights and, if known, the norm of the learned margins."""
+        norm = self.learned.recipe.norm
+        digest: Parameters = {"sha256": self.learned.digest}
+        return digest if norm is None else digest | {"norm": norm}
+
+    def value(self, one_pass: OnePass) -> Tensor:
+        return self.learned.regressor(one_pass.features_and_weight[0])
+
+    def checked_value(self, one_pass: OnePass) -> Tensor:
+        """Compute `value` on the device of the weights, after a check of the number of features."""
+        return self.learned.predict(one_pass.features_and_weight[0])
+
+    @property
+    def network(self) -> nn.Module:
+        return self.learned.regressor
+
+    def judge(self, status: Tensor, value: Tensor) -> Tensor:
+        """Features that are not finite have no margin."""
+        return mark(status, ~value.isfinite(), Status.NONFINITE_LOGITS)

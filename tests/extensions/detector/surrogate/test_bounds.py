@@ -1,0 +1,258 @@
+"""A surrogate of `p_robust`: its bound holds on problems with a known answer, and its network gives it in the pass."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.calibrated import exported
+from helpers.stand_ins import Misleading, margin, points
+from helpers.tables import with_score
+from numpy.typing import NDArray
+from scipy.stats import binom, ncx2, norm
+from torch import nn
+
+import brittle
+from brittle.data import array_points
+from brittle.errors import DataError, ModelError, ParameterError
+from brittle.extensions.detector.conformal import Calibration, bound, needed
+from brittle.extensions.detector.surrogate import Surrogate
+from brittle.intervals import clopper_pearson
+from brittle.scores import LogitMargin
+from brittle.store.table import Table
+
+SIGMAS = (0.1, 0.3)
+ALPHA, TAIL, DRAWS = 0.1, 0.2, 100
+
+
+def linear(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Return the exact `p_robust` of points beside a plane, at unit noise."""
+    return norm.cdf(rng.exponential(1.5, count))
+
+
+def ball(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Return the exact `p_robust` of points inside a ball of radius 3 in 4 dimensions, at unit noise."""
+    return ncx2.cdf(9.0, 4, rng.uniform(0.0, 9.0, count))
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("problem", [linear, ball])
+def test_the_bound_misses_the_truth_at_most_as_often_as_asked(problem: Any, by_class: bool) -> None:
+    """Over 2,000 draws of 60 points that calibrate, with 100 copies each, and of a new point; false-fail rate 1e-6.
+
+    The ranks are exact: the lower end of the new point lies below the bound as often as `alpha (1 - tail)` allows, up
+    to a rank. A prediction that errs, more in class 1, is as good as any other.
+    """
+    rng, replicates, count = np.random.default_rng(0), 2000, 60
+    misses, low_misses, shares = 0, 0, []
+    for _ in range(replicates):
+        truth, classes = problem(rng, count + 1), rng.integers(0, 2, count + 1)
+        low = clopper_pearson(rng.binomial(DRAWS, truth), DRAWS, 1.0 - 2.0 * TAIL)[0]
+        predictions = np.clip(truth + rng.normal(0.0, 0.05 + 0.1 * classes), 0.0, 1.0)
+        tensors = [torch.from_numpy(part) for part in (predictions[:, None], low[:, None], classes)]
+        calibration = Calibration(*(part[:count] for part in tensors), tail=TAIL)
+        quantiles = calibration.quantiles(0.2 if by_class else ALPHA, 2 if by_class else None)
+        quantiles = quantiles[classes[count] if by_class else 0][None]
+        lower = float(bound(tensors[0][count:], quantiles))
+        misses += lower > truth[count]
+        low_misses += lower > low[count]
+        shares.append(lower)
+    alpha = 0.2 if by_class else ALPHA
+    assert misses <= binom(replicates, alpha).ppf(1.0 - 1e-6)
+    exact = alpha * (1.0 - TAIL)
+    group = count / 2 if by_class else count
+    assert binom(replicates, exact - 2.0 / group).ppf(1e-6) <= low_misses <= binom(replicates, exact).ppf(1.0 - 1e-6)
+    assert np.mean(shares) > 0.2
+
+
+def test_too_few_points_for_alpha_are_counted() -> None:
+    numbers = torch.rand(200, 1, dtype=torch.float64)
+    calibration = Calibration(numbers, numbers / 2.0, torch.arange(200) % 2, TAIL)
+    assert needed(0.1, TAIL) == 12
+    assert calibration.quantiles(0.1, 3).isfinite()[:, 0].tolist() == [True, True, False]
+    with pytest.raises(DataError, match=f"needs {needed(0.001, TAIL)} points") as caught:
+        calibration.quantiles(0.001)
+    assert caught.value.code == "too_few_points"
+
+
+def counted(run: Table, kept: NDArray[np.float64], sigma: float, seed: int, draws: int = 200) -> Table:
+    """Return `run` with counts of copies that keep the prediction with these probabilities."""
+    flips = np.random.default_rng(seed).binomial(draws, 1.0 - kept)
+    parameters = {"draws": draws, "sigma": sigma}
+    return with_score(run, "monte_carlo", flips / draws, parameters, ends=clopper_pearson(flips, draws, 0.99))
+
+
+def kept(x: torch.Tensor, sigma: float) -> NDArray[np.float64]:
+    """Return the exact `p_robust` of the network `Misleading`: its boundary is a plane."""
+    return norm.cdf(margin(x).numpy() / sigma)
+
+
+def run_of(x: torch.Tensor, classifier: brittle.Classifier) -> Table:
+    run = brittle.score(classifier, x, [LogitMargin()])
+    for seed, sigma in enumerate(SIGMAS[::-1]):
+        run = counted(run, kept(x, sigma), sigma, seed)
+    return run
+
+
+def data(x: torch.Tensor) -> Any:
+    return array_points(x, None, bounds=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def surrogate(classifier: brittle.Classifier) -> Surrogate:
+    x = points(800, seed=0)
+    return Surrogate.fit_run(run_of(x, classifier), classifier, data(x), alpha=ALPHA, epochs=40)
+
+
+def test_it_predicts_what_copies_would_count(classifier: brittle.Classifier, surrogate: Surrogate) -> None:
+    """On 4,000 fresh points the order is right where that of the logit margin is not, the mean has an error of less
+    than 0.02, and the bound misses as often as the beta-binomial law of one calibration allows (1e-6)."""
+    fresh = points(4000, seed=1)
+    frame = surrogate.apply(classifier, fresh, ALPHA)
+    assert frame["point"].tolist() == [str(row) for row in range(4000)]
+    assert [target.split("sigma=")[1][:3] for target in surrogate.recipe.targets] == ["0.1", "0.3"]
+    assert (frame["p_robust_1"] >= frame["p_robust_2"]).all()
+    assert (frame["bound_1"] >= frame["bound_2"]).all()
+    for k, sigma in enumerate(SIGMAS):
+        worth, truth = surrogate.worth[k], kept(fresh, sigma)
+        predictions, lower = frame[f"p_robust_{k + 1}"].to_numpy(), frame[f"bound_{k + 1}"].to_numpy()
+        assert worth.useful
+        assert worth.tau > worth.tau_logit_margin + 0.1
+        assert abs(predictions.mean() - truth.mean()) < 0.02
+        count = len(surrogate.calibration.low)  # type: ignore[union-attr]
+        assert (lower > truth).sum() <= betabinom_upper(4000, count)
+        assert lower.mean() > truth.mean() - 0.2
+    assert surrogate.shift(frame["p_robust_1"]) > 1e-4
+    moved = points(400, seed=2) * torch.tensor([0.2, 1.0]) + torch.tensor([0.4, 0.0])
+    assert surrogate.shift(surrogate.apply(classifier, moved, ALPHA)["p_robust_1"]) < 1e-6
+
+
+def betabinom_upper(fresh: int, count: int) -> float:
+    """Return the largest number of misses among `fresh` points of one calibration on `count` others, but for 1e-6."""
+    from scipy.stats import betabinom
+
+    rank = math.ceil((1.0 - ALPHA * (1.0 - TAIL)) * (count + 1))
+    return float(betabinom(fresh, count + 1 - rank, rank).ppf(1.0 - 1e-6))
+
+
+def test_the_mean_is_that_of_the_points_that_calibrate(surrogate: Surrogate, classifier: brittle.Classifier) -> None:
+    x = points(800, seed=0)
+    run = run_of(x, classifier)
+    order = np.random.default_rng(surrogate.recipe.seed).permutation(800)[400:600]
+    measured = [1.0 - run[target].value.to_numpy()[order].mean() for target in surrogate.recipe.targets]
+    frame = surrogate.apply(classifier, x[order])
+    assert [frame[name].mean() for name in ("p_robust_1", "p_robust_2")] == pytest.approx(measured, abs=1e-5)
+
+
+def test_file_and_exports_give_the_same_numbers(
+    tmp_path: Path, surrogate: Surrogate, classifier: brittle.Classifier
+) -> None:
+    read = Surrogate.load(surrogate.save(tmp_path / "a.safetensors"))
+    assert (read.recipe, read.points, read.worth) == (surrogate.recipe, surrogate.points, surrogate.worth)
+    assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
+    fresh = points(300, seed=3)
+    fresh[:4, 0] = torch.tensor([math.nan, math.inf, 1.5, 0.5])
+    for by_class in (False, True):
+        wrapped = read.wrap(Misleading(), 0.2, by_class=by_class)
+        wrapped(points(4, 0))
+        logits, p_robust, lower = wrapped(fresh)
+        assert (p_robust.shape, lower.shape, lower.dtype) == ((300, 2), (300, 2), torch.float64)
+        assert (lower[:4] == 0.0).all()
+        assert (lower[4:, 0] > 0.0).all()
+        assert torch.equal(logits, Misleading()(fresh)) or bool(logits[:2].isnan().any())
+        frame = surrogate.apply(classifier, fresh[4:], 0.2, by_class=by_class)
+        assert frame["bound_1"].to_numpy() == pytest.approx(lower[4:, 0].numpy(), abs=1e-6)
+        program = exported(wrapped, points(4, 0))
+        assert torch.equal(program(fresh)[2], lower)
+
+
+@pytest.mark.filterwarnings("ignore")  # the exporter of TorchScript warns, and needs no further package
+def test_onnx_gives_the_same_bounds(tmp_path: Path, surrogate: Surrogate) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    wrapped = surrogate.wrap(Misleading())
+    wrapped(points(4, 0))
+    names: dict[str, Any] = {"input_names": ["inputs"], "output_names": ["logits", "p_robust", "bound"]}
+    path = tmp_path / "bounded.onnx"
+    torch.onnx.export(wrapped, (points(4, 0),), path, dynamo=False, dynamic_axes={"inputs": {0: "batch"}}, **names)
+    fresh = points(300, seed=3)
+    fresh[:4, 0] = torch.tensor([math.nan, math.inf, 1.5, 0.5])
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (lower,) = session.run(["bound"], {"inputs": fresh.numpy()})
+    assert lower == pytest.approx(wrapped(fresh)[2].numpy(), abs=1e-5)
+
+
+def test_it_belongs_to_one_model_and_one_kind_of_target(surrogate: Surrogate, learned: Surrogate) -> None:
+    other = Misleading()
+    with torch.no_grad():
+        other.head.weight.mul_(2.0)
+    with pytest.raises(ModelError) as caught:
+        surrogate.wrap(other)
+    assert caught.value.code == "other_model"
+    for use in (
+        lambda: surrogate.score,
+        lambda: learned.wrap(Misleading()),
+        lambda: surrogate.wrap(Misleading(), 0.5),
+        lambda: surrogate.wrap(Misleading(), alpha=0.0),
+    ):
+        with pytest.raises(ParameterError):
+            use()
+
+
+def test_what_is_worth_nothing_is_not_offered(classifier: brittle.Classifier) -> None:
+    """Probabilities that follow from nothing that the network sees."""
+    x = points(400, seed=0)
+    run = brittle.score(classifier, x, [LogitMargin()])
+    run = counted(run, np.random.default_rng(0).uniform(0.4, 1.0, 400), 0.1, 0)
+    with pytest.raises(DataError, match="no surrogate is offered") as caught:
+        Surrogate.fit_run(run, classifier, data(x), alpha=ALPHA, form="margins", epochs=20)
+    assert caught.value.code == "too_few_points"
+    with pytest.raises(DataError) as caught:
+        Surrogate.fit_run(brittle.score(classifier, x, [LogitMargin()]), classifier, data(x), alpha=ALPHA)
+    assert caught.value.code == "no_such_score"
+
+
+def test_a_run_that_stops_keeps_its_own_intervals(classifier: brittle.Classifier) -> None:
+    """Their confidence is then the tail, and a bound stays one."""
+    x = points(400, seed=0)
+    run = brittle.score(classifier, x, [LogitMargin()])
+    truth = kept(x, 0.3)
+    ends = (1.0 - np.minimum(truth + 0.1, 1.0), 1.0 - truth + 0.1)
+    parameters = {"draws": 1000, "limit": 0.9, "sigma": 0.3}
+    run = with_score(run, "monte_carlo", 1.0 - truth, parameters, ends=ends)
+    learned = Surrogate.fit_run(run, classifier, data(x), alpha=ALPHA, form="head", epochs=40)
+    assert learned.calibration is not None
+    assert learned.calibration.tail == pytest.approx(0.005)
+
+
+class Headless(nn.Module):
+    """Network whose logits no linear layer gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        signed = self.scale * (x[:, 0] - 0.5)
+        return torch.stack((signed.sign() * signed.square(), -signed.sign() * signed.square()), dim=1)
+
+
+def test_estimators_and_networks_without_a_head_are_learned_from_logits() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    x = points(600, seed=0).double()
+    estimator = linear_model.LogisticRegression(C=100.0).fit(x.numpy(), x[:, 0].numpy() > 0.5)
+    for model in (estimator, Headless()):
+        classifier = brittle.Classifier(model, bounds=(0, 1))
+        inputs = x if model is estimator else x.float()
+        run = counted(brittle.score(classifier, inputs, [LogitMargin()], skip_doctor=True), kept(x, 0.1), 0.1, 0)
+        learned = Surrogate.fit_run(run, classifier, data(inputs), alpha=ALPHA, form="head", epochs=60)
+        assert learned.recipe.reads_logits
+        fresh = points(200, seed=4).to(inputs.dtype)
+        outputs = learned.wrap(model)(fresh.numpy() if model is estimator else fresh)
+        lower = np.asarray(outputs[2] if model is estimator else outputs[2].detach())
+        frame = learned.apply(classifier, fresh)
+        assert lower[:, 0] == pytest.approx(frame["bound"].to_numpy(), abs=1e-6)
+        assert learned.worth[0].tau > 0.8
