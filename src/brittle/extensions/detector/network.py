@@ -82,7 +82,7 @@ class DetectorNetwork(PassNetwork):
         self._score, self._threshold = score, threshold
         self._reads_probability = score.serves == "probability"
 
-    def _conclude(self, one_pass: OnePass, values: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
         score = orient(type(self._score), self._score.value(one_pass))
         largest, second_largest = one_pass.top
         total = total + score  # no score reaches NaN

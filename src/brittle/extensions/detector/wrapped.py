@@ -181,12 +181,12 @@ class PassNetwork(nn.Module):
         one_pass = OnePass(logits, features, None if head is None else head.weight, logs)
         # NaN where an input or a logit is NaN or infinite. A sum takes few kernels, which small networks notice, and
         # no sum of single precision logits overflows in double precision.
-        return logits, *self._conclude(one_pass, values, total + logits.sum(dim=1, dtype=torch.float64), inside)
+        return logits, *self._conclude(one_pass, inputs, total + logits.sum(dim=1, dtype=torch.float64), inside)
 
     @abstractmethod
-    def _conclude(self, one_pass: OnePass, values: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the two numbers of each row from its pass, its inputs as the network sees them, a number that is NaN
-        or infinite where these or the logits are, `[B]`, and whether its inputs lie in the bounds, `[B]`."""
+    def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the two numbers of each row from its pass, its inputs before preprocessing, a number that is NaN or
+        infinite where these or the logits are, `[B]`, and whether its inputs lie in the bounds, `[B]`."""
 
     @abstractmethod
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -250,8 +250,8 @@ class SurrogateNetwork(PassNetwork):
             part[~readable(batch)] = values[~readable(batch)]
         return results
 
-    def _conclude(self, one_pass: OnePass, values: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        features = features_of(values, one_pass.logits) if one_pass.features is None else one_pass.features
+    def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        features = features_of(inputs, one_pass.logits) if one_pass.features is None else one_pass.features
         p_robust, predictions = self._probabilities(features)
         largest, second_largest = one_pass.top
         quantiles = self.quantiles

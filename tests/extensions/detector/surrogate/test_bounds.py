@@ -231,28 +231,36 @@ def test_a_run_that_stops_keeps_its_own_intervals(classifier: brittle.Classifier
 class Headless(nn.Module):
     """Network whose logits no linear layer gives."""
 
-    def __init__(self) -> None:
+    def __init__(self, mean: float = 0.0, std: float = 1.0) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(()))
+        self.scale, self.mean = nn.Parameter(torch.tensor(std)), mean
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        signed = self.scale * (x[:, 0] - 0.5)
+        signed = self.scale * x[:, 0] + self.mean - 0.5
         return torch.stack((signed.sign() * signed.square(), -signed.sign() * signed.square()), dim=1)
 
 
-def test_estimators_and_networks_without_a_head_are_learned_from_logits() -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
+@pytest.mark.parametrize("kind", ["estimator", "network", "preprocessed network"])
+def test_without_a_head_it_learns_from_logits_and_rows(kind: str) -> None:
+    """The mean at the points that calibrate is theirs, so that the pass reads what was learned from."""
     x = points(600, seed=0).double()
-    estimator = linear_model.LogisticRegression(C=100.0).fit(x.numpy(), x[:, 0].numpy() > 0.5)
-    for model in (estimator, Headless()):
-        classifier = brittle.Classifier(model, bounds=(0, 1))
-        inputs = x if model is estimator else x.float()
-        run = counted(brittle.score(classifier, inputs, [LogitMargin()], skip_doctor=True), kept(x, 0.1), 0.1, 0)
-        learned = Surrogate.fit_run(run, classifier, data(inputs), alpha=ALPHA, form="head", epochs=60)
-        assert learned.recipe.reads_logits
-        fresh = points(200, seed=4).to(inputs.dtype)
-        outputs = learned.wrap(model)(fresh.numpy() if model is estimator else fresh)
-        lower = np.asarray(outputs[2] if model is estimator else outputs[2].detach())
-        frame = learned.apply(classifier, fresh)
-        assert lower[:, 0] == pytest.approx(frame["bound"].to_numpy(), abs=1e-6)
-        assert learned.worth[0].tau > 0.8
+    preprocessing: Any = {"mean": (0.4, 0.1), "std": (0.5, 2.0)} if kind == "preprocessed network" else {}
+    model: Any = Headless(preprocessing["mean"][0], preprocessing["std"][0]) if preprocessing else Headless()
+    if kind == "estimator":
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        model = linear_model.LogisticRegression(C=100.0).fit(x.numpy(), x[:, 0].numpy() > 0.5)
+    classifier = brittle.Classifier(model, bounds=(0, 1), **preprocessing)
+    inputs = x if kind == "estimator" else x.float()
+    run = counted(brittle.score(classifier, inputs, [LogitMargin()], skip_doctor=True), kept(x, 0.1), 0.1, 0)
+    learned = Surrogate.fit_run(run, classifier, data(inputs), alpha=ALPHA, form="head", epochs=60)
+    assert learned.recipe.reads_logits
+    assert learned.worth[0].tau > 0.8
+    order = np.random.default_rng(0).permutation(600)[300:450]
+    measured = 1.0 - run[learned.recipe.targets[0]].value.to_numpy()[order]
+    rows = inputs[order]
+    outputs = learned.wrap(model)(rows.numpy() if kind == "estimator" else rows)
+    p_robust, lower = (np.asarray(part if kind == "estimator" else part.detach())[:, 0] for part in outputs[1:])
+    assert p_robust.mean() == pytest.approx(measured.mean(), abs=1e-5)
+    frame = learned.apply(classifier, rows)
+    assert lower == pytest.approx(frame["bound"].to_numpy(), abs=1e-6)
+    assert p_robust == pytest.approx(frame["p_robust"].to_numpy(), abs=1e-6)
