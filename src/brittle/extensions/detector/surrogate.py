@@ -51,7 +51,7 @@ NOISE_LAYERS, NOISE_WIDTH = 2, 64
 EPOCHS = 200
 """Maximum number of passes over the points."""
 
-TAIL = 0.2
+TAIL = 0.3
 """Probability with which the lower end of a counted probability exceeds it, where the column counts all draws: with a
 smaller one the ends lie lower, with a larger one more of alpha is spent on them."""
 
@@ -223,7 +223,7 @@ class Surrogate:
             settings |= {"norm": columns[0].parameters["norm"], "head": head, "form": form or "head"}
             learned = cls.fit(seen.features, targets[:, 0], seed, **settings)
             return replace(learned, points=tuple(seen.ids), recipe=replace(learned.recipe, **recipe))
-        low, tail = _lower_ends(columns, seen.ids, table.record.confidence)
+        low, tail = lower_ends(columns, seen.ids, table.record.confidence)
         recipe |= {"targets": tuple(column.label for column in columns)}
         settings = {"layers": NOISE_LAYERS, "width": NOISE_WIDTH, "epochs": EPOCHS, "form": form} | settings
         order = np.random.default_rng(seed).permutation(len(seen.ids))
@@ -495,15 +495,19 @@ def _train(
     return train(recipe, head, features, truth, epochs)
 
 
-def _lower_ends(columns: list[Column], ids: list[str], confidence: float) -> tuple[Tensor, float]:
+def lower_ends(columns: list[Column], ids: list[str], confidence: float) -> tuple[Tensor, float]:
     """Return the lower ends of the probabilities `[n, K]`, and the probability with which one exceeds the truth.
 
-    Of counts of a fixed number of copies they are taken at `TAIL`, else the run has them at its confidence.
+    Of counts of a fixed number of copies they are taken at `TAIL`, else the run has them at its confidence. As the two
+    copies of a pair may keep or lose the prediction together, half of the copies count as trials, and half of those
+    that keep it, rounded down, as successes: of all laws of a pair the tail is largest where they always agree.
     """
     counts = [(column.draws or np.nan) * (1.0 - column.value.loc[ids].to_numpy(np.float64)) for column in columns]
     if all(np.allclose(count, count.round(), rtol=0.0, atol=1e-6) for count in counts):
-        pairs = [(count.round(), column.most_draws or 1) for count, column in zip(counts, columns, strict=True)]
-        lows, tail = [clopper_pearson(*pair, 1.0 - 2.0 * TAIL)[0] for pair in pairs], TAIL
+        trials = [
+            (count.round() // 2, (column.most_draws or 2) // 2) for count, column in zip(counts, columns, strict=True)
+        ]
+        lows, tail = [clopper_pearson(*counted, 1.0 - 2.0 * TAIL)[0] for counted in trials], TAIL
     else:
         lows, tail = [1.0 - column.high.loc[ids].to_numpy(np.float64) for column in columns], (1.0 - confidence) / 2.0
     return torch.from_numpy(np.stack(lows, axis=1)), tail

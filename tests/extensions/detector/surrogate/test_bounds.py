@@ -20,7 +20,7 @@ import brittle
 from brittle.data import array_points
 from brittle.errors import DataError, ModelError, ParameterError
 from brittle.extensions.detector.conformal import Calibration, bound, needed
-from brittle.extensions.detector.surrogate import Surrogate
+from brittle.extensions.detector.surrogate import Surrogate, lower_ends
 from brittle.intervals import clopper_pearson
 from brittle.scores import LogitMargin
 from brittle.store.table import Table
@@ -67,6 +67,29 @@ def test_the_bound_misses_the_truth_at_most_as_often_as_asked(problem: Any, by_c
     group = count / 2 if by_class else count
     assert binom(replicates, exact - 2.0 / group).ppf(1e-6) <= low_misses <= binom(replicates, exact).ppf(1.0 - 1e-6)
     assert np.mean(shares) > 0.2
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5, 50])
+@pytest.mark.parametrize("agreement", [0.0, 0.5, 0.9, 1.0])
+def test_low_ends_fail_as_seldom_as_stated_of_pairs(
+    pairs: int, agreement: float, classifier: brittle.Classifier
+) -> None:
+    """The two copies of a pair may agree, as those of a network that is even in the noise; by their exact law, at the
+    probabilities just below every end."""
+    ids = [str(k) for k in range(2 * pairs + 1)]
+    run = brittle.score(classifier, points(len(ids), seed=0), [LogitMargin()])
+    flips = np.arange(len(ids))[::-1] / (2 * pairs)
+    run = with_score(run, "monte_carlo", flips, {"draws": 2 * pairs, "sigma": 0.1}, ends=(flips, flips))
+    ends, tail = lower_ends([run["monte_carlo"]], ids, 0.99)
+    lows = ends[:, 0].numpy()
+    assert (np.diff(lows) >= 0.0).all()
+    for low in np.unique(lows[lows > 0.0]):
+        first = np.flatnonzero(lows >= low)[0]
+        halves = 2.0 * min(low, 1.0 - low) * (1.0 - agreement)  # probability that one copy of a pair keeps it
+        splits = np.arange(pairs + 1)
+        both = (low - halves / 2.0) / (1.0 - halves) if halves < 1.0 else 0.0
+        above = binom(pairs - splits, both).sf(np.ceil((first - splits) / 2.0) - 1.0)
+        assert binom(pairs, halves).pmf(splits) @ above <= tail + 1e-9
 
 
 def test_too_few_points_for_alpha_are_counted() -> None:
@@ -123,19 +146,20 @@ def test_it_predicts_what_copies_would_count(classifier: brittle.Classifier, sur
         assert worth.useful
         assert worth.tau > worth.tau_logit_margin + 0.1
         assert abs(predictions.mean() - truth.mean()) < 0.02
-        count = len(surrogate.calibration.low)  # type: ignore[union-attr]
-        assert (lower > truth).sum() <= betabinom_upper(4000, count)
+        assert surrogate.calibration is not None
+        calibrating, tail = len(surrogate.calibration.low), surrogate.calibration.tail
+        assert (lower > truth).sum() <= betabinom_upper(4000, calibrating, tail)
         assert lower.mean() > truth.mean() - 0.2
     assert surrogate.shift(frame["p_robust_1"]) > 1e-4
     moved = points(400, seed=2) * torch.tensor([0.2, 1.0]) + torch.tensor([0.4, 0.0])
     assert surrogate.shift(surrogate.apply(classifier, moved, ALPHA)["p_robust_1"]) < 1e-6
 
 
-def betabinom_upper(fresh: int, count: int) -> float:
+def betabinom_upper(fresh: int, count: int, tail: float) -> float:
     """Return the largest number of misses among `fresh` points of one calibration on `count` others, but for 1e-6."""
     from scipy.stats import betabinom
 
-    rank = math.ceil((1.0 - ALPHA * (1.0 - TAIL)) * (count + 1))
+    rank = math.ceil((1.0 - ALPHA * (1.0 - tail)) * (count + 1))
     return float(betabinom(fresh, count + 1 - rank, rank).ppf(1.0 - 1e-6))
 
 
