@@ -42,10 +42,11 @@ class Calibration:
     such an end exceeds it, and `c` = `FLOOR`. Over the sigmas a bound is the running minimum. With fewer points than
     `k`, `q` is infinite and the bound 0.
 
-    Validity: for a point exchangeable with these, at every sigma, `P(p(x) < B(x)) <= alpha` over the draw of all
-    points and their copies. For the `low` that its own copies would give, `P(low < B(x)) <= alpha (1 - t)` by the ranks
-    of exchangeable scores; and where `p(x) < B(x)`, `low <= p(x)` with probability `1 - t`, whatever `p(x)` is, so that
-    `P(p(x) < B(x)) <= P(low < B(x)) / (1 - t)`. By class the same holds among the points predicted as each class.
+    Validity: for a point exchangeable with these, at each sigma by itself (not at all of them together),
+    `P(p(x) < B(x)) <= alpha` over the draw of all points and their copies. For the `low` that its own copies would
+    give, `P(low < B(x)) <= alpha (1 - t)` by the ranks of exchangeable scores; and where `p(x) < B(x)`, `low <= p(x)`
+    with probability `1 - t`, whatever `p(x)` is, so that `P(p(x) < B(x)) <= P(low < B(x)) / (1 - t)`. By class the same
+    holds among the points predicted as each class.
 
     References:
         Algorithmic learning in a random world, Vladimir Vovk, Alexander Gammerman and Glenn Shafer, 2005, chapters 2
@@ -63,20 +64,23 @@ class Calibration:
     classes: Tensor
     tail: float
 
-    def quantiles(self, alpha: float, class_count: int | None = None) -> Tensor:
-        """Return `q` for each sigma, `[1, K]`, or for each class and sigma, `[C, K]`.
+    def quantiles(self, alpha: float, *, by_class: bool = False) -> Tensor:
+        """Return `q` for each sigma, `[1, K]`, or for each class that calibrates, with one more row for the classes
+        behind these, `[C, K]`.
 
         Raises:
             DataError: no class has enough points.
         """
         scores = (self.predictions - self.low) / width(self.predictions)
-        groups = [scores] if class_count is None else [scores[self.classes == label] for label in range(class_count)]
-        quantiles = torch.stack([self._quantile(group, alpha) for group in groups])
+        classes = self.classes if by_class else torch.zeros_like(self.classes)
+        quantiles = scores.new_full((int(classes.max()) + 1 + by_class, scores.shape[1]), torch.inf)
+        for label in classes.unique():
+            quantiles[label] = self._quantile(scores[classes == label], alpha)
         if not bool(quantiles.isfinite().any()):
             raise DataError(
                 "too_few_points",
                 f"a bound that fails with probability {alpha} needs {needed(alpha, self.tail)} points to calibrate on"
-                f"{'' if class_count is None else ' of a class'}; found at most {max(map(len, groups))}; measure more "
+                f"{' of a class' if by_class else ''}; found at most {int(classes.bincount().max())}; measure more "
                 f"points, or choose a larger alpha",
             )
         return quantiles

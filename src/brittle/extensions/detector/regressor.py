@@ -164,7 +164,7 @@ class Regressor(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the margins `[B]`, or the probabilities before the adjustment `[B, K]`, of features `[B, d]`."""
-        values = self.scale * self.logits(self.steps(self.read(features))).sigmoid().double()
+        values = self.scale * self.logits(self.steps(self.read(features))).double().sigmoid()
         values = torch.where(features.isfinite().all(dim=1, keepdim=True), values, torch.nan)
         return values[:, 0] if self._of_margins else values
 
@@ -172,7 +172,7 @@ class Regressor(nn.Module):
         """Return the probabilities of features `[B, d]` after the adjustment and before it, `[B, K]` each."""
         steps, finite = self.steps(self.read(features)), features.isfinite().all(dim=1, keepdim=True)
         adjusted, plain = (self.logits(steps, adjustment) for adjustment in (self.adjustment, None))
-        adjusted, plain = (torch.where(finite, logits.sigmoid().double(), torch.nan) for logits in (adjusted, plain))
+        adjusted, plain = (torch.where(finite, logits.double().sigmoid(), torch.nan) for logits in (adjusted, plain))
         return adjusted, plain
 
     def adjust(self, features: Tensor, probabilities: Tensor) -> None:

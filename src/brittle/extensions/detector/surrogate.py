@@ -33,6 +33,7 @@ from brittle.model.classifier import Classifier
 from brittle.model.digest import state_digest
 from brittle.model.head import Head
 from brittle.scores.base import mark
+from brittle.scores.evaluate import check_seed
 from brittle.scores.one_pass import OnePass, OnePassScore
 from brittle.scores.options import NO_OPTION
 from brittle.store.columns import Column
@@ -58,8 +59,14 @@ smaller one the ends lie lower, with a larger one more of alpha is spent on them
 SHARES = (0.5, 0.75)
 """Ends of the share of the points that is learned from, and of that which calibrates; the others check."""
 
+DIGITS = 4
+"""Digits of the predictions that are compared in the search for a shift."""
+
 MOST_BYTES = 2**28
 """Size of the largest file that is read."""
+
+MOST_CLASSES = 2**20
+"""Largest class of a file."""
 
 SUFFIX = ".safetensors"
 """Suffix of the file."""
@@ -204,6 +211,7 @@ class Surrogate:
             raise ParameterError(f"form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
         if alpha is not None:
             check_alpha(alpha)
+        check_seed(seed)
         check_table(table)
         model = Identity.of_run(table.record.model)
         columns = [margin_column(table, norm)] if alpha is None else noise_columns(table)
@@ -302,17 +310,17 @@ class Surrogate:
                 f"the pseudo-margin was learned from the model {expected}; found {model}; learn one for this model",
             )
 
-    def wrap(self, network: Any, alpha: float = 0.1, *, by_class: bool = False) -> SurrogateNetwork:
+    def wrap(self, network: Any, alpha: float | None = None, *, by_class: bool = False) -> SurrogateNetwork:
         """Build this surrogate into `network`: inputs to `(logits, p_robust, bound)` in one forward pass.
 
         `p_robust` and `bound` are `[B, K]`, a column for each of `recipe.targets`. Under a bound lies the truth of a
-        point like those of the fit with probability `alpha` at most, `by_class` also among the points that are
-        predicted as each class; a class with too few points to calibrate on then has the bound 0. An input that is not
-        finite, outside the bounds of the data or tied has the bound 0.
+        point like those of the fit with probability `alpha` at most, at each sigma by itself, `by_class` also among the
+        points that are predicted as each class; a class with too few points to calibrate on then has the bound 0. An
+        input that is not finite, outside the bounds of the data or tied has the bound 0.
 
         Args:
             network: as `Detector.wrap` takes it.
-            alpha: probability with which a bound may fail, between 0 and 0.5.
+            alpha: probability with which a bound may fail, between 0 and 0.5; by default that of the fit.
             by_class: whether it holds for each predicted class.
 
         Raises:
@@ -320,23 +328,27 @@ class Surrogate:
             ModelError: the model or its last linear layer is another one, or the layer is missing.
             ParameterError: margins were learned, or there is no such alpha.
         """
-        recipe, calibration = self.recipe, self.calibration
-        if recipe.model is None or calibration is None:
-            raise ParameterError("this surrogate predicts margins, which have no bound; a detector reads them")
+        recipe, calibration = self.recipe, self._calibration
+        alpha = self.worth[0].alpha if alpha is None else alpha
         check_alpha(alpha)
-        classifier = recipe.model.declare(network)
-        recipe.model.check(classifier, "the surrogate was fitted for")
+        classifier = recipe.model.declare(network)  # type: ignore[union-attr] `_calibration` has seen it
+        recipe.model.check(classifier, "the surrogate was fitted for")  # type: ignore[union-attr]
         classifier = classifier if recipe.reads_logits else with_head(classifier, recipe.head)
-        labels = (len(self.regressor.head_weight) or 1 + int(calibration.classes.max())) if by_class else None
-        return SurrogateNetwork(
-            classifier, not recipe.reads_logits, self.regressor, calibration.quantiles(alpha, labels)
-        )
+        quantiles = calibration.quantiles(alpha, by_class=by_class)
+        return SurrogateNetwork(classifier, not recipe.reads_logits, self.regressor, quantiles)
+
+    @property
+    def _calibration(self) -> Calibration:
+        """The points that calibrate; a surrogate of margins has none, and raises."""
+        if self.recipe.model is None or self.calibration is None:
+            raise ParameterError("this surrogate predicts margins, which have no bound; a detector reads them")
+        return self.calibration
 
     def apply(
         self,
         classifier: Classifier,
         points: Points | tuple[Any, Any] | Tensor,
-        alpha: float = 0.1,
+        alpha: float | None = None,
         *,
         by_class: bool = False,
     ) -> pd.DataFrame:
@@ -369,11 +381,16 @@ class Surrogate:
         like the points that calibrate, so that no bound holds.
 
         That of the two-sample Kolmogorov-Smirnov test: at most `p` with probability `p` for points drawn in the same
-        way. A shift that leaves the predictions as they are stays unseen.
+        way. A shift that leaves the predictions as they are stays unseen. Points without a prediction are left out, and
+        predictions that round to the same `DIGITS` digits are tied, as passes differ in their last bits.
         """
-        assert self.calibration is not None
-        before = (self.calibration.predictions[:, 0].logit() + self.regressor.adjustment[0]).sigmoid().numpy()
-        test: Any = scipy.stats.ks_2samp(before, np.asarray(p_robust, dtype=np.float64))
+        before = (self._calibration.predictions[:, 0].logit() + self.regressor.adjustment[0]).sigmoid().numpy()
+        after = np.asarray(p_robust, dtype=np.float64)
+        after = after[~np.isnan(after)]
+        if np.ndim(p_robust) != 1 or not after.size:
+            shape = f"{list(np.shape(p_robust))} with {after.size} numbers"
+            raise ParameterError(f"a shift is that of predictions [n] at the smallest sigma; found {shape}")
+        test: Any = scipy.stats.ks_2samp(before.round(DIGITS), after.round(DIGITS))
         return float(test.pvalue)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -470,8 +487,8 @@ def _calibration(weights: dict[str, Tensor], targets: int, tail: float) -> Calib
         shape, dtype = ((rows,), torch.int64) if name == "classes" else ((rows, targets), torch.float64)
         if (tuple(tensor.shape), tensor.dtype) != (shape, dtype) or not bool((tensor >= 0).all()):
             raise FormatProblem(f"{CALIBRATION}{name} holds numbers that it cannot have")
-        if dtype == torch.float64 and not bool((tensor <= 1).all()):
-            raise FormatProblem(f"{CALIBRATION}{name} holds numbers that are no probabilities")
+        if not rows or float(tensor.max()) > (MOST_CLASSES if name == "classes" else 1):
+            raise FormatProblem(f"{CALIBRATION}{name} holds no points, or numbers that are no class or probability")
     return Calibration(**tensors, tail=tail)
 
 

@@ -256,7 +256,7 @@ class SurrogateNetwork(PassNetwork):
         largest, second_largest = one_pass.top
         quantiles = self.quantiles
         if len(quantiles) > 1:
-            quantiles = quantiles[one_pass.logits.argmax(dim=1)]
+            quantiles = quantiles[one_pass.logits.argmax(dim=1).clamp_max(len(quantiles) - 1)]
         total = total + p_robust.sum(dim=1)
         sound = inside & (total - total == 0.0) & (largest > second_largest)
         return p_robust, torch.where(sound[:, None], bound(predictions, quantiles), 0.0)

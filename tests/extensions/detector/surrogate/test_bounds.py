@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from helpers.calibrated import exported
 from helpers.stand_ins import Misleading, margin, points
@@ -18,7 +20,7 @@ from torch import nn
 
 import brittle
 from brittle.data import array_points
-from brittle.errors import DataError, ModelError, ParameterError
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError
 from brittle.extensions.detector.conformal import Calibration, bound, needed
 from brittle.extensions.detector.surrogate import Surrogate, lower_ends
 from brittle.intervals import clopper_pearson
@@ -55,7 +57,7 @@ def test_the_bound_misses_the_truth_at_most_as_often_as_asked(problem: Any, by_c
         predictions = np.clip(truth + rng.normal(0.0, 0.05 + 0.1 * classes), 0.0, 1.0)
         tensors = [torch.from_numpy(part) for part in (predictions[:, None], low[:, None], classes)]
         calibration = Calibration(*(part[:count] for part in tensors), tail=TAIL)
-        quantiles = calibration.quantiles(0.2 if by_class else ALPHA, 2 if by_class else None)
+        quantiles = calibration.quantiles(0.2 if by_class else ALPHA, by_class=by_class)
         quantiles = quantiles[classes[count] if by_class else 0][None]
         lower = float(bound(tensors[0][count:], quantiles))
         misses += lower > truth[count]
@@ -89,14 +91,14 @@ def test_low_ends_fail_as_seldom_as_stated_of_pairs(
         splits = np.arange(pairs + 1)
         both = (low - halves / 2.0) / (1.0 - halves) if halves < 1.0 else 0.0
         above = binom(pairs - splits, both).sf(np.ceil((first - splits) / 2.0) - 1.0)
-        assert binom(pairs, halves).pmf(splits) @ above <= tail + 1e-9
+        assert binom.pmf(splits, pairs, halves) @ above <= tail + 1e-9
 
 
 def test_too_few_points_for_alpha_are_counted() -> None:
     numbers = torch.rand(200, 1, dtype=torch.float64)
     calibration = Calibration(numbers, numbers / 2.0, torch.arange(200) % 2, TAIL)
     assert needed(0.1, TAIL) == 12
-    assert calibration.quantiles(0.1, 3).isfinite()[:, 0].tolist() == [True, True, False]
+    assert calibration.quantiles(0.1, by_class=True).isfinite()[:, 0].tolist() == [True, True, False]
     with pytest.raises(DataError, match=f"needs {needed(0.001, TAIL)} points") as caught:
         calibration.quantiles(0.001)
     assert caught.value.code == "too_few_points"
@@ -192,6 +194,61 @@ def test_file_and_exports_give_the_same_numbers(
         assert frame["bound_1"].to_numpy() == pytest.approx(lower[4:, 0].numpy(), abs=1e-6)
         program = exported(wrapped, points(4, 0))
         assert torch.equal(program(fresh)[2], lower)
+
+
+def test_a_bound_is_that_of_the_fit_unless_asked_otherwise(surrogate: Surrogate) -> None:
+    strict = replace(surrogate, worth=tuple(replace(target, alpha=0.3) for target in surrogate.worth))
+    rows = points(20, seed=3)
+    assert torch.equal(surrogate.wrap(Misleading())(rows)[2], surrogate.wrap(Misleading(), ALPHA)(rows)[2])
+    assert torch.equal(strict.wrap(Misleading())(rows)[2], surrogate.wrap(Misleading(), 0.3)(rows)[2])
+
+
+def test_a_class_that_did_not_calibrate_has_no_bound(surrogate: Surrogate) -> None:
+    """Whatever the form, and whether or not a larger class calibrates."""
+    assert surrogate.calibration is not None
+    rows = points(100, seed=3)
+    predicted = Misleading()(rows).argmax(dim=1)
+    for absent in (0, 1):
+        alone = replace(surrogate.calibration, classes=torch.full_like(surrogate.calibration.classes, 1 - absent))
+        lower = replace(surrogate, calibration=alone).wrap(Misleading(), by_class=True)(rows)[2][:, 0]
+        assert (lower[predicted == absent] == 0.0).all()
+        assert (lower[predicted != absent] > 0.0).any()
+
+
+def test_a_shift_is_seen_of_numbers_alone_and_of_no_rounding(surrogate: Surrogate, learned: Surrogate) -> None:
+    """The points that calibrate have not moved; two predictions alone do not tell of rounding in the last bits."""
+    frame = surrogate.apply(brittle.Classifier(Misleading()), points(800, seed=0))
+    order = np.random.default_rng(surrogate.recipe.seed).permutation(800)[400:600]
+    before = frame["p_robust_1"].to_numpy()[order]
+    assert surrogate.shift(before) == surrogate.shift([*before, math.nan]) == 1.0
+    assert surrogate.calibration is not None
+    predictions = surrogate.calibration.predictions[:1].expand(200, 2)
+    few = replace(surrogate, calibration=replace(surrogate.calibration, predictions=predictions))
+    assert few.shift(np.full(100, before[0])) == 1.0
+    for wrong in ([], [math.nan], frame[["p_robust_1", "p_robust_2"]].to_numpy(), 0.5):
+        with pytest.raises(ParameterError):
+            surrogate.shift(wrong)
+    with pytest.raises(ParameterError):
+        learned.shift(before)
+
+
+def test_a_file_with_other_points_is_refused(tmp_path: Path, surrogate: Surrogate) -> None:
+    path = surrogate.save(tmp_path / "good.safetensors")
+    with safetensors.safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    good = safetensors.torch.load(path.read_bytes())
+    some, classes = good["calibration.low"], good["calibration.classes"]
+    wrong: list[dict[str, torch.Tensor]] = [
+        {"calibration.low": some * 1.5 + 0.5},
+        {"calibration.predictions": some - 1.0},
+        {"calibration.classes": classes + 2**40},
+        {"calibration.classes": classes.double()},
+        {f"calibration.{name}": good[f"calibration.{name}"][:0] for name in ("low", "predictions", "classes")},
+    ]
+    for changes in wrong:
+        path.write_bytes(safetensors.torch.save(good | changes, metadata))
+        with pytest.raises(ArtefactError, match="not a surrogate"):
+            Surrogate.load(path)
 
 
 @pytest.mark.filterwarnings("ignore")  # the exporter of TorchScript warns, and needs no further package
