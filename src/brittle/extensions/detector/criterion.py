@@ -178,14 +178,17 @@ def margin_column(table: Table, norm: str | None, label: str | None = None) -> C
 def noise_columns(table: Table) -> list[Column]:
     """Return the counted flip probabilities of a run under the noise that is representative of it, by rising sigma.
 
-    Of several at one sigma it is one that counts all copies of each point.
+    Of several at one sigma it is the one with most copies, of those that count all copies of each point if there are.
     """
     counted = [column for column in table.columns if column.score == COUNTED and column.setting.sigma is not None]
     noise = column_for(table).setting.noise if counted else None
     columns = [column for column in counted if column.setting.noise == noise]
     if not columns:
         raise DataError("no_such_score", f"the run counts no noisy copies; score the points with --scores {COUNTED}")
-    by_sigma = {column.setting.sigma: column for column in sorted(columns, key=lambda column: -column.stops)}
+    by_sigma = {
+        column.setting.sigma: column
+        for column in sorted(columns, key=lambda column: (not column.stops, column.most_draws or 0))
+    }
     return [by_sigma[sigma] for sigma in sorted(by_sigma, key=float)]  # type: ignore[arg-type] every one has a sigma
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from brittle.data import Points
 from brittle.errors import DataError, ModelError
+from brittle.model.arrays import Fitted
 from brittle.model.classifier import Classifier
 from brittle.model.head import Head
 from brittle.scores.one_pass import OnePass
@@ -27,7 +28,7 @@ def margin_of(logits: Tensor) -> NDArray[np.float64]:
 
 
 class Pass(NamedTuple):
-    """What a network says of `n` points: ids, features `[n, d]`, logits `[n, C]`, and the layer between these.
+    """What a network says of `n` points: ids, finite features `[n, d]`, logits `[n, C]`, and the layer between these.
 
     A network without a last linear layer is `headless`: its features are a row's numbers and the logits, and the head
     takes the logits from them.
@@ -52,14 +53,17 @@ def observe(classifier: Classifier, points: Points, ids: Collection[str], headle
                 continue
             inputs = batch.inputs[positions].to(subject.device)
             scores, rows = (subject(inputs), None) if headless else subject.observe(inputs)
-            rows = features_of(inputs, scores) if rows is None else rows
+            rows = features_of(numbers_of(subject.model, inputs), scores) if rows is None else rows
             found += [batch.ids[position] for position in positions]
             features.append(rows.double().cpu())
             logits.append(scores.double().cpu())
     if not found:
         raise DataError("runs_differ", "none of the points has a number in the run; give the data of the run")
     head = of_logits(features[0], logits[0]) if headless else subject.head
-    return Pass(found, torch.cat(features), torch.cat(logits), head, headless)
+    rows = torch.cat(features)
+    finite = rows.isfinite().all(dim=1)  # estimators may read NaN
+    ids = [point for point, is_finite in zip(found, finite.tolist(), strict=True) if is_finite]
+    return Pass(ids, rows[finite], torch.cat(logits)[finite], head, headless)
 
 
 def _has_head(classifier: Classifier, points: Points) -> bool:
@@ -73,6 +77,13 @@ def _has_head(classifier: Classifier, points: Points) -> bool:
             raise
         return False
     return True
+
+
+def numbers_of(model: Any, inputs: Tensor) -> Tensor:
+    """Return the columns that hold numbers: a code stands for another category in data that has other ones."""
+    if not isinstance(model, Fitted) or not model.categories:
+        return inputs
+    return inputs[:, [name not in model.categories for name in model.feature_names or ()]]
 
 
 def features_of(inputs: Tensor, logits: Tensor) -> Tensor:

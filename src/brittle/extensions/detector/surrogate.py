@@ -187,7 +187,7 @@ class Surrogate:
         `alpha` its `p_robust` at every sigma of its counted noise.
 
         Masked margins are left out. Without a last linear layer, and for an estimator, `p_robust` is learned from the
-        logits and, of a row of numbers, these.
+        logits and, of a row, its numbers (not its categories).
 
         Args:
             table: a run with one `input_margin` in `norm`, or with `monte_carlo` at one sigma or more: with a fixed

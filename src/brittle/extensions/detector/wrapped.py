@@ -15,7 +15,7 @@ from brittle.data.reading import Reading
 from brittle.data.tables import read_frame
 from brittle.errors import DataError, ModelError, ParameterError, first_line, listed
 from brittle.extensions.detector.conformal import bound
-from brittle.extensions.detector.passes import features_of
+from brittle.extensions.detector.passes import features_of, numbers_of
 from brittle.extensions.detector.regressor import Regressor
 from brittle.model.arrays import COLUMNS_SHOWN, Estimator
 from brittle.model.bounds import check_bounds
@@ -181,12 +181,14 @@ class PassNetwork(nn.Module):
         one_pass = OnePass(logits, features, None if head is None else head.weight, logs)
         # NaN where an input or a logit is NaN or infinite. A sum takes few kernels, which small networks notice, and
         # no sum of single precision logits overflows in double precision.
-        return logits, *self._conclude(one_pass, inputs, total + logits.sum(dim=1, dtype=torch.float64), inside)
+        total = total + logits.sum(dim=1, dtype=torch.float64)
+        return logits, *self._conclude(one_pass, numbers_of(network, inputs), total, inside)
 
     @abstractmethod
     def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the two numbers of each row from its pass, its inputs before preprocessing, a number that is NaN or
-        infinite where these or the logits are, `[B]`, and whether its inputs lie in the bounds, `[B]`."""
+        """Return the two numbers of each row from its pass, the numbers of its inputs before preprocessing, a number
+        that is NaN or infinite where these or the logits are, `[B]`, and whether the inputs are in the bounds, `[B]`.
+        """
 
     @abstractmethod
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import safetensors.torch
 import torch
@@ -24,7 +25,7 @@ from brittle.errors import ArtefactError, DataError, ModelError, ParameterError
 from brittle.extensions.detector.conformal import Calibration, bound, needed
 from brittle.extensions.detector.surrogate import Surrogate, lower_ends
 from brittle.intervals import clopper_pearson
-from brittle.scores import LogitMargin
+from brittle.scores import LogitMargin, MonteCarlo
 from brittle.store.table import Table
 
 SIGMAS = (0.1, 0.3)
@@ -345,3 +346,45 @@ def test_without_a_head_it_learns_from_logits_and_rows(kind: str) -> None:
     frame = learned.apply(classifier, rows)
     assert lower == pytest.approx(frame["bound"].to_numpy(), abs=1e-6)
     assert p_robust == pytest.approx(frame["p_robust"].to_numpy(), abs=1e-6)
+
+
+def test_a_row_of_a_frame_means_the_same_in_any_frame() -> None:
+    """Alone, as text, without the other categories or with these in another order."""
+    pytest.importorskip("sklearn")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    x, colours = points(400, seed=0)[:, 0].double(), np.random.default_rng(0).choice(["blue", "green", "red"], 400)
+    frame = pd.DataFrame({"a": x.numpy(), "c": pd.Categorical(colours)})
+    columns = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    estimator = make_pipeline(columns, LogisticRegression(C=100.0)).fit(frame, frame.a + (colours == "red") > 0.5)
+    classifier = brittle.Classifier(estimator, bounds="none")
+    run = brittle.score(classifier, frame, [MonteCarlo(0.1, draws=100, limit=None)], skip_doctor=True)
+    learned = Surrogate.fit_run(run, classifier, (frame, None), alpha=0.2, epochs=30)
+    wrapped, lower = learned.wrap(estimator), learned.wrap(estimator)(frame)[2]
+    assert lower.std() > 0.01
+    for colour in ("blue", "green", "red"):
+        rows = np.flatnonzero(colours == colour)[:5]
+        reordered = frame.c.cat.reorder_categories(["red", "blue", "green"])
+        for column in (frame.c[rows].astype(str), frame.c[rows].cat.remove_unused_categories(), reordered[rows]):
+            some = pd.DataFrame({"a": frame.a[rows], "c": column}).reset_index(drop=True)
+            assert wrapped(some)[2] == pytest.approx(lower[rows], abs=1e-6)
+            assert learned.apply(classifier, (some, None))["bound"].to_numpy() == pytest.approx(
+                lower[rows, 0], abs=1e-6
+            )
+
+
+def test_rows_with_missing_numbers_teach_nothing_and_have_no_bound() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    x: Any = points(300, seed=0).double().numpy()
+    x[:40, 1] = math.nan
+    estimator = ensemble.HistGradientBoostingClassifier(max_iter=10).fit(x, x[:, 0] > 0.5)
+    classifier = brittle.Classifier(estimator, bounds=(0, 1))
+    run = brittle.score(classifier, x, [MonteCarlo(0.2, draws=100, limit=None)], skip_doctor=True)
+    learned = Surrogate.fit_run(run, classifier, x, alpha=0.2, epochs=30)
+    assert (learned.recipe.points, len(learned.points)) == (130, 260)
+    lower = learned.apply(classifier, x)["bound"].to_numpy()
+    assert (lower[:40] == 0.0).all()
+    assert (lower[40:] > 0.0).any()
