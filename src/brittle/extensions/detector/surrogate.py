@@ -88,7 +88,7 @@ class Surrogate:
     teach. A quarter calibrates: the predictions are adjusted to the mean of `p_robust` there, and a lower bound, which
     follows from the predictions before that, holds for a new point with probability `1 - alpha`
     (`conformal.Calibration` has formula and validity). The last quarter shows what
-    predictions and bounds are worth (`worth`); where that is nothing, fitting is refused.
+    predictions and bounds are worth (`worth`); without any order, fitting is refused.
 
     Validity: for points like the training points, and features of the same network. A pseudo-margin ranks points; its
     value does not bound their margin. A detector may be calibrated only on points outside the training points.
@@ -203,7 +203,7 @@ class Surrogate:
 
         Raises:
             DataError: the run holds no such scores, too few points, or is of other data than `points`, or what was
-                learned is worth nothing.
+                learned shows no order.
             ModelError: `classifier` is another model or preprocesses otherwise, or margins need a last linear layer.
             ParameterError: `table` is no table, `classifier` no classifier, there is no such form or alpha.
         """
@@ -244,10 +244,10 @@ class Surrogate:
         calibration = Calibration(learned.predict(features[calibrate]), low[calibrate], classes, tail)
         learned = replace(learned, calibration=calibration)
         worth = learned._judge(features[check], probabilities[check], margin_of(seen.logits)[check], alpha, seed)
-        if not any(target.useful for target in worth):
+        if not any(target.tau_low > 0.0 for target in worth):  # a choice by the bounds would void them
             raise DataError(
                 "too_few_points",
-                f"from {len(teach)} points nothing was learned that helps at {len(check)} others, so no surrogate is "
+                f"from {len(teach)} points no order was learned that shows at {len(check)} others, so no surrogate is "
                 f"offered; measure more points, or count copies:\n" + "\n".join(map(str, worth)),
             )
         return replace(learned, worth=worth)

@@ -297,6 +297,19 @@ def test_what_is_worth_nothing_is_not_offered(classifier: brittle.Classifier) ->
     assert caught.value.code == "no_such_score"
 
 
+def test_a_low_bound_is_offered_and_called_of_no_use(classifier: brittle.Classifier) -> None:
+    """Those that calibrate choose nothing: of surrogates chosen for their high bounds, more fail than `alpha` says."""
+    x = points(400, seed=0)
+    draws = np.random.default_rng(1)
+    truth = np.clip(kept(x, 0.3) - 0.5 * (draws.random(400) < 0.15), 0.0, 1.0)
+    run = counted(brittle.score(classifier, x, [LogitMargin()]), truth, 0.1, 0)
+    (worth,) = Surrogate.fit_run(run, classifier, data(x), alpha=ALPHA, form="head", epochs=20).worth
+    assert worth.tau_low > 0.0
+    assert 0.0 < worth.bound <= worth.bound_constant
+    assert not worth.useful
+    assert str(worth).endswith("of no use")
+
+
 def test_a_run_that_stops_keeps_its_own_intervals(classifier: brittle.Classifier) -> None:
     """Their confidence is then the tail, and a bound stays one."""
     x = points(400, seed=0)
