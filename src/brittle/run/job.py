@@ -41,8 +41,9 @@ LARGE_BATCH = 256
 FEW_SHARDS = 4
 """Shards that a run of few points is divided into at most, between its batches, so that they can be shared."""
 
-ROWS_A_POINT = 32
-"""Rows of a pass per point of a batch at least: smaller batches are not divided, as calls cost more than rows."""
+ROWS_A_POINT = 64
+"""Rows of a pass per point of a batch at least, half as many of a model outside PyTorch: smaller batches are not
+divided, as calls cost more than rows."""
 
 
 T = TypeVar("T")
@@ -101,7 +102,8 @@ class Job:
     @property
     def batch_points(self) -> int:
         """Points that are measured at a time: of few points fewer, so that they can be shared among workers."""
-        shared = max(POINTS, 1 << max(1, self.rows // ROWS_A_POINT).bit_length() - 1)
+        least = ROWS_A_POINT if self.classifier.forward_only is None else ROWS_A_POINT // 2
+        shared = max(POINTS, 1 << max(1, self.rows // least).bit_length() - 1)
         while shared * FEW_SHARDS < len(self.points):
             shared *= 2
         return min(shared, batch_points(self.rows, self.classifier.device))
