@@ -32,7 +32,9 @@ from brittle.store.record import Account, RunRecord
 SHARD = 256  # points in a shard of the run folder, or a multiple: a long run has as many points in a shard as shards
 LARGE_BATCH = 256  # points in a batch from which on shards grow with the batches, which models with narrow inputs have
 FEW_SHARDS = 4  # shards that a run of few points is divided into at most, so that they can be shared
-ROWS_A_POINT = 64  # rows of a pass per point of a batch at least, half as many of a model outside PyTorch: calls cost more
+ROWS_A_POINT = (
+    64  # rows of a pass per point at least, half as many of a model outside PyTorch: calls cost more than rows
+)
 
 T = TypeVar("T")
 
