@@ -42,14 +42,12 @@ from brittle.store.writing import write
 
 __all__ = ["PseudoMarginScore", "Recipe", "Regressor", "Surrogate"]
 
-LAYERS, WIDTH = 5, 512
-"""Hidden layers and their width, as in the paper."""
+LAYERS, WIDTH = 5, 512  # hidden layers and their width, as in the paper
 
 NOISE_LAYERS, NOISE_WIDTH = 2, 64
 """The same of a surrogate of `p_robust`, which has to be cheap beside the pass of the network."""
 
-EPOCHS = 200
-"""Maximum number of passes over the points."""
+EPOCHS = 200  # maximum number of passes over the points
 
 TAIL = 0.2
 """Probability with which the lower end of a counted probability exceeds it, where the column counts all draws: with a
@@ -58,11 +56,8 @@ smaller one the ends lie lower, with a larger one more of alpha is spent on them
 SHARES = (0.5, 0.75)
 """Ends of the share of the points that is learned from, and of that which calibrates; the others check."""
 
-MOST_BYTES = 2**28
-"""Size of the largest file that is read."""
-
-SUFFIX = ".safetensors"
-"""Suffix of the file."""
+MOST_BYTES = 2**28  # size of the largest file that is read
+SUFFIX = ".safetensors"  # suffix of the file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
