@@ -78,7 +78,10 @@ def _server() -> subprocess.Popen[bytes]:
         paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": paths}
         _servers.append(
-            subprocess.Popen([sys.executable, "-c", SERVE], bufsize=0, stdin=PIPE, stdout=PIPE, env=environment)
+            # from a folder without packages, whose entry points every fork would know
+            subprocess.Popen(
+                [sys.executable, "-c", SERVE], bufsize=0, stdin=PIPE, stdout=PIPE, env=environment, cwd=TESTS
+            )
         )
         atexit.register(_stop)
     return _servers[0]

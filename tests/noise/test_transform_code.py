@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -51,7 +52,22 @@ def _network_around(number: float):
     return lambda x, g: network(x)
 
 
+def _class_of_another_module(number: float):
+    module = ModuleType("_another_module")
+    exec(f"class Inside:\n    number = {number}", vars(module))
+    return lambda x, g, kind=module.Inside: x + kind.number
+
+
+def _class_without_module(number: float):
+    namespace: dict[str, Any] = {"__builtins__": __builtins__}
+    exec(f"class Inside:\n    number = {number}\n    def __call__(self, x, g): return x + self.number", namespace)
+    return namespace["Inside"]
+
+
 MAKERS = {
+    "one of two on a line": lambda number: [lambda x, g: x + 1, lambda x, g: x + 2][int(number) - 1],
+    "around a class of another module": _class_of_another_module,
+    "class without a module": _class_without_module,
     "around a number": _adding,
     "object": Adds,
     "partial": lambda number: partial(torch.add, alpha=number),

@@ -4,7 +4,9 @@ import hashlib
 import inspect
 import io
 import marshal
+import operator
 import pickle
+import sys
 import tokenize
 from collections.abc import Iterator
 from types import CellType
@@ -116,7 +118,8 @@ def _joined(kind: type, *parts: bytes) -> bytes:
 def _reduced_code(part: Any, module: str) -> Any:
     """Return the stand-in for a class or a function of `module`, and for what cannot be pickled; None for others."""
     name = getattr(part, "__qualname__", getattr(part, "__name__", type(part).__qualname__))
-    if (isinstance(part, type) or inspect.isfunction(part)) and part.__module__ == module != "builtins":
+    is_code = isinstance(part, type) or inspect.isfunction(part)
+    if is_code and ((part.__module__ == module != "builtins") or not _is_found(part, name)):
         return str, (name,), list(_class_parts(part) if isinstance(part, type) else _function_parts(part))
     try:
         if not isinstance(part, type):
@@ -124,6 +127,14 @@ def _reduced_code(part: Any, module: str) -> Any:
     except Exception:  # noqa: BLE001 parts are pickled by code of their own
         return str, (name,)
     return None
+
+
+def _is_found(part: Any, name: str) -> bool:
+    """Return whether pickle finds a class or a function again, by its module and its name."""
+    try:
+        return operator.attrgetter(name)(sys.modules[part.__module__]) is part
+    except (KeyError, AttributeError):
+        return False
 
 
 def _class_parts(kind: type) -> Iterator[Any]:
@@ -144,6 +155,9 @@ def _function_parts(function: Any) -> Iterator[Any]:
         yield inspect.getsource(function)
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         yield marshal.dumps(codes[0], 2)
+    if function.__name__ == "<lambda>":  # several may share a line of the source
+        for code in codes:
+            yield (code.co_code, [part for part in code.co_consts if not inspect.iscode(part)], code.co_names)
     cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]  # a cell may be empty yet
     yield from (function.__defaults__, function.__kwdefaults__, cells)
     names = {name for code in codes for name in code.co_names} & function.__globals__.keys()

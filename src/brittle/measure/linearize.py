@@ -30,20 +30,34 @@ class Linearization:
     `s^2 gram`, `gram = J K J^T` with `J` the Jacobian of the logits.
 
     Fields that noise gives (`draws`, `quadratic_gram`, `votes`) are None at the point.
+
+    Attributes:
+        logits: `[B, C]`, float64.
+        gram: `[B, M, M]`, float64, of the classes in `classes`; `M = C` up to 100 classes.
+        classes: of the Gram's rows, `[B, M]`, in class order: the predicted class and its competitors.
+        predicted: class of the clean input, `[B]`.
+        tied: whether that was a tie, `[B]`.
+        passes: through the network per point, forward and backward.
+        draws: noisy copies that were averaged.
+        nonfinite: how many of these, or of the points themselves, had NaN or infinite logits, `[B]`.
+        dimension: coordinates of an input, `n`.
+        lengths: norm of the gradient of each competitor's margin, `[B, M - 1]`, if asked for.
+        quadratic_gram: `[B, M, M]`, float64: Gram of logits quadratic in the noise.
+        votes: of the noisy copies.
     """
 
-    logits: Tensor  # `[B, C]`, float64
-    gram: Tensor  # `[B, M, M]`, float64, of the classes in `classes`; `M = C` up to 100 classes
-    classes: Tensor  # of the Gram's rows, `[B, M]`, in class order: the predicted class and its competitors
-    predicted: Tensor  # class of the clean input, `[B]`
-    tied: Tensor  # whether that was a tie, `[B]`
-    passes: int  # through the network per point, forward and backward
-    draws: int | None  # noisy copies that were averaged
-    nonfinite: Tensor  # how many of these, or of the points themselves, had NaN or infinite logits, `[B]`
-    dimension: int  # coordinates of an input, `n`
-    lengths: Tensor | None = None  # norm of the gradient of each competitor's margin, `[B, M - 1]`, if asked for
-    quadratic_gram: Tensor | None = None  # `[B, M, M]`, float64: Gram of logits quadratic in the noise
-    votes: Votes | None = None  # of the noisy copies
+    logits: Tensor
+    gram: Tensor
+    classes: Tensor
+    predicted: Tensor
+    tied: Tensor
+    passes: int
+    draws: int | None
+    nonfinite: Tensor
+    dimension: int
+    lengths: Tensor | None = None
+    quadratic_gram: Tensor | None = None
+    votes: Votes | None = None
 
     def quadratic(self) -> Linearization:
         """Return the same with `quadratic_gram` in the place of `gram`; itself at the point, where it has none."""

@@ -36,6 +36,9 @@ _FACTOR_NUMBERS = 2**21  # numbers held at once by the factorisation
 _RANK_REDUCTION_ERROR = 1e-7
 _NEARLY_ONE = 1e-9  # correlations of two variables this near to 1 or -1 are left to the reduction of rank
 _PAIRED_UP_TO = 8  # events whose pairs take less time than an integral
+_PAIRED_FROM = (
+    5e-3  # tolerance from which bounds by pairs serve: below it an integral is mostly far nearer than asked for
+)
 _PAIR_ERROR = 1e-15  # absolute, of the closed form of a pair
 ILL_CONDITIONED_ABOVE = 1e12  # condition number above which the error includes that of the rank reduction
 
@@ -80,8 +83,8 @@ def orthant_probability(
     its mean is, and makes the probability 0 otherwise. One coordinate, or several of rank one, is a closed form, and so
     are two (Owen's T function), exact to rounding. Where up to 8 events count, with tails `t_k` from the likeliest and
     probabilities `p_jk` of two of them together, the complement lies between `sum_k max(0, t_k - sum_{j<k} p_jk)` and
-    `sum_k (t_k - max_{j<k} p_jk)` (Hunter): where half their distance is within the tolerance it is their mean, and the
-    error half their distance.
+    `sum_k (t_k - max_{j<k} p_jk)` (Hunter): where half their distance is within a tolerance of 0.005 or more it is
+    their mean, and the error half their distance.
 
     Of an integral the error is the 99.99% Student half-width over 8 independent shifts, plus a hundredth of the
     tolerance, relative to the smaller of the two probabilities, where more than one coordinate counts. The shifts are
@@ -129,7 +132,8 @@ def orthant_probability(
     complement, error = (low + high) / 2, (high - low) / 2 + rows.dropped
     value = torch.where(rows.size == 1, normal_cdf(rows.bounds[:, 0]), 1 - complement)
     smaller = torch.where(rows.union, complement, torch.minimum(value, complement))
-    integrated = (usable & ~(error <= tolerance * smaller)).nonzero().flatten()
+    bounded = (error <= tolerance * smaller) & (tolerance >= _PAIRED_FROM)
+    integrated = (usable & ~bounded).nonzero().flatten()
     nodes = torch.zeros_like(rows.size)
     if len(integrated):
         parts = _integrate_rows(rows.only(integrated), tolerance, seed, max_nodes)

@@ -31,9 +31,10 @@ from brittle.store.record import Account, RunRecord
 
 SHARD = 256  # points in a shard of the run folder, or a multiple: a long run has as many points in a shard as shards
 LARGE_BATCH = 256  # points in a batch from which on shards grow with the batches, which models with narrow inputs have
-
 FEW_SHARDS = 4  # shards that a run of few points is divided into at most, so that they can be shared
-ROWS_A_POINT = 32  # rows of a pass per point of a batch at least: calls cost more than rows
+ROWS_A_POINT = (
+    64  # rows of a pass per point at least, half as many of a model outside PyTorch: calls cost more than rows
+)
 
 T = TypeVar("T")
 
@@ -87,7 +88,8 @@ class Job:
     @property
     def batch_points(self) -> int:
         """Points that are measured at a time: of few points fewer, so that they can be shared among workers."""
-        shared = max(POINTS, 1 << max(1, self.rows // ROWS_A_POINT).bit_length() - 1)
+        least = ROWS_A_POINT if self.classifier.forward_only is None else ROWS_A_POINT // 2
+        shared = max(POINTS, 1 << max(1, self.rows // least).bit_length() - 1)
         while shared * FEW_SHARDS < len(self.points):
             shared *= 2
         return min(shared, batch_points(self.rows, self.classifier.device))

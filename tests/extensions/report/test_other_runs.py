@@ -38,7 +38,7 @@ def test_a_run_beside_another_is_the_comparison(table: Table) -> None:
 
 def test_differences_are_named(table: Table) -> None:
     def facts(run: Table) -> dict[str, str]:
-        return dict(beside(table, {"other": run})["runs"][0]["entries"])
+        return {fact.term: fact.text for fact in beside(table, {"other": run})["runs"][0]["entries"]}
 
     assert facts(table)["Model"].startswith("The same, models:cnn (00000000000")
     assert facts(table)["Points"] == "160 points in both, paired by id."
@@ -53,7 +53,7 @@ def test_runs_that_share_nothing(table: Table) -> None:
     unrelated = make_table(points=160, scores=("entropy",), labels=False)
     (run,) = beside(table, {"other": unrelated})["runs"]
     assert list(run["grid"].rows) == []
-    assert "share no score" in run["entries"][-1][1]
+    assert "share no score" in run["entries"][-1].text
     assert_inert(page_of(table, against={"other": unrelated, "more": unrelated}, chapters=(CHAPTER,)))
     with pytest.raises(DataError, match="runs_differ"):
         beside(table, {"other": change_run(seed=1)})

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("figures_drawn_once")
 
 def test_means_are_of_the_representative_column_of_each_noise() -> None:
     table = make_table(points=40, scores=("taylor", "monte_carlo"), sigmas=(0.1, 0.2), budgets=(20, 200))
-    texts = dict(values_of(scored.CHAPTER, table)["entries"])
+    texts = {entry.term: entry.text for entry in values_of(scored.CHAPTER, table)["entries"]}
     for sigma in (0.1, 0.2):
         column = table[f"monte_carlo(draws=200, sigma={sigma})"]
         mean, share = mean_interval(column.p_robust, 0.99), (column.value > 0.01).mean()

@@ -15,8 +15,7 @@ from brittle.errors import DataError
 from brittle.extensions.detector.criterion import CalibrationPoints
 from brittle.extensions.detector.results import Counts, Judgement, Rate
 
-STEADY = 13
-"""Multiple of the brittle points needed for a rate that makes the rate steady: see `steady_rate`."""
+STEADY = 13  # multiple of the brittle points needed for a rate that makes the rate steady: see `steady_rate`
 
 
 def points_needed(tpr: float) -> int:

@@ -20,14 +20,9 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count, Share
 
-FLOOR = 0.01
-"""Added to the flip probability in the width of a bound, so that predictions near 1 have a width, too."""
-
-COPIES = 60
-"""Counted copies that a surrogate is compared with."""
-
-Proportion = Annotated[float, Meta(ge=-1, le=1)]
-"""A probability, or a difference or a correlation."""
+FLOOR = 0.01  # added to the flip probability in the width of a bound, so that predictions near 1 have a width, too
+COPIES = 60  # counted copies that a surrogate is compared with
+Proportion = Annotated[float, Meta(ge=-1, le=1)]  # a probability, or a difference or a correlation
 
 
 @dataclass(frozen=True, eq=False)

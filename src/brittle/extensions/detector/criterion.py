@@ -22,11 +22,8 @@ from brittle.store.settings import setting_of
 from brittle.store.strict_json import Share
 from brittle.store.table import Table
 
-COUNTED = MonteCarlo.name
-"""The score that counts noisy copies."""
-
-LEFT_OUT = ("masked", "without_number", "learned_from")
-"""Reasons to leave points out of a calibration."""
+COUNTED = MonteCarlo.name  # the score that counts noisy copies
+LEFT_OUT = ("masked", "without_number", "learned_from")  # reasons to leave points out of a calibration
 
 
 @dataclass(frozen=True)

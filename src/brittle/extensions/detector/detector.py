@@ -43,8 +43,7 @@ from brittle.store.table import Table
 from brittle.store.writing import write
 from brittle.text import parse_epsilon
 
-FORMAT = 1
-"""Version of the detector file."""
+FORMAT = 1  # version of the detector file
 
 
 @dataclass(frozen=True)

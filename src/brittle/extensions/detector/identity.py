@@ -17,11 +17,8 @@ from brittle.scores.one_pass import LARGEST_FLOAT
 from brittle.store.record import ModelRecord
 from brittle.store.strict_json import Digest
 
-Number = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
-"""A number of single precision."""
-
-Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST_FLOAT)]
-"""A positive number of single precision."""
+Number = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]  # a number of single precision
+Positive = Annotated[float, Meta(ge=2.0**-149, le=LARGEST_FLOAT)]  # a positive number of single precision
 
 PER_FEATURE = (
     "detectors allow one range for all features, or none, and these bounds are per feature; score the run with bounds "

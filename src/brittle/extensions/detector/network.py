@@ -17,8 +17,7 @@ from brittle.scores import Score
 from brittle.scores.catalogue import CATALOGUE
 from brittle.scores.one_pass import OnePass, OnePassScore
 
-PSEUDO_MARGIN = PseudoMarginScore.name
-"""Name of the learned score."""
+PSEUDO_MARGIN = PseudoMarginScore.name  # name of the learned score
 
 Numbers = TypeVar("Numbers", bound=Any)
 

@@ -17,8 +17,7 @@ from brittle.model.classifier import Classifier
 from brittle.model.head import Head
 from brittle.scores.one_pass import OnePass
 
-ROWS = 64
-"""Points in one pass of the network."""
+ROWS = 64  # points in one pass of the network
 
 
 def margin_of(logits: Tensor) -> NDArray[np.float64]:

@@ -21,30 +21,21 @@ from brittle.model.head import Head
 from brittle.scores.one_pass import row_distances
 from brittle.store.strict_json import Count
 
-FEWEST = 20
-"""Minimum number of points."""
-
-BATCH, RATE = 128, 1e-3
-"""Points in a step, and Adam's step size."""
+FEWEST = 20  # minimum number of points
+BATCH, RATE = 128, 1e-3  # points in a step, and Adam's step size
 
 SCALE_QUANTILE, FENCE = 0.99, 3.0
 """The margin scale is a quantile of the finite margins, at most `FENCE` interquartile ranges above the upper quartile
 (Tukey's far fence): if some searches end far off, the other margins must not vanish beside them."""
 
-HELD_OUT = 0.2
-"""Share of the points that validates, and so decides when training stops."""
-
-PATIENCE = 20
-"""Passes without improvement before training stops."""
-
-TINY = 1e-12
-"""Distance between the rows of two classes below which they count as equal."""
+HELD_OUT = 0.2  # share of the points that validates, and so decides when training stops
+PATIENCE = 20  # passes without improvement before training stops
+TINY = 1e-12  # distance between the rows of two classes below which they count as equal
 
 Form = Literal["head", "paper", "margins"]
 """The inputs of a surrogate: the features and the margins of the head, the features alone, or these margins alone."""
 
-FOLDS = 3
-"""Parts of the points that teach, each of which judges once the forms that learned from the others."""
+FOLDS = 3  # parts of the points that teach, each of which judges once the forms that learned from the others
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from brittle.errors import ParameterError
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count
 
-CHANCE = 0.5
-"""AUROC of a score without information."""
+CHANCE = 0.5  # AUROC of a score without information
 
 
 @dataclass(frozen=True)

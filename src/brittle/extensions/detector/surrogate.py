@@ -43,14 +43,12 @@ from brittle.store.writing import write
 
 __all__ = ["PseudoMarginScore", "Recipe", "Regressor", "Surrogate"]
 
-LAYERS, WIDTH = 5, 512
-"""Hidden layers and their width, as in the paper."""
+LAYERS, WIDTH = 5, 512  # hidden layers and their width, as in the paper
 
 NOISE_LAYERS, NOISE_WIDTH = 2, 64
 """The same of a surrogate of `p_robust`, which has to be cheap beside the pass of the network."""
 
-EPOCHS = 200
-"""Maximum number of passes over the points."""
+EPOCHS = 200  # maximum number of passes over the points
 
 TAIL = 0.3
 """Probability with which the lower end of a counted probability exceeds it, where the column counts all draws: with a
@@ -59,17 +57,10 @@ smaller one the ends lie lower, with a larger one more of alpha is spent on them
 SHARES = (0.5, 0.75)
 """Ends of the share of the points that is learned from, and of that which calibrates; the others check."""
 
-DIGITS = 4
-"""Digits of the predictions that are compared in the search for a shift."""
-
-MOST_BYTES = 2**28
-"""Size of the largest file that is read."""
-
-MOST_CLASSES = 2**20
-"""Largest class of a file."""
-
-SUFFIX = ".safetensors"
-"""Suffix of the file."""
+DIGITS = 4  # digits of the predictions that are compared in the search for a shift
+MOST_BYTES = 2**28  # size of the largest file that is read
+MOST_CLASSES = 2**20  # largest class of a file
+SUFFIX = ".safetensors"  # suffix of the file
 
 
 @dataclass(frozen=True, eq=False, repr=False)

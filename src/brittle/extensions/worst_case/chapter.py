@@ -31,14 +31,9 @@ TITLES = {
     "l0": "By how many input values change (L0)",
 }
 
-STEPS = 200
-"""Perturbation sizes at which the curve of robust accuracy is drawn."""
-
-FRAGILE_SHOWN = 12
-"""Counter-examples in the gallery."""
-
-PREFERRED = "logit_margin"
-"""The score that the page speaks of where the run holds it."""
+STEPS = 200  # perturbation sizes at which the curve of robust accuracy is drawn
+FRAGILE_SHOWN = 12  # counter-examples in the gallery
+PREFERRED = "logit_margin"  # the score that the page speaks of where the run holds it
 
 CONDITIONS = (
     ("The logit margin is a multiple of the feature margin", "logit_margin", "feature_margin"),

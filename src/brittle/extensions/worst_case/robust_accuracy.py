@@ -16,8 +16,7 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import check_confidence, clopper_pearson
 from brittle.text import check_epsilon
 
-MIN_TPR = 0.80
-"""Share of the subset's non-robust points that a threshold must find, as in the paper."""
+MIN_TPR = 0.80  # share of the subset's non-robust points that a threshold must find, as in the paper
 
 
 @dataclass(frozen=True)

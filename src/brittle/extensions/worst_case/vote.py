@@ -15,8 +15,7 @@ from brittle.extensions.report.wording import percent, short, show
 from brittle.extensions.worst_case.robust_accuracy import direct_robust_accuracies
 from brittle.extensions.worst_case.smoothing import can_certify, representative_count, smoothed_radius
 
-STEPS = 100
-"""Number of radii on the curve."""
+STEPS = 100  # number of radii on the curve
 
 
 def summarize(contents: Contents) -> dict[str, Any] | None:

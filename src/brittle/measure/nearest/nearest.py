@@ -65,16 +65,25 @@ class NearestPoint:
     Gradients are `masked`, `[B]`, where no competitor's margin has one; where they leave more than a tenth of the fall
     of the margin on the way to the input found unexplained; or where all attacks with gradients end more than `MISLED`
     times farther away than those without. No other prediction is nearer than `proved`, of an ensemble of trees.
+
+    Attributes:
+        distance: in the declared units, `[B]`, float64; an upper bound, infinite if none was found, 0 at a tie.
+        points: that input, `[B, *shape]`; the point itself where none was found.
+        predicted: the class there, `[B]`; -1 where none was found.
+        passes: spent on the point, forward and backward, with the clean one, `[B]`.
+        by_attack: distance that each reached, `[B]`; later ones may start from earlier finds.
+        feature_distance: between the features there and at the point, `[B]`, or NaN, if asked for.
+        proved: `[B]`, float64; `distance` itself where that is exact.
     """
 
-    distance: Tensor  # in the declared units, `[B]`, float64; an upper bound, infinite if none was found, 0 at a tie
-    points: Tensor  # that input, `[B, *shape]`; the point itself where none was found
-    predicted: Tensor  # the class there, `[B]`; -1 where none was found
-    passes: Tensor  # spent on the point, forward and backward, with the clean one, `[B]`
-    by_attack: dict[str, Tensor]  # distance that each reached, `[B]`; later ones may start from earlier finds
+    distance: Tensor
+    points: Tensor
+    predicted: Tensor
+    passes: Tensor
+    by_attack: dict[str, Tensor]
     masked: Tensor
-    feature_distance: Tensor | None = None  # between the features there and at the point, `[B]`, or NaN, if asked for
-    proved: Tensor | None = None  # `[B]`, float64; `distance` itself where that is exact
+    feature_distance: Tensor | None = None
+    proved: Tensor | None = None
 
 
 @dataclass(frozen=True)

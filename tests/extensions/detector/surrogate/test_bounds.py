@@ -300,8 +300,7 @@ def test_what_is_worth_nothing_is_not_offered(classifier: brittle.Classifier) ->
 def test_a_low_bound_is_offered_and_called_of_no_use(classifier: brittle.Classifier) -> None:
     """Those that calibrate choose nothing: of surrogates chosen for their high bounds, more fail than `alpha` says."""
     x = points(400, seed=0)
-    draws = np.random.default_rng(1)
-    truth = np.clip(kept(x, 0.3) - 0.5 * (draws.random(400) < 0.15), 0.0, 1.0)
+    truth = np.clip(kept(x, 0.3) - 0.5 * (np.random.default_rng(1).random(400) < 0.15), 0.0, 1.0)
     run = counted(brittle.score(classifier, x, [LogitMargin()]), truth, 0.1, 0)
     (worth,) = Surrogate.fit_run(run, classifier, data(x), alpha=ALPHA, form="head", epochs=20).worth
     assert worth.tau_low > 0.0
