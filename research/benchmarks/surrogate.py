@@ -169,7 +169,7 @@ def lower_ends(truth: NDArray[np.float64], draws: int) -> torch.Tensor:
     from brittle.extensions.detector.surrogate import TAIL
     from brittle.intervals import clopper_pearson
 
-    return torch.from_numpy(clopper_pearson((truth * draws).round(), draws, 1.0 - 2.0 * TAIL)[0])
+    return torch.from_numpy(clopper_pearson((truth * draws).round() // 2, draws // 2, 1.0 - 2.0 * TAIL)[0])
 
 
 def split(
@@ -185,7 +185,9 @@ def split(
     calibration = Calibration(predictions[calibrate], low[calibrate], classes[calibrate], tail)
     result: dict[Any, Any] = {"error": np.abs(p_robust.numpy()[check] - truth[check]).mean(axis=0)}
     for alpha in ALPHAS:
-        bounds = [bounds_at(calibration, alpha, count, predictions[check], classes[check]) for count in (None, labels)]
+        bounds = [
+            bounds_at(calibration, alpha, by_class, predictions[check], classes[check]) for by_class in (False, True)
+        ]
         fields: list[NDArray] = []
         for lower in bounds:
             missed = truth[check] < lower
@@ -200,14 +202,14 @@ def split(
 
 
 def bounds_at(
-    calibration: Calibration, alpha: float, count: int | None, predictions: torch.Tensor, classes: torch.Tensor
+    calibration: Calibration, alpha: float, by_class: bool, predictions: torch.Tensor, classes: torch.Tensor
 ) -> NDArray[np.float64]:
     """Return the bounds of points, 0 where too few points calibrate."""
     try:
-        quantiles = calibration.quantiles(alpha, count)
+        quantiles = calibration.quantiles(alpha, by_class=by_class)
     except brittle.errors.DataError:
         return np.zeros(predictions.shape)
-    return bound(predictions, quantiles if count is None else quantiles[classes]).numpy()
+    return bound(predictions, quantiles[classes.clamp_max(len(quantiles) - 1)]).numpy()
 
 
 def columns(table: Any, seen: Any, target: str, k: int) -> dict[str, Any]:
