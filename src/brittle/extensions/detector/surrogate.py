@@ -358,7 +358,7 @@ class Surrogate:
             for batch in points.batches(ROWS):
                 ids += batch.ids
                 parts.append(network.observe(points, batch)[1:])
-        numbers = [torch.cat(part).numpy() for part in zip(*parts, strict=True)]
+        numbers = [torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)]
         ends = [""] if len(self.recipe.targets) == 1 else [f"_{k + 1}" for k in range(len(self.recipe.targets))]
         columns = {
             f"{name}{end}": values[:, k]

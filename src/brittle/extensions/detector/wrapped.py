@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import Any
 
@@ -237,8 +238,9 @@ class SurrogateNetwork(PassNetwork):
     quantiles: Tensor
 
     def __init__(self, classifier: Classifier, uses_features: bool, regressor: Regressor, quantiles: Tensor) -> None:
-        super().__init__(classifier, uses_features, regressor)
-        self._probabilities = regressor.probabilities
+        moved = copy.deepcopy(regressor).to(classifier.device)
+        super().__init__(classifier, uses_features, moved)
+        self._probabilities = moved.probabilities
         self.register_buffer("quantiles", quantiles.to(self.mean.device))
 
     def observe(self, points: Points, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:

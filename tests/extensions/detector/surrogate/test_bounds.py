@@ -204,6 +204,13 @@ def test_a_bound_is_that_of_the_fit_unless_asked_otherwise(surrogate: Surrogate)
     assert torch.equal(strict.wrap(Misleading())(rows)[2], surrogate.wrap(Misleading(), 0.3)(rows)[2])
 
 
+def test_a_network_that_moves_leaves_the_surrogate_in_place(surrogate: Surrogate) -> None:
+    rows = points(20, seed=3)
+    before = surrogate.wrap(Misleading())(rows)[2]
+    surrogate.wrap(Misleading()).to("meta")
+    assert torch.equal(surrogate.wrap(Misleading())(rows)[2], before)
+
+
 def test_a_class_that_did_not_calibrate_has_no_bound(surrogate: Surrogate) -> None:
     """Whatever the form, and whether or not a larger class calibrates."""
     assert surrogate.calibration is not None
