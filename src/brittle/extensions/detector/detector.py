@@ -348,7 +348,7 @@ class Detector:
                 f"the detector reads the pseudo-margin {self.parameters}; found {score.parameters}; give the file of "
                 f"the fit: --pseudo-margin FILE (pseudo_margin=)",
             )
-        self.model.check(classifier, "the detector was fitted for")
+        self.model.check(classifier, "the detector is")
         return with_head(classifier, self.head) if score.uses_features else classifier, score
 
 

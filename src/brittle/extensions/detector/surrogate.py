@@ -323,7 +323,7 @@ class Surrogate:
         alpha = self.worth[0].alpha if alpha is None else alpha
         check_alpha(alpha)
         classifier = recipe.model.declare(network)  # type: ignore[union-attr] `_calibration` has seen it
-        recipe.model.check(classifier, "the surrogate was fitted for")  # type: ignore[union-attr]
+        recipe.model.check(classifier, "the surrogate is")  # type: ignore[union-attr]
         classifier = classifier if recipe.reads_logits else with_head(classifier, recipe.head)
         quantiles = calibration.quantiles(alpha, by_class=by_class)
         return SurrogateNetwork(classifier, not recipe.reads_logits, self.regressor, quantiles)
@@ -337,7 +337,7 @@ class Surrogate:
 
     def apply(
         self,
-        classifier: Classifier,
+        classifier: Any,
         points: Points | tuple[Any, Any] | Tensor,
         alpha: float | None = None,
         *,
@@ -346,11 +346,9 @@ class Surrogate:
         """Return a frame with a row per point: its id `point`, and for each target `p_robust` and `bound`.
 
         With several targets these names have their place behind them, `bound_1` that of the smallest sigma. Points
-        whose bound is low are left to be counted: `brittle.score` of `choose_points(points, ids)`.
-
-        Raises:
-            as `wrap`.
+        whose bound is low are left to be counted by `brittle.score`. Arguments and errors are those of `wrap`.
         """
+        classifier = classifier if self.recipe.model is None else self.recipe.model.declare(classifier)
         network = self.wrap(classifier, alpha, by_class=by_class)
         points = as_points(points, classifier.bounds, levels=classifier.reads_frames)
         ids, parts = [], []
