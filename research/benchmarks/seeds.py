@@ -22,11 +22,11 @@ import pandas as pd
 import torch
 from decided import reference
 from estimators import Task, trained
-from scipy import stats
 from shrinkage import HELD_OUT
 from timing import print_table
 
 import brittle
+from brittle.analysis.correlation import kendall_tau
 from brittle.scores import InputMargin, LogitMargin, Shrinkage
 
 SIGMA, LIMIT = 0.25, 0.9
@@ -45,7 +45,7 @@ def measure(task: Task, draws: int) -> tuple[pd.Series, list[float]]:
     square = float((value - truth).square().mean()) - spread / (draws - 1)
     ratio = math.sqrt(max(square, 0.0) / (spread / (float(counted.passes.mean()) - 1.0)))
     shares = [float((states == state).mean()) for state in ("holds", "breaks", "undecided")]
-    tau = float(stats.kendalltau(distance.value, margin.value).statistic)
+    tau = kendall_tau(distance.value.to_numpy(), margin.value.to_numpy())
     return states, [*shares, ratio, float(np.median(distance.value)), tau]
 
 

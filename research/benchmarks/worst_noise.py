@@ -138,7 +138,8 @@ def beyond_counting(counts: np.ndarray, prediction: np.ndarray) -> float:
 
 def correlations(share: np.ndarray, *others: np.ndarray) -> list[float]:
     """Return Spearman's correlation with each of the others, over the points that these have."""
-    return [float(spearmanr(share[: len(other)], other, nan_policy="omit")[0]) for other in others]
+    results: list[Any] = [spearmanr(share[: len(other)], other, nan_policy="omit") for other in others]
+    return [float(result.statistic) for result in results]
 
 
 def count_least(
