@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
