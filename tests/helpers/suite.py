@@ -11,7 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-# One thread for each process, those that tests start too, unless told: the suite runs two processes on two cores.
+# One thread for each process, those that tests start too, unless told: the suite runs three processes on two cores.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or "1"
 # What Python compiles is kept, for the hundred processes that tests start and for the next run of the suite.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

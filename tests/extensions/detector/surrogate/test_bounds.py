@@ -42,6 +42,7 @@ def ball(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     return ncx2.cdf(9.0, 4, rng.uniform(0.0, 9.0, count))
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.parametrize("problem", [linear, ball])
 def test_the_bound_misses_the_truth_at_most_as_often_as_asked(problem: Any, by_class: bool) -> None:
@@ -72,6 +73,7 @@ def test_the_bound_misses_the_truth_at_most_as_often_as_asked(problem: Any, by_c
     assert np.mean(shares) > 0.2
 
 
+@pytest.mark.every_other
 @pytest.mark.parametrize("pairs", [1, 2, 5, 50])
 @pytest.mark.parametrize("agreement", [0.0, 0.5, 0.9, 1.0])
 def test_low_ends_fail_as_seldom_as_stated_of_pairs(
