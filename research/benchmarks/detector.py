@@ -52,7 +52,7 @@ def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
 def with_bounds(network: nn.Module) -> SurrogateNetwork:
     """Return the network with a surrogate that has learned nothing, which costs as much as another."""
     classifier = brittle.Classifier(network)
-    weight, targets = classifier.head.weight, ("1", "2", "3")
+    weight, targets = classifier.head.weight.detach(), ("1", "2", "3")
     recipe = Recipe(weight.shape[1], len(weight), NOISE_LAYERS, NOISE_WIDTH, 0, 0.0, 100, None, "head", targets)
     regressor = Regressor(recipe).requires_grad_(False)
     regressor.head_weight.copy_(weight)
