@@ -79,7 +79,8 @@ def import_package(name: str, needed_by: str, advice: str) -> Any:
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError) as error:  # torchvision for another PyTorch raises a RuntimeError
-        raise ModelError("not_installed", f"{needed_by} needs {name}, which fails ({error}); {advice}") from error
+        fault = f"{needed_by} needs {name}, which cannot be imported ({error})"
+        raise ModelError("not_installed", f"{fault}; {advice}") from error
 
 
 def line_of(error: BaseException, module: ModuleType) -> str:

@@ -140,8 +140,8 @@ def _requested_classes(table: Table, of: int | str | None) -> pd.DataFrame:
         fits = [index for index, names in names_by_class if of in names and not isinstance(of, bool)]
         if len(fits) != 1:
             shown = listed([class_name(table, index) for index in classes])
-            fault = "several" if fits else "none"
-            raise ParameterError(f"one class, by its name or index, is asked for: {shown}; found {of!r:.60}, {fault}")
+            fault = "several of these" if fits else "none of these"
+            raise ParameterError(f"give one class by its name or index: {shown}; found {of!r:.60}, which is {fault}")
         labels = pd.Series(fits[0], index=labels.index)
     names_by_class = labels.notna()
     return pd.DataFrame({"place": np.flatnonzero(names_by_class), "class": labels[names_by_class].astype("int64")})

@@ -155,7 +155,8 @@ def _check_alike(first: Table, second: Table) -> None:
     decisions = [(model.decision, model.decision_parameters) for model in (first_model, second_model)]
     if decisions[0] != decisions[1]:
         kinds = " and ".join(model.decision or "class" for model in (first_model, second_model))
-        raise DataError("runs_differ", f"the runs are about the decisions {kinds}, or others of their parameters")
+        fault = f"the runs are about the decisions {kinds}, or about other parameters of one"
+        raise DataError("runs_differ", f"{fault}; score both with one --decision (decision=)")
     rules = [(run.record.model.rules, run.record.data.still) for run in (first, second)]
     if rules[0] != rules[1]:
         raise DataError(
@@ -164,7 +165,7 @@ def _check_alike(first: Table, second: Table) -> None:
     ends = [(model.bounds, model.lower, model.upper, model.bounds_shape) for model in (first_model, second_model)]
     if ends[0] != ends[1]:
         units = f"{first_model.bounds_text}, those of the second {second_model.bounds_text}"
-        raise DataError("runs_differ", f"the inputs of the first run have {units}; score both with the same")
+        raise DataError("runs_differ", f"the inputs of the first run have {units}; score both with the same bounds")
 
 
 def pair_points(first: Table, second: Table) -> Pairing:
@@ -178,12 +179,12 @@ def pair_points(first: Table, second: Table) -> Pairing:
     else:
         if len(places[0]) or len(places[1]):
             sizes = " and ".join(f"{len(place):,}" for place in places)
-            raise DataError("runs_differ", f"the runs share no point, by id or by row ({sizes} points); score the same")
+            fault = f"the runs share no point, by id or by row ({sizes} points)"
+            raise DataError("runs_differ", f"{fault}; score the same points")
     labels = pairs[["label_first", "label_second"]].dropna()
     if differ := int((labels["label_first"] != labels["label_second"]).sum()):
-        raise DataError(
-            "runs_differ", f"{differ:,} of {len(labels):,} paired points have another label in the second run"
-        )
+        fault = f"{differ:,} of {len(labels):,} paired points have another label in the second run"
+        raise DataError("runs_differ", f"{fault}; score the same data")
     names = ("point", "point") if key == "point" else ("point_first", "point_second")
     return Pairing(key, pairs[names[0]].tolist(), pairs[names[1]].tolist(), *lonely)
 
@@ -355,7 +356,8 @@ def compare_several(
         except DataError as error:
             raise DataError(error.code, f"{name}, as the second run: {error.args[0]}") from error
         if frame.empty:
-            raise DataError("runs_differ", f"{name} shares no score with the same parameters with the first run")
+            fault = f"{name} shares no score with the same parameters with the first run"
+            raise DataError("runs_differ", f"{fault}; score both by one")
         rows += frame.assign(run=name, split=rival.record.data.split).to_dict("records")
     return pd.DataFrame(rows, columns=SEVERAL_FIELDS)
 

@@ -418,7 +418,8 @@ def _mean(rule: str, words: str, minimum: float, interval: MeanInterval, points:
 
 def _detector(table: Table, detector: Any, minimum: float, error_rate: float) -> Verdict:
     if table.record.model.state_sha256 != detector.model.state_sha256:
-        raise ModelError("other_model", "the detector was fitted for another model than that of the run")
+        fault = "the detector was fitted for another model than that of the run"
+        raise ModelError("other_model", f"{fault}; fit one for this model")
     rate = replace(detector.true_positives, confidence=1.0 - error_rate)
     words = f"the detector flags at least {minimum:.4g} of the brittle predictions held out from its fit"
     state, value = _state(rate.low, rate.high, minimum), math.nan if rate.value is None else rate.value

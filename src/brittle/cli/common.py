@@ -135,7 +135,8 @@ def check_own(path: Path, mark: str, kind: str) -> None:
     except OSError as error:
         raise StorageError("unwritable", f"{path} cannot be read ({error.strerror}); choose another file") from error
     if not ours:
-        raise StorageError("exists", f"{path} is there already and is no {kind} of brittle; choose another file")
+        fault = f"{path} is there already and is no {kind} of brittle"
+        raise StorageError("exists", f"{fault}; choose another file, or remove it")
 
 
 def open_run(folder: Path, *beside: Path, images: bool = False, point: str | None = None) -> Table:

@@ -175,9 +175,8 @@ def feature_record(names: Any, source: str, inputs: Tensor) -> dict[str, list[st
         return {}
     array, numbers = np.asarray(names), math.prod(inputs.shape[1:])
     if array.size != numbers or array.dtype.kind != "U":
-        raise DataError(
-            "columns", f"{source} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers"
-        )
+        fault = f"{source} holds {array.size} entries of type {array.dtype} for inputs of {numbers} numbers"
+        raise DataError("columns", f"{fault}; expected the name of each as text")
     return {"feature_names": array.reshape(-1).tolist()} if keeps(inputs.shape[1:]) else {}
 
 
@@ -188,10 +187,8 @@ def extra_inputs_of(
     tensors = {name: as_tensor(tensor, f"{name} (extra_inputs=)").clone() for name, tensor in extra_inputs.items()}
     for name, tensor in tensors.items():
         if not tensor.dim() or len(tensor) != len(inputs):
-            shape = tuple(tensor.shape)
-            raise DataError(
-                "shape", f"{name} (extra_inputs=) has shape {shape} for {len(inputs)} points, not a row each"
-            )
+            fault = f"{name} (extra_inputs=) has shape {tuple(tensor.shape)} for {len(inputs)} points"
+            raise DataError("shape", f"{fault}; give a row for each")
     if isinstance(mask, str):
         if mask not in tensors:
             names = ", ".join(tensors) or "none"
@@ -205,7 +202,7 @@ def extra_inputs_of(
     varies = mask != 0
     if varies.dim() < 2 or varies.shape != inputs.shape[: varies.dim()]:
         shapes = f"{tuple(varies.shape)} for inputs of shape {tuple(inputs.shape)}"
-        raise DataError("mask", f"the mask has shape {shapes}; expected their first axes")
+        raise DataError("mask", f"the mask has shape {shapes}; give it the first axes of these")
     moving = varies.flatten(1).any(dim=1)
     if not bool(moving.all()):
         row = int((~moving).nonzero()[0])

@@ -159,9 +159,8 @@ def _open_csv(path: Path, reading: Reading) -> ArrowFile:
             while chunk := list(islice(rows, ROWS_UNPACKED)):
                 odd = next((row for row in chunk if len(row) != len(header)), None)
                 if odd is not None:
-                    raise DataError(
-                        "columns", f"{source} has {len(header)} columns, and a row of {len(odd)}: {odd!r:.60}"
-                    )
+                    fault = f"{source} has {len(header)} columns, and a row of {len(odd)}: {odd!r:.60}"
+                    raise DataError("columns", f"{fault}; give all rows as many cells")
                 cells = [pa.array(column, pa.string()) for column in zip(*chunk, strict=True)]
                 parts.append(pa.Table.from_arrays(cells, names))
     except (csv.Error, UnicodeError, OSError) as error:
@@ -200,9 +199,8 @@ def _check_shards(path: Path, files: Sequence[Path]) -> None:
     numbered = count == 1 or numbers in ([*range(count)], [*range(1, count + 1)])
     if declared not in (set(), {count}) or not numbered:
         file_names = listed([path_text(file.name) for file in files])
-        raise DataError(
-            "corrupt", f"{path_text(path)} holds {count} files of a split, not all of its shards: {file_names}"
-        )
+        fault = f"{path_text(path)} holds {count} files of a split, not all of its shards: {file_names}"
+        raise DataError("corrupt", f"{fault}; get the others, or give one file")
 
 
 def _open_parquet(path: Path) -> ArrowFile:

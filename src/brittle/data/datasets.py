@@ -125,9 +125,8 @@ def _parts(data: Any, reading: Reading) -> Iterator[_Part]:
                 raise DataError("dataset", f"{source} is an image that is not read: {error.reason}") from error
         if not isinstance(x, Tensor | np.ndarray):
             kind = type(x).__name__
-            raise DataError(
-                "dataset", f"{source} holds a {kind} as its input; make an array, as torchvision's ToTensor"
-            )
+            advice = "make it an array, such as by torchvision's ToTensor"
+            raise DataError("dataset", f"{source} holds a {kind} as its input; {advice}")
         inputs, labels = as_tensor(x, source).clone(), None if y is None else _label_array(y, source)
         if not batched:
             inputs, labels = inputs[None], None if labels is None else labels[None]

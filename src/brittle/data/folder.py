@@ -138,9 +138,8 @@ def _image_points(path: Path, root: Path, files: Sequence[Path], reading: Readin
     other_count, chosen = len(files) - len(images), images[: reading.limit]
     if not chosen:
         source = path_text(root)
-        raise DataError(
-            "empty_dataset", f"{source} holds no images ({other_count} other files), such as CLASS/NAME.png"
-        )
+        fault = f"{source} holds no images ({other_count} other files)"
+        raise DataError("empty_dataset", f"{fault}; expected them as {source}/CLASS/NAME.png")
     record = reading.record(path, files_digest(root, chosen), other_files=other_count)
     names, ids = list(map(path_text, chosen)), [path_text(file.relative_to(root)) for file in chosen]
     return encoded_points(partial(_open, chosen, path_text(path)), names, ids, reading, record, **answers)

@@ -156,7 +156,8 @@ def _recognised(path: Path) -> Format:
     if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         raise DataError(
             "unknown_format",
-            f"{path_text(path)} was written by save_to_disk, which is not read: dataset.to_parquet('test.parquet')",
+            f"{path_text(path)} was written by save_to_disk, which is not read; write each split as Parquet: "
+            "dataset.to_parquet('test.parquet')",
         )
     formats = sorted(FORMATS.values(), key=lambda data_format: data_format.rank)
     recognised = next((data_format for data_format in formats if data_format.recognise(path)), None)

@@ -63,7 +63,7 @@ def classes_of(cells: Sequence[Any], source: str) -> tuple[tuple[int, ...], tupl
         return check_labels(np.array([float(cell) for cell in cells]), source, len(cells)), None
     if len(texts) < len(cells):
         number = next(cell for cell in cells if not isinstance(cell, str) or is_number(cell))
-        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all alike")
+        raise DataError("labels", f"{source} holds text and numbers: {texts[0]!r:.60} and {number}; write all as one")
     names = sorted(set(texts))
     return tuple(map({name: at for at, name in enumerate(names)}.__getitem__, texts)), tuple(names)
 
@@ -109,15 +109,15 @@ def plain_array(x: Any, source: str) -> np.ndarray:
     """Return a tensor, an array or a list as a plain array on the CPU."""
     hidden = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if hidden:
-        raise DataError(
-            "dtype", f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries; fill: numpy.ma.filled"
-        )
+        fault = f"{source} is a masked array that hides {hidden:,} of {x.size:,} entries"
+        raise DataError("dtype", f"{fault}; leave these points out, or fill them in: numpy.ma.filled")
     try:
         if isinstance(x, torch.Tensor):
             x = (x.float() if x.dtype == torch.bfloat16 else x).detach().cpu().numpy()
         return np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise DataError("dtype", f"{source} is no array of numbers or texts ({first_line(error)})") from error
+        fault = f"{source} is no array of numbers or texts ({first_line(error)})"
+        raise DataError("dtype", f"{fault}; give a NumPy array") from error
 
 
 def name_classes(points: Points, names: Sequence[str]) -> SomePoints:
@@ -170,7 +170,8 @@ def in_classes(
         shown, fitted_on = listed(sorted(map(str, set(wrong)))), listed(list(map(str, places)))
         raise DataError(
             "labels",
-            f"{len(wrong)} of {len(points.labels)} labels, such as {shown}, are no classes of the model: {fitted_on}",
+            f"{len(wrong)} of {len(points.labels)} labels, such as {shown}, are no classes of the model; give those "
+            f"that it was fitted on: {fitted_on}",
         )
     return _relabelled(points, tuple(names), places)
 
@@ -184,7 +185,8 @@ def text_places(labels: Any, names: Sequence[str] | None, fitted: bool = False) 
     of_type = getattr(labels, "dtype", None) in (np.dtype(bool), torch.bool)
     booleans = of_type or (isinstance(texts, list | tuple) and {*map(type, texts)} == {bool})
     if names is not None and not {*names} <= {"False", "True", "0", "1"} and fitted and booleans:
-        raise DataError("labels", f"the labels are booleans, and the model was fitted on {listed(list(names))}")
+        fault = f"the labels are booleans, and the model was fitted on {listed(list(names))}"
+        raise DataError("labels", f"{fault}; give those")
     if names is None or not isinstance(texts, list | tuple) or not any(isinstance(label, str) for label in texts):
         return None
     places = {name: at for at, name in enumerate(names)}

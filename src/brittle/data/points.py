@@ -141,7 +141,8 @@ class ListedPoints:
             if rows.setdefault(id_, row) != row:
                 raise DataError(
                     "ids",
-                    f"rows {rows[id_]} and {row} of {source} share the id {id_!r}, which keys its noise",
+                    f"rows {rows[id_]} and {row} of {source} share the id {id_!r}, which keys the noise; make the ids "
+                    "unique, or leave them out",
                 )
             if not id_.isascii() and any("\ud800" <= character <= "\udfff" for character in id_):
                 raise DataError("ids", f"the id of row {row} of {source} is {id_!r:.80}, which is no text; escape it")

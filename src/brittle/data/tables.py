@@ -180,7 +180,8 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
     if len(values) > MOST_LEVELS and not category:
         raise DataError(
             "columns",
-            f"{source} holds {len(values):,} different values of type {series.dtype}, not {MOST_LEVELS:,} at most",
+            f"{source} holds {len(values):,} different values of type {series.dtype}, more than {MOST_LEVELS:,}; leave "
+            "it out, or score fewer rows at a time",
         )
     levels = [value if isinstance(value, str | int | float) else str(value) for value in values.tolist()]
     missing = {str(cell) for cell in series[series.isna()]} if series.dtype == object else set[str]()
@@ -195,7 +196,8 @@ def _levels(series: pd.Series, source: str) -> tuple[np.ndarray, Levels]:
         example = f"{series.dropna().iloc[0]!r:.40}"
         raise DataError(
             "columns",
-            f"{source} is of type {series.dtype} with values, such as {example}, that cannot be restored; write texts",
+            f"{source} is of type {series.dtype} with values, such as {example}, that cannot be restored; write "
+            "them as text or numbers",
         )
     return codes, result
 

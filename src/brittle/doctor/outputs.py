@@ -139,11 +139,12 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
     total = _total_of(logits, sums, exact)
     if total == 1 and bool(((logits == 0) | (logits == 1)).all()):
         advice = "use --outputs probs (outputs='probs'), which takes each class as sure"
-        raise ModelError("outputs", f"every row of the output is a 1 among zeros, classes without scores; {advice}")
+        raise ModelError("outputs", f"every row of the output is a 1 among zeros: classes, without scores; {advice}")
     if total is not None:
         advice = "" if total == 1 else f"divide them by {total:.4g} and "
         advice += "use --outputs probs (outputs='probs'), which takes their logarithm"
-        raise ModelError("outputs", f"rows of the output are from 0 and sum to {total:.4g}, as probabilities; {advice}")
+        fault = f"every row of the output is at least 0 and sums to {total:.4g}, as probabilities do"
+        raise ModelError("outputs", f"{fault}; {advice}")
     if logits.numel() < LOOKED_AT or not in_unit(logits):
         return
     more = torch.cat((subject.noisy_logits, subject.random_logits))
@@ -151,8 +152,9 @@ def _refuse_probabilities(subject: Subject, logits: Tensor, exact: float) -> Non
         span = f"{float(sums.min()):.3g} to {float(sums.max()):.3g}"
         raise ModelError(
             "outputs",
-            f"outputs are between 0 and 1 and rows sum to {span}, as sigmoids of labels; use --decision multilabel "
-            f"--outputs probs (decision='multilabel', outputs='probs'), otherwise return the class scores",
+            f"outputs are between 0 and 1 and their rows sum to {span}, as sigmoids of several labels do; for these "
+            "use --decision multilabel --outputs probs (decision='multilabel', outputs='probs'), otherwise return the "
+            "class scores",
         )
 
 

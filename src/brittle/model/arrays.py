@@ -369,7 +369,8 @@ def as_model(model: Any, outputs: str, arrays: str, decision: Decision, rules: A
     if not callable(model):
         raise ModelError(
             "model_file",
-            f"{model!r:.60} is a {type(model).__qualname__}, not a torch.nn.Module, a function or a fitted classifier",
+            f"{model!r:.60} is a {type(model).__qualname__}; give a torch.nn.Module, a function from inputs to class "
+            "scores, or a fitted classifier",
         )
     if names_itself(model):
         return BatchModel(model)

@@ -194,7 +194,7 @@ class Bounds:
         if len(bounds_shape) > len(shape) or any(size not in (1, expected) for size, expected in pairs):
             shapes = f"{list(bounds_shape)}, an input has shape {list(shape)}"
             raise ParameterError(
-                f"the bounds per feature have shape {shapes}; give a lower and an upper bound for each"
+                f"the bounds per feature have shape {shapes}; give a lower and an upper bound for each feature"
             )
 
     @property
@@ -204,7 +204,8 @@ class Bounds:
             return {"bounds": None if self.pair is None else list(self.pair)}
         if self.lower.numel() > MOST_NUMBERS:
             raise ParameterError(
-                f"bounds per feature hold {self.lower.numel():,} pairs, more than the {MOST_NUMBERS:,} of a run"
+                f"bounds per feature hold {self.lower.numel():,} pairs, more than the {MOST_NUMBERS:,} of a run; "
+                "give arrays that are broadcast, such as one number for each channel, [3, 1, 1]"
             )
         return {"bounds": None, "bounds_shape": list(self.lower.shape)} | {
             name: [number if math.isfinite(number) else None for number in end.flatten().tolist()]

@@ -65,9 +65,8 @@ def refuse_lazy(network: nn.Module) -> None:
     """Raise where a lazy layer has had no input yet, so that its weights have no shape."""
     lazy = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if is_lazy(tensor)]
     if lazy:
-        raise ModelError(
-            "weights", f"{', '.join(lazy[:5])} of the model are still uninitialized; call it once on a batch of inputs"
-        )
+        fault = f"{', '.join(lazy[:5])} of the model are still uninitialized, as its lazy layers have had no input yet"
+        raise ModelError("weights", f"{fault}; call it once on a batch of inputs, or load its weights")
 
 
 def place(model: Callable[[Tensor], Any], device: str | torch.device | None) -> tuple[torch.device, torch.dtype | None]:
@@ -109,7 +108,7 @@ def as_seen(
     for name, numbers in (("mean", mean), ("std", std)):
         if numbers is not None and len(numbers) not in (1, channels):
             raise ParameterError(
-                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1 a channel"
+                f"{len(numbers)} numbers for {name}, inputs of shape {list(rows.shape)}; give 1, or 1 a channel"
             )
     return normalise(rows, rows.new_tensor(mean or (0.0,)), rows.new_tensor(std or (1.0,)))
 

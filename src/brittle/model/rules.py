@@ -70,7 +70,9 @@ class Rules(NamedTuple):
             raise ParameterError(f"the rule of {names[place]!r:.40} allows no number: {rules[names[place]]!r:.40}")
         lower, upper = new.ordered(*inside)
         for a, b in new.ties[(lower > upper)[new.ties].any(axis=1)]:
-            raise ParameterError(f"{names[a]!r:.40} cannot be at most {names[b]!r:.40} by their other rules")
+            raise ParameterError(
+                f"{names[a]!r:.40} cannot be at most {names[b]!r:.40}: their rules allow no such numbers"
+            )
         return new._replace(lower=lower, upper=upper)
 
     @property

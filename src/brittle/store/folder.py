@@ -221,14 +221,14 @@ def check_same(
         return
     if fields := differences(record, expected, words, UNDECISIVE - {"part"}):
         raise ResumeError(
-            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another"
+            "other_run", f"{place} holds another run: {'; '.join(fields)}; repeat its command, or choose another place"
         )
 
 
 def exists_error(place: Path) -> StorageError:
     """Return the error for a place that holds a run where a new one is to be written."""
     return StorageError(
-        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another"
+        "exists", f"{place} holds a run already; go on with it (--resume, resume=True) or choose another place"
     )
 
 

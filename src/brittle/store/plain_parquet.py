@@ -36,7 +36,8 @@ class PlainFile(pq.ParquetFile):
         self._check_unpacked_size(sum(group.total_byte_size for group in groups))
         rows = max(self.metadata.num_rows, sum(group.num_rows for group in groups))
         if rows > max(FEW_ROWS, self.size):
-            raise ArtefactError("file_refused", f"{name} says that its {self.size:,} bytes hold {rows:,} rows")
+            fault = f"{name} says that its {self.size:,} bytes hold {rows:,} rows"
+            raise ArtefactError("file_refused", f"{fault}; get it from another source")
 
     def batches(
         self, rows: int, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
@@ -51,10 +52,10 @@ class PlainFile(pq.ParquetFile):
 
     def _check_unpacked_size(self, unpacked: int) -> None:
         if unpacked > max(ALWAYS_READ, MOST_TIMES * self.size):
-            raise ArtefactError(
-                "file_refused",
-                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more, over {MOST_TIMES:,} times",
+            fault = (
+                f"{self.name} has {self.size:,} bytes that unpack to {unpacked:,} or more, over {MOST_TIMES:,} times"
             )
+            raise ArtefactError("file_refused", f"{fault} as many; get it from another source")
 
 
 def _check_plain(schema: pa.Schema, name: str) -> None:

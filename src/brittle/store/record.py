@@ -266,7 +266,8 @@ def parse_object(text: str, path: Path, kind: type[T]) -> T:
 def _damaged(path: Path, error: FormatProblem) -> StorageError:
     return StorageError(
         "run_damaged",
-        f"{path} is not what this version writes: {error}; score again, or read it with the version in run.json",
+        f"{path} is not what this version writes: {error}; score again, or read it with the version of brittle "
+        "that its run.json names",
     )
 
 

@@ -44,8 +44,7 @@ def fit(
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in. With --limit, of the score.
         tpr: Share of the brittle predictions that must be flagged, on average over calibrations.
         score: What decides, a score that reads one forward pass, such as logit_margin or entropy.
-        column: Label of the margins or the flip probability, where RUN holds several; by default the one that speaks
-            for RUN.
+        column: Label of the margins or the flip probability, where RUN holds several; by default its representative.
         pseudo_margin: The file of the pseudo-margin that gave the score, where that decides.
         out: The file to write.
     """

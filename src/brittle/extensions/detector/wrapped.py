@@ -168,7 +168,8 @@ class PassNetwork(nn.Module):
                 "the network was put into training mode, in which it gives other scores; call its eval(), or wrap a "
                 "copy (copy.deepcopy)",
             )
-        flat = inputs.flatten(1)  # before the network, which may work in place
+        # Before the network, which may work in place.
+        flat, numbers = inputs.flatten(1), inputs.clone() if self._head is None and inputs.dim() == 2 else inputs
         inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
         total = (flat - flat).sum(dim=1)  # in onnxruntime, it alone shows NaN in a row
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
@@ -183,7 +184,7 @@ class PassNetwork(nn.Module):
         # NaN where an input or a logit is NaN or infinite. A sum takes few kernels, which small networks notice, and
         # no sum of single precision logits overflows in double precision.
         total = total + logits.sum(dim=1, dtype=torch.float64)
-        return logits, *self._conclude(one_pass, numbers_of(network, inputs), total, inside)
+        return logits, *self._conclude(one_pass, numbers_of(network, numbers), total, inside)
 
     @abstractmethod
     def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:

@@ -203,8 +203,9 @@ def _refusal(spec: str) -> BrittleError:
     if suffix in (*PICKLED, ".joblib"):
         return ArtefactError(
             "model_file",
-            f"{spec} is a {suffix} file, a pickle that could run code, and no model; weights in it go to --weights; "
-            f"save a scikit-learn classifier with skops.io.dump(model, 'model.skops'); of PyTorch, {network_advice()}; "
+            f"{spec} is a {suffix} file, a pickle that could run code, and no model; weights in it go to --weights "
+            "beside their network; save a scikit-learn classifier with skops.io.dump(model, 'model.skops'), of PyTorch "
+            f"{network_advice()}; "
             "what you trust, a factory may load (torch.jit.load)",
         )
     if suffix == ".py":

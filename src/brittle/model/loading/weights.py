@@ -113,9 +113,8 @@ def read_weights(path: Path, content: bytes) -> tuple[list[str], Any]:
         try:
             return [], load_file(path)
         except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OverflowError) as error:
-            raise ArtefactError(
-                "file_refused", f"{path} is no sound .safetensors file ({first_line(error)})"
-            ) from error
+            fault = f"{path} is no sound .safetensors file ({first_line(error)})"
+            raise ArtefactError("file_refused", f"{fault}; save it again") from error
     unmade: list[str] = []
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -144,9 +143,8 @@ def check_uncompressed(members: Sequence[zipfile.ZipInfo], size: int, name: str)
     packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
     twice = len({member.filename for member in members}) < len(members)
     if packed or twice or sum(member.file_size for member in members) > size:
-        raise ArtefactError(
-            "file_refused", f"{name} is compressed, has two records of one name, or claims more than its {size} bytes"
-        )
+        fault = f"{name} is compressed, has two records of one name, or claims more than its {size} bytes"
+        raise ArtefactError("file_refused", f"{fault}; save or export the network again")
 
 
 class _Unmade:
@@ -265,9 +263,8 @@ def check_weights(module: nn.Module, name: str) -> None:
         if not isinstance(tensor, nn.Parameter):
             bad &= numbers != -torch.inf  # attention masks are buffers that hold it on purpose
         if count := int(bad.sum()):
-            raise ModelError(
-                "weights", f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}"
-            )
+            fault = f"{tensor_name} of {name} holds {count} NaN or infinite values among {tensor.numel()}"
+            raise ModelError("weights", f"{fault}; the training has diverged, or the file is damaged")
 
 
 def read_content(path: Path) -> bytes:

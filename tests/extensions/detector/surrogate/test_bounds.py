@@ -343,12 +343,20 @@ class Headless(nn.Module):
         return torch.stack((signed.sign() * signed.square(), -signed.sign() * signed.square()), dim=1)
 
 
-@pytest.mark.parametrize("kind", ["estimator", "network", "preprocessed network"])
+class InPlace(Headless):
+    """Network that changes its input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.add_(3.0) - 3.0)
+
+
+@pytest.mark.parametrize("kind", ["estimator", "network", "preprocessed network", "network in place"])
 def test_without_a_head_it_learns_from_logits_and_rows(kind: str) -> None:
     """The mean at the points that calibrate is theirs, so that the pass reads what was learned from."""
     x = points(600, seed=0).double()
     preprocessing: Any = {"mean": (0.4, 0.1), "std": (0.5, 2.0)} if kind == "preprocessed network" else {}
     model: Any = Headless(preprocessing["mean"][0], preprocessing["std"][0]) if preprocessing else Headless()
+    model = InPlace() if kind == "network in place" else model
     if kind == "estimator":
         linear_model = pytest.importorskip("sklearn.linear_model")
         model = linear_model.LogisticRegression(C=100.0).fit(x.numpy(), x[:, 0].numpy() > 0.5)
@@ -361,7 +369,7 @@ def test_without_a_head_it_learns_from_logits_and_rows(kind: str) -> None:
     order = np.random.default_rng(0).permutation(600)[300:450]
     measured = 1.0 - run[learned.recipe.targets[0]].value.to_numpy()[order]
     rows = inputs[order]
-    outputs = learned.wrap(model)(rows.numpy() if kind == "estimator" else rows)
+    outputs = learned.wrap(model)(rows.numpy() if kind == "estimator" else rows.clone())
     p_robust, lower = (np.asarray(part if kind == "estimator" else part.detach())[:, 0] for part in outputs[1:])
     assert p_robust.mean() == pytest.approx(measured.mean(), abs=1e-5)
     frame = learned.apply(classifier, rows)
