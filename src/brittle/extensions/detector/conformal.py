@@ -177,10 +177,10 @@ def judge(
     """Compare `prediction` and its bound `lower` with the measured `probability` of points, `[n]` each; `constant` is
     the bound that all points would get without a prediction."""
     order = kendall(probability, prediction, CONFIDENCE)
-    kept = np.random.default_rng(seed).binomial(COPIES, probability)
+    kept_counts = np.random.default_rng(seed).binomial(COPIES, probability)
     shares = scipy.stats.binom.pmf(np.arange(COPIES + 1), COPIES, probability[:, None])
     error_copies = (shares * np.abs(np.arange(COPIES + 1) / COPIES - probability[:, None])).sum(axis=1).mean()
-    taus = [kendall_tau(probability, other) for other in (logit_margin, kept)]
+    taus = [kendall_tau(probability, rival) for rival in (logit_margin, kept_counts)]
     return Worth(
         target=target,
         points=len(probability),
@@ -193,7 +193,7 @@ def judge(
         error_copies=float(error_copies),
         bias=float((prediction - probability).mean()),
         bound=float(lower.mean()),
-        bound_copies=float(clopper_pearson(kept, COPIES, 1.0 - 2.0 * alpha)[0].mean()),
+        bound_copies=float(clopper_pearson(kept_counts, COPIES, 1.0 - 2.0 * alpha)[0].mean()),
         bound_constant=constant,
         covered=float((probability >= lower).mean()),
     )

@@ -44,7 +44,7 @@ def observe(classifier: Classifier, points: Points, ids: Collection[str], headle
     """Return what `classifier` says of the points with these ids; `headless` says whether it may lack a head."""
     subject = classifier.reading(points.provenance)
     headless = headless and not _has_head(subject, points)
-    found, features, logits = [], [], []
+    point_ids, features, logits = [], [], []
     with subject.evaluating(), torch.no_grad():
         for batch in points.batches(ROWS):
             positions = [position for position, point in enumerate(batch.ids) if point in ids]
@@ -53,15 +53,15 @@ def observe(classifier: Classifier, points: Points, ids: Collection[str], headle
             inputs = batch.inputs[positions].to(subject.device)
             scores, rows = (subject(inputs), None) if headless else subject.observe(inputs)
             rows = features_of(numbers_of(subject.model, inputs), scores) if rows is None else rows
-            found += [batch.ids[position] for position in positions]
+            point_ids += [batch.ids[position] for position in positions]
             features.append(rows.double().cpu())
             logits.append(scores.double().cpu())
-    if not found:
+    if not point_ids:
         raise DataError("runs_differ", "none of the points has a number in the run; give the data of the run")
     head = of_logits(features[0], logits[0]) if headless else subject.head
     rows = torch.cat(features)
     finite = rows.isfinite().all(dim=1)  # estimators may read NaN
-    ids = [point for point, is_finite in zip(found, finite.tolist(), strict=True) if is_finite]
+    ids = [point for point, is_finite in zip(point_ids, finite.tolist(), strict=True) if is_finite]
     return Pass(ids, rows[finite], torch.cat(logits)[finite], head, headless)
 
 
