@@ -122,10 +122,10 @@ def test_transforms_leave_masked_coordinates_unchanged() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"extra_inputs": {"shift": torch.zeros(5)}}, DataError, "for 6 points, not a row each"),
+        ({"extra_inputs": {"shift": torch.zeros(5)}}, DataError, "for 6 points"),
         ({"mask": "attention_mask"}, ParameterError, "there: none"),
-        ({"mask": torch.ones(6, 4)}, DataError, "expected their first axes"),
-        ({"mask": torch.ones(6)}, DataError, "expected their first axes"),
+        ({"mask": torch.ones(6, 4)}, DataError, "the mask has shape"),
+        ({"mask": torch.ones(6)}, DataError, "the mask has shape"),
         ({"mask": torch.zeros(6, TOKENS)}, DataError, "the mask of row 0 holds no 1"),
     ],
 )
