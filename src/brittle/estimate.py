@@ -56,7 +56,7 @@ class Status(IntEnum):
     KINK = 6, "The network is not differentiable at this point, so its second derivatives there are one-sided."
     CONTRADICTED = 7, "The votes of the same copies exclude the estimate; the interval reaches out to what was counted."
     VACUOUS = 8, "The interval is so wide that it says next to nothing; take more draws."
-    NOISY_TIES = 9, "Some noisy copies tie with another class: flips for the value, either for the interval."
+    NOISY_TIES = 9, "Some noisy copies tie with another class: flips for the value; the interval holds either way."
     DISAGREE = 11, "The ways to sample the rare flips disagree: the interval says only what they are at most."
     NO_FLIP = 12, "No noise that flips the prediction was found; the interval says what its probability is at most."
     UNFORESEEN = 13, "Stretched or shrunk noise flips more often than foreseen: the interval is only an upper bound."
