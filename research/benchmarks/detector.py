@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import brittle
 from brittle.extensions.detector.network import READINGS, DetectorNetwork, score_of
 from brittle.extensions.detector.regressor import Recipe, Regressor
-from brittle.extensions.detector.surrogate import NOISE_LAYERS, NOISE_WIDTH
+from brittle.extensions.detector.surrogate import WIDTH
 from brittle.extensions.detector.wrapped import SurrogateNetwork
 from brittle.model.loading.load import load_model
 
@@ -52,12 +52,9 @@ def cost(name: str, network: nn.Module, inputs: Tensor) -> list[list[object]]:
 def with_bounds(network: nn.Module) -> SurrogateNetwork:
     """Return the network with a surrogate that has learned nothing, which costs as much as another."""
     classifier = brittle.Classifier(network)
-    weight, targets = classifier.head.weight.detach(), ("1", "2", "3")
-    recipe = Recipe(weight.shape[1], len(weight), NOISE_LAYERS, NOISE_WIDTH, 0, 0.0, 100, None, "head", targets)
-    regressor = Regressor(recipe).requires_grad_(False)
-    regressor.head_weight.copy_(weight)
-    regressor.measure_head()
-    return SurrogateNetwork(classifier, True, regressor, torch.full((1, 3), 0.1, dtype=torch.float64))
+    weight, targets = classifier.head.weight, ("1", "2", "3")
+    recipe = Recipe(weight.shape[1], len(weight), WIDTH, 0, 0.0, 100, None, "head", targets)
+    return SurrogateNetwork(classifier, recipe, Regressor(recipe), torch.full((1, 3), 1.5, dtype=torch.float64))
 
 
 def has_head(classifier: brittle.Classifier) -> bool:

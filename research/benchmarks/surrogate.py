@@ -17,7 +17,6 @@ of --census, gradient boosting. Errors are against counts of `draws` copies, whi
 from __future__ import annotations
 
 import argparse
-import copy
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -118,15 +117,14 @@ def measure(subject: Subject, arguments: argparse.Namespace) -> list[list[list[o
     truth = np.stack([1.0 - table[target].value.loc[seen.ids].to_numpy() for target in learned.recipe.targets], axis=1)
     order = np.random.default_rng(learned.recipe.seed).permutation(len(truth))
     teach, rest = np.split(order, [round(SHARES[0] * len(order))])
-    learned = replace(learned, regressor=copy.deepcopy(learned.regressor))
-    boosted = boosting(learned, seen.features, truth, teach)
+    boosted, predictions = boosting(learned, seen, truth, teach), learned.predict(seen.features, seen.logits)
     low = lower_ends(truth, table[learned.recipe.targets[0]].draws or 1)
     splits = [split(learned, seen, truth, low, rest, seed, arguments) for seed in range(arguments.splits)]
     order_rows, bound_rows = [], []
     for k, target in enumerate(learned.recipe.targets):
         values = columns(table, seen, target, k)
         predicted = np.mean([part["error"][k] for part in splits])
-        values = {"surrogate": learned.predict(seen.features)[:, k].numpy(), "boosting": boosted[:, k]} | values
+        values = {"surrogate": predictions[:, k].numpy(), "boosting": boosted[:, k]} | values
         row: list[object] = [name, target, learned.recipe.form]
         row += [tau(value[rest], truth[rest, k]) if value is not None else "" for value in values.values()]
         row += [float(predicted)]
@@ -149,16 +147,17 @@ def saved(subject: Subject, learned: Surrogate, rest: list[str], arguments: Any)
     score = replace(counts[0], draws=1000, limit=arguments.limit)
     run = brittle.score(classifier, others, [score], skip_doctor=True)
     frame, column = learned.apply(classifier, others), run.columns[0]
-    clear = (frame.iloc[:, 1 + len(learned.recipe.targets)] >= arguments.limit).to_numpy()
+    clear = (frame[bounds_of(frame)[0]] >= arguments.limit).to_numpy()
     passes, breaks = column.passes.to_numpy(), (1.0 - column.low.to_numpy()) < arguments.limit
     after = passes[~clear].sum() + clear.sum()
     row = [name, learned.recipe.targets[0], len(clear), f"{clear.mean():.3f}", int(passes.sum()), int(after)]
     return [[*row, f"{passes.sum() / after:.2f}", int((clear & breaks).sum())]]
 
 
-def boosting(learned: Surrogate, features: torch.Tensor, truth: NDArray, teach: NDArray) -> NDArray[np.float64]:
-    """Return the predictions of gradient boosting on the inputs of the surrogate's perceptron and the features."""
-    inputs = torch.cat((learned.regressor.read(features), features.float()), dim=1).numpy()
+def boosting(learned: Surrogate, seen: Any, truth: NDArray, teach: NDArray) -> NDArray[np.float64]:
+    """Return the predictions of gradient boosting on the inputs of the surrogate, the class and the features."""
+    read, classes = learned.regressor.read(seen.features, seen.logits)[0], seen.logits.argmax(dim=1, keepdim=True)
+    inputs = torch.cat((read, classes, seen.features), dim=1).numpy()
     options: dict[str, Any] = {"max_iter": 100, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 10}
     trees = [HistGradientBoostingRegressor(**options).fit(inputs[teach], column[teach]) for column in truth.T]
     return np.stack([tree.predict(inputs).clip(0.0, 1.0) for tree in trees], axis=1)
@@ -178,12 +177,11 @@ def split(
     """Return what bounds of one random split of the points do at its other half, by alpha, and the error."""
     calibrate, check = np.array_split(np.random.default_rng(seed).permutation(rest), 2)
     classes, labels = seen.logits.argmax(dim=1), seen.logits.shape[1]
-    learned.regressor.adjust(seen.features[calibrate], torch.from_numpy(truth[calibrate]))
-    p_robust, predictions = learned.regressor.probabilities(seen.features)
+    predictions = learned.predict(seen.features, seen.logits)
     assert learned.calibration is not None
     tail = learned.calibration.tail
     calibration = Calibration(predictions[calibrate], low[calibrate], classes[calibrate], tail)
-    result: dict[Any, Any] = {"error": np.abs(p_robust.numpy()[check] - truth[check]).mean(axis=0)}
+    result: dict[Any, Any] = {"error": np.abs(predictions.numpy()[check] - truth[check]).mean(axis=0)}
     for alpha in ALPHAS:
         bounds = [
             bounds_at(calibration, alpha, by_class, predictions[check], classes[check]) for by_class in (False, True)
@@ -230,7 +228,7 @@ def shift(learned: Surrogate, classifier: Any, points: Any, counts: Any, argumen
     dark = batch.inputs * 2.0 / 3.0
     run = brittle.score(classifier, dark, counts, skip_doctor=True)
     frame = learned.apply(classifier, dark, ALPHAS[0])
-    first = frame.columns[1]
+    first = next(name for name in frame if name.startswith("p_robust"))
     rng, seen = np.random.default_rng(0), 0
     for _ in range(BATCH):
         seen += learned.shift(frame[first].to_numpy()[rng.permutation(len(frame))[:BATCH]]) < LEVEL
@@ -238,10 +236,15 @@ def shift(learned: Surrogate, classifier: Any, points: Any, counts: Any, argumen
     for k in range(len(learned.recipe.targets)):
         truth, lower = (
             1.0 - run.columns[k].value.to_numpy(),
-            frame.iloc[:, 1 + len(learned.recipe.targets) + k].to_numpy(),
+            frame[bounds_of(frame)[k]].to_numpy(),
         )
         rows.append([f"{truth.mean():.3f}", f"{(truth < lower).mean():.3f}", f"{seen} of {BATCH}"])
     return rows
+
+
+def bounds_of(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of the bounds, by increasing sigma."""
+    return [name for name in frame if name.startswith("bound")]
 
 
 def tau(prediction: Any, truth: NDArray[np.float64]) -> float:

@@ -82,7 +82,7 @@ def read_detector(folder: Path) -> None:
 @cache
 def pseudo_margins() -> list[Files]:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
-    learned = Surrogate.fit(features, features.norm(dim=1).double(), layers=2, width=4, epochs=1)
+    learned = Surrogate.fit(features, features.norm(dim=1).double(), width=4, epochs=1)
     return [save_files(lambda folder: learned.save(folder / "p.safetensors"))]
 
 

@@ -18,6 +18,7 @@ import brittle
 from brittle.errors import DetectorFormatError
 from brittle.extensions.detector.detector import Detector
 from brittle.extensions.detector.network import READINGS
+from brittle.intervals import clopper_pearson
 from brittle.scores import Entropy, FeatureMargin, LogitMargin, MaxProbability, ProbabilityMargin, Softmax
 from brittle.store.table import Table
 
@@ -41,6 +42,13 @@ def with_kept(table: Table, low, high=None, parameters=None) -> Table:
     low, high = np.asarray(low, dtype=float), np.asarray(low if high is None else high, dtype=float)
     ends = (1.0 - high, 1.0 - low)
     return with_score(table, "monte_carlo", 1.0 - (low + high) / 2.0, parameters or COUNTED, ends=ends)
+
+
+def counted(run: Table, kept: np.ndarray, sigma: float, seed: int, draws: int = 200) -> Table:
+    """Return `run` with counts of copies that keep the prediction with these probabilities."""
+    flips = np.random.default_rng(seed).binomial(draws, 1.0 - kept)
+    parameters = {"draws": draws, "sigma": sigma}
+    return with_score(run, "monte_carlo", flips / draws, parameters, ends=clopper_pearson(flips, draws, 0.99))
 
 
 def classifier(seed: int = 0) -> brittle.Classifier:

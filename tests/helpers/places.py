@@ -69,7 +69,7 @@ def flags_in(suffix: str) -> Callable[[Path], object]:
 @functools.cache
 def known_pseudo_margin() -> Surrogate:
     features = torch.randn(24, 3, generator=torch.Generator().manual_seed(0))
-    return Surrogate.fit(features, features.norm(dim=1).double(), layers=1, width=2, epochs=1)
+    return Surrogate.fit(features, features.norm(dim=1).double(), width=2, epochs=1)
 
 
 def command(*arguments: str) -> Callable[[Path], object]:

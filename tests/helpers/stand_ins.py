@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-SMALL: dict[str, Any] = {"layers": 2, "width": 32, "epochs": 200}
+SMALL: dict[str, Any] = {"width": 32, "epochs": 200}
 
 
 def small(**changes: Any) -> dict[str, Any]:

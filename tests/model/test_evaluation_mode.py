@@ -147,7 +147,7 @@ def network() -> nn.Module:
 
 def fit_digest() -> str:
     features = inputs(40, (5,), dtype=torch.float32).numpy()
-    return Surrogate.fit(features, features.sum(axis=1), seed=0, layers=1, width=4, epochs=3).digest
+    return Surrogate.fit(features, features.sum(axis=1), seed=0, width=4, epochs=3).digest
 
 
 @cache

@@ -20,7 +20,7 @@ from brittle.estimate import CONFIDENCE
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count, Share
 
-FLOOR = 0.01  # added to the flip probability in the width of a bound, so that predictions near 1 have a width, too
+FLOOR = 0.02  # added to flip probabilities before their ratio is taken, so that one near 0 has a multiple, too
 COPIES = 60  # counted copies that a surrogate is compared with
 Proportion = Annotated[float, Meta(ge=-1, le=1)]  # a probability, or a difference or a correlation
 
@@ -29,13 +29,13 @@ Proportion = Annotated[float, Meta(ge=-1, le=1)]  # a probability, or a differen
 class Calibration:
     r"""Points that a surrogate has not learned from, and the lower bound that follows from them.
 
-    $$B(x) = \hat p(x) - q \sqrt{1 - \hat p(x) + c}, \quad q = s_{(k)}$$
-    $$k = \lceil (1 - \alpha (1 - t)) (n + 1) \rceil$$
+    $$1 - B(x) + c = q\,(1 - \hat p(x) + c), \quad q = s_{(k)}, \quad k = \lceil (1 - \alpha (1 - t)) (n + 1) \rceil$$
 
-    with the scores `s_i = (p_i - low_i) / sqrt(1 - p_i + c)` of the `n` points in increasing order, `p_i` the
+    with the scores `s_i = (1 - low_i + c) / (1 - p_i + c)` of the `n` points in increasing order, `p_i` the
     prediction, `low_i` the lower end of the interval of the true probability, `t` the probability `tail` with which
-    such an end exceeds it, and `c` = `FLOOR`. Over the sigmas a bound is the running minimum. With fewer points than
-    `k`, `q` is infinite and the bound 0.
+    such an end exceeds it, and `c` = `FLOOR`: a bound states a multiple of the predicted flip probability. `q` is at
+    least 1 and at least that of every smaller sigma, which only lowers a bound, so that it falls with sigma as the
+    prediction does. With fewer points than `k`, `q` is infinite and the bound 0.
 
     Validity: for a point exchangeable with these, at each sigma by itself (not at all of them together),
     `P(p(x) < B(x)) <= alpha` over the draw of all points and their copies. For the `low` that its own copies would
@@ -66,7 +66,7 @@ class Calibration:
         Raises:
             DataError: no class has enough points.
         """
-        scores = (self.predictions - self.low) / width(self.predictions)
+        scores = (1.0 + FLOOR - self.low) / (1.0 + FLOOR - self.predictions)
         classes = self.classes if by_class else torch.zeros_like(self.classes)
         quantiles = scores.new_full((int(classes.max()) + 1 + by_class, scores.shape[1]), torch.inf)
         for label in classes.unique():
@@ -84,21 +84,12 @@ class Calibration:
         rank = math.ceil(round((1.0 - alpha * (1.0 - self.tail)) * (len(scores) + 1), 9))
         if rank > len(scores):
             return scores.new_full(scores.shape[1:], torch.inf)
-        return scores.sort(dim=0).values[rank - 1]
-
-
-def width(predictions: Tensor) -> Tensor:
-    """Return the unit of the distance of a bound from predicted probabilities, of any shape."""
-    return (1.0 - predictions + FLOOR).sqrt()
+        return scores.sort(dim=0).values[rank - 1].cummax(dim=0).values.clamp_min(1.0)
 
 
 def bound(predictions: Tensor, quantiles: Tensor) -> Tensor:
     """Return lower bounds `[B, K]` for predicted probabilities and their quantiles, `[B, K]` or `[1, K]` each."""
-    bounds = (predictions - quantiles * width(predictions)).clamp(0.0, 1.0)
-    columns = list(bounds.unbind(dim=1))
-    for k in range(1, len(columns)):
-        columns[k] = torch.minimum(columns[k - 1], columns[k])
-    return torch.stack(columns, dim=1)
+    return (1.0 + FLOOR - quantiles * (1.0 + FLOOR - predictions)).clamp_min(0.0)
 
 
 def needed(alpha: float, tail: float) -> int:

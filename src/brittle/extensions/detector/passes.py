@@ -27,17 +27,15 @@ def margin_of(logits: Tensor) -> NDArray[np.float64]:
 
 
 class Pass(NamedTuple):
-    """What a network says of `n` points: ids, finite features `[n, d]`, logits `[n, C]`, and the layer between these.
+    """The pass of `n` points: ids, finite features `[n, d]` and logits `[n, C]`, and the layer between these.
 
-    A network without a last linear layer is `headless`: its features are a row's numbers and the logits, and the head
-    takes the logits from them.
+    A network without a last linear layer has no `head`: its features are a row's numbers and the logits.
     """
 
     ids: list[str]
     features: Tensor
     logits: Tensor
-    head: Head
-    headless: bool
+    head: Head | None
 
 
 def observe(classifier: Classifier, points: Points, ids: Collection[str], headless: bool) -> Pass:
@@ -58,11 +56,10 @@ def observe(classifier: Classifier, points: Points, ids: Collection[str], headle
             logits.append(scores.double().cpu())
     if not point_ids:
         raise DataError("runs_differ", "none of the points has a number in the run; give the data of the run")
-    head = of_logits(features[0], logits[0]) if headless else subject.head
-    rows = torch.cat(features)
-    finite = rows.isfinite().all(dim=1)  # estimators may read NaN
+    rows, scores = torch.cat(features), torch.cat(logits)
+    finite = rows.isfinite().all(dim=1) & scores.isfinite().all(dim=1)  # estimators may read NaN
     ids = [point for point, is_finite in zip(point_ids, finite.tolist(), strict=True) if is_finite]
-    return Pass(ids, rows[finite], torch.cat(logits)[finite], head, headless)
+    return Pass(ids, rows[finite], scores[finite], None if headless else subject.head)
 
 
 def _has_head(classifier: Classifier, points: Points) -> bool:
@@ -88,10 +85,3 @@ def numbers_of(model: Any, inputs: Tensor) -> Tensor:
 def features_of(inputs: Tensor, logits: Tensor) -> Tensor:
     """Return the features of a network without a last linear layer: of rows of numbers these, and the logits."""
     return torch.cat((inputs.to(logits.dtype), logits), dim=1) if inputs.dim() == 2 else logits
-
-
-def of_logits(features: Tensor, logits: Tensor) -> Head:
-    """Return the layer that takes the logits from the features of a network without a last linear layer."""
-    classes, others = logits.shape[1], features.shape[1] - logits.shape[1]
-    weight = torch.cat((torch.zeros(classes, others), torch.eye(classes)), dim=1).double()
-    return Head("", weight, None, lambda *inputs: (inputs[0], inputs[0]))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import DUAL_ORDER, check_norm
@@ -22,36 +22,36 @@ from brittle.scores.one_pass import row_distances
 from brittle.store.strict_json import Count
 
 FEWEST = 20  # minimum number of points
+FOLDS = 4  # networks that are learned, each from the points of the other folds, and averaged
 BATCH, RATE = 128, 1e-3  # points in a step, and Adam's step size
+PATIENCE = 20  # passes without improvement before training stops
+RIDGE = 1e-3  # weight decay of the fit to the smallest margins
+NEAREST = 3  # smallest margins that this fit reads
+UNIT = 1e-3  # margins are read in this share of the median smallest margin, so that a tie has a logarithm
+TINY = 1e-12  # distance between the rows of two classes below which they count as equal
 
 SCALE_QUANTILE, FENCE = 0.99, 3.0
 """The margin scale is a quantile of the finite margins, at most `FENCE` interquartile ranges above the upper quartile
 (Tukey's far fence): if some searches end far off, the other margins must not vanish beside them."""
 
-HELD_OUT = 0.2  # share of the points that validates, and so decides when training stops
-PATIENCE = 20  # passes without improvement before training stops
-TINY = 1e-12  # distance between the rows of two classes below which they count as equal
-
 Form = Literal["head", "paper", "margins"]
 """The inputs of a surrogate: the features and the margins of the head, the features alone, or these margins alone."""
-
-FOLDS = 3  # parts of the points that teach, each of which judges once the forms that learned from the others
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The inputs of a surrogate, its sizes and its training.
+    """The inputs of a surrogate, its size and its training.
 
-    A feature vector has `features` numbers; `classes` is 0 for a surrogate that reads no margins of a head.
-    `validation_loss` is the mean of `((prediction - target) / scale)^2` over the held-out points; `points` includes
-    these. `targets` are the labels of the flip probabilities that were learned, by increasing sigma; empty for margins.
-    `head` is the name of the last linear layer, or None to search for it; with `reads_logits` there is none, and the
-    features are the logits behind the numbers of a row. `model`, `norm` and `data` are None if unknown.
+    A feature vector has `features` numbers; `classes` is 0 for a surrogate that reads no margins of a head. Each of the
+    `FOLDS` networks has `width` hidden units. `validation_loss` is the mean of `((prediction - target) / scale)^2` over
+    the points, each predicted by the network that did not learn from it. `targets` are the labels of the flip
+    probabilities that were learned, by increasing sigma; empty for margins. `head` is the name of the last linear
+    layer, or None to search for it; with `reads_logits` there is none, and the features are the logits behind the
+    numbers of a row. `model`, `norm` and `data` are None if unknown.
     """
 
     features: Annotated[int, Meta(ge=1, le=2**31)]
     classes: Annotated[int, Meta(ge=0, le=2**24)]
-    layers: Annotated[int, Meta(ge=1, le=1000)]
     width: Annotated[int, Meta(ge=1, le=2**16)]
     seed: Count
     validation_loss: Annotated[float, Meta(ge=0, le=1)]
@@ -65,126 +65,96 @@ class Recipe:
     data: Source | None = None
 
     def __post_init__(self) -> None:
-        if self.classes == 1:
-            raise ParameterError("classes must be 0, or at least 2; found 1")
-        if self.form == "margins" and not self.classes:
-            raise ParameterError("the form margins reads the margins of a head, and classes is 0")
+        if self.classes == 1 or (self.form == "paper") != (self.classes == 0):
+            raise ParameterError(f"the form {self.form} does not fit {self.classes} classes")
+        if self.targets and self.form == "paper":
+            raise ParameterError("the form paper is one of margins; a probability has the form head or margins")
         if self.norm is not None:
             check_norm(self.norm)
 
+    @property
+    def uses_features(self) -> bool:
+        """True where the features of the last linear layer are read."""
+        return self.form != "margins" and not self.reads_logits
+
 
 class Regressor(nn.Module):
-    r"""Map features `[B, d]` to margins `[B]`, or to probabilities `[B, K]`, double precision.
+    r"""Map features `[B, d]` and logits `[B, C]` to margins `[B]`, or to probabilities `[B, K]`, double precision.
 
-    $$\mathrm{scale} \cdot \mathrm{sigmoid}(l_1), \qquad l_k = l_{k-1} - a_k \log(1 + e^{o_k}), \quad l_1 = o_1 + a_1$$
+    $$\mathrm{scale} \cdot \mathrm{sigmoid}(l_k), \quad l_k = o_1 - \sum_{1 < j \le k} \log(1 + e^{o_j}), \quad
+    o = V \mathrm{relu}(W u + b_t) + c$$
 
-    with `o = W_n relu(... relu(W_1 (u - mean) / std))`, without the biases, of as many outputs as targets, so that a
-    probability falls with sigma. `scale` is the margin at which the output saturates, 1 of probabilities; `a` is the
-    `adjustment` of these. `u` holds the features `h` and, if the head of the network is given, its margins in feature
-    space in increasing order, `(z_t - z_j) / ||w_t - w_j||_q` for every class `j != t`: hard functions of `h` to learn.
-    For probabilities also the margins by class and the predicted class: noise drives a network towards some classes.
-    NaN for features that are not finite.
+    of as many outputs as targets, so that a probability falls with sigma. `scale` is the margin at which the output
+    saturates, 1 of probabilities. `u` holds the features (not in the form `margins`) and, if logits are given, the
+    margins in feature space `m_j = (z_t - z_j) / ||w_t - w_j||_q` to every class `j`, in a small unit, and
+    `log(1 + m)` of the smallest, `NEAREST` beside that to the predicted class `t`. The bias `b_t` is that of this
+    class, as noise drives a network towards some classes. NaN where a feature or a logit is not finite.
     """
 
-    head_weight: Tensor
-    head_bias: Tensor
-    distances: Tensor
-    mean: Tensor
-    std: Tensor
+    hidden_weight: Tensor
+    output_weight: Tensor
+    output_bias: Tensor
+    by_class: Tensor
     scale: Tensor
-    adjustment: Tensor
+    falls: Tensor
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
-        features, classes, width = recipe.features, recipe.classes, recipe.width
-        of_margins = not recipe.targets
-        inputs = (
-            (0 if recipe.form == "margins" else features) + max(0, classes - 1) + (0 if of_margins else 2 * classes)
-        )
-        sizes, outputs = [inputs] + [width] * recipe.layers, max(1, len(recipe.targets))
-        hidden = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair, dtype=torch.float32), nn.ReLU())]
-        self.body = nn.Sequential(*hidden, nn.Linear(width, outputs, dtype=torch.float32))
-        self._order = float(DUAL_ORDER[recipe.norm or "l2"])
-        self._form, self._of_margins = recipe.form, of_margins
-        self.register_buffer("head_weight", torch.zeros(classes, features, dtype=torch.float64))
-        self.register_buffer("head_bias", torch.zeros(classes, dtype=torch.float64))
-        self.register_buffer("distances", torch.zeros(classes, classes, dtype=torch.float64), persistent=False)
+        outputs, classes, width = max(1, len(recipe.targets)), recipe.classes, FOLDS * recipe.width
+        self._form, self._of_margins = recipe.form, not recipe.targets
+        self.nearest = min(NEAREST, max(0, classes - 1))
+        inputs = (0 if recipe.form == "margins" else recipe.features) + classes + (self.nearest + 1) * (classes > 0)
+        self._sizes = classes, width
+        shapes = {"hidden_weight": (inputs, width), "by_class": (max(1, classes), classes + width)}
+        shapes |= {"output_weight": (width, outputs + 1), "output_bias": (outputs + 1,)}
+        for name, shape in shapes.items():
+            self.register_buffer(name, torch.zeros(shape, dtype=torch.float32))
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
-        self.register_buffer("mean", torch.zeros(inputs, dtype=torch.float32))
-        self.register_buffer("std", torch.ones(inputs, dtype=torch.float32))
-        self.register_buffer("adjustment", torch.ones(outputs, dtype=torch.float32))
+        falls = torch.ones(outputs + 1, outputs, dtype=torch.float32, device="cpu").triu(-1).neg()
+        falls[0] = 1.0
+        self.register_buffer("falls", falls, persistent=False)
 
-    @classmethod
-    def blank(cls, recipe: Recipe) -> Regressor:
-        """Return a regressor on the meta device, which draws nothing from the global random stream."""
-        with torch.device("meta"):
-            return cls(recipe)
+    @property
+    def reciprocals(self) -> Tensor:
+        """What the margins of each predicted class are multiplied by, `[C, C]`."""
+        return self.by_class[:, : self._sizes[0]]
 
-    def measure_head(self) -> None:
-        """Compute the distances between the rows of the head, which every pass divides by, from its weights."""
-        self.distances = row_distances(self.head_weight, self._order).clamp_min(TINY)
+    def read(self, features: Tensor | None, logits: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the inputs of the network, `[B, *]`, single precision, and the biases of its hidden units.
 
-    def read(self, features: Tensor) -> Tensor:
-        """Return the inputs of the perceptron, `[B, *]`, single precision."""
-        weight = self.head_weight
-        if not len(weight):
-            return features.float()
-        logits = nn.functional.linear(features.double(), weight, self.head_bias)
-        predicted = logits.argmax(dim=1, keepdim=True)
-        gaps = logits.gather(1, predicted) - logits
-        margins = gaps / self.distances[predicted[:, 0]]
-        ordered = margins.scatter(1, predicted, torch.inf).sort(dim=1).values[:, :-1]
-        parts = [] if self._form == "margins" else [features]
-        parts += (
-            [ordered] if self._of_margins else [ordered, margins, torch.zeros_like(gaps).scatter(1, predicted, 1.0)]
-        )
-        return torch.cat([part.float() for part in parts], dim=1)
-
-    def steps(self, inputs: Tensor) -> Tensor:
-        """Return `l_1` and the falls from there, `[B, K]`, before the adjustment, for the inputs of the perceptron."""
-        outputs = self.body((inputs - self.mean) / self.std)
-        return torch.cat((outputs[:, :1], nn.functional.softplus(outputs[:, 1:])), dim=1)
-
-    def logits(self, steps: Tensor, adjustment: Tensor | None = None) -> Tensor:
-        """Return the logits of the prediction as a share of the scale, `[B, K]`, from `steps`, adjusted if that is
-        given."""
-        if adjustment is not None:
-            steps = torch.cat((steps[:, :1] + adjustment[0], steps[:, 1:] * adjustment[1:]), dim=1)
-        first, falls = steps[:, :1], steps[:, 1:].cumsum(dim=1)
-        return torch.cat((first, first - falls), dim=1)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the margins `[B]`, or the probabilities before the adjustment `[B, K]`, of features `[B, d]`."""
-        values = self.scale * self.logits(self.steps(self.read(features))).double().sigmoid()
-        values = torch.where(features.isfinite().all(dim=1, keepdim=True), values, torch.nan)
-        return values[:, 0] if self._of_margins else values
-
-    def probabilities(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities of features `[B, d]` after the adjustment and before it, `[B, K]` each."""
-        steps, finite = self.steps(self.read(features)), features.isfinite().all(dim=1, keepdim=True)
-        adjusted, plain = (self.logits(steps, adjustment) for adjustment in (self.adjustment, None))
-        adjusted, plain = (torch.where(finite, logits.double().sigmoid(), torch.nan) for logits in (adjusted, plain))
-        return adjusted, plain
-
-    def adjust(self, features: Tensor, probabilities: Tensor) -> None:
-        """Choose the adjustment that gives the predictions at `features` the means of `probabilities`, `[n, K]`.
-
-        By bisection, as a mean rises with `a_1` and, at the further sigmas, falls with `a_k`. Where the mean of the
-        probabilities does not fall with sigma, `a_k` is 0.
+        The last `nearest` inputs are 0 at a tie.
         """
-        steps, means = self.steps(self.read(features)).double(), probabilities.double().mean(dim=0).tolist()
-        start, slope, (low, high) = torch.zeros(len(steps)), 1.0, (-50.0, 50.0)
-        for k, mean in enumerate(means):
-            if k:
-                slope, (low, high) = -1.0, (0.0, 100.0)
-            direction = steps[:, k] if k else torch.ones(len(steps))
-            start = start if k else steps[:, 0]
-            for _ in range(60):
-                middle = (low + high) / 2.0
-                is_larger = float((start + slope * middle * direction).sigmoid().mean()) > mean
-                low, high = (low, middle) if is_larger == (slope > 0.0) else (middle, high)
-            self.adjustment[k] = low
-            start = start + slope * low * direction
+        parts = [] if self._form == "margins" or features is None else [features]
+        biases = self.by_class
+        if self._form != "paper":
+            assert logits is not None
+            largest, predicted = logits.topk(1, dim=1)
+            reciprocals, biases = self.by_class.index_select(0, predicted[:, 0]).split(self._sizes, dim=1)
+            margins = (largest - logits) * reciprocals
+            parts += [margins, margins.topk(self.nearest + 1, dim=1, largest=False).values.log1p()]
+        return torch.cat(parts, dim=1).float(), biases
+
+    def shares(self, inputs: Tensor, biases: Tensor) -> Tensor:
+        """Return the predictions as shares of the scale, `[B, K]`; NaN unless all inputs are finite."""
+        total = inputs.sum(dim=1, keepdim=True)
+        weights = self.hidden_weight, biases, self.output_weight, self.output_bias
+        return predict(inputs, weights, self.falls, total - total).double().sigmoid()
+
+    def forward(self, features: Tensor | None, logits: Tensor | None) -> Tensor:
+        """Return the margins `[B]` or the probabilities `[B, K]` of features `[B, d]` and logits `[B, C]`."""
+        values = self.shares(*self.read(features, logits))
+        return self.scale * values[:, 0] if self._of_margins else values
+
+
+def predict(inputs: Tensor, weights: Sequence[Tensor], falls: Tensor, start: Tensor) -> Tensor:
+    """Return the logits `l` of `Regressor` plus `start`, `[B, K]`, from inputs `[B, *]`.
+
+    The outputs of the network are `o_1`, `-o_1` and the other `o_j`; `falls`, `[K + 1, K]`, sums their softplus, with
+    `x = softplus(x) - softplus(-x)` for the first.
+    """
+    hidden_weight, hidden_bias, output_weight, output_bias = weights
+    outputs = torch.addmm(output_bias, torch.addmm(hidden_bias, inputs, hidden_weight).relu(), output_weight)
+    return torch.addmm(start, nn.functional.softplus(outputs), falls)
 
 
 def choose_scale(margins: np.ndarray) -> float:
@@ -200,82 +170,140 @@ def choose_scale(margins: np.ndarray) -> float:
 
 
 def train(
-    recipe: Recipe, head: Head | None, features: Tensor, targets: np.ndarray, epochs: int
-) -> tuple[Recipe, Regressor]:
-    """Train a regressor, and return the recipe with its held-out error and the regressor with the smallest such error.
+    recipe: Recipe, head: Head | None, features: Tensor, logits: Tensor | None, targets: np.ndarray, epochs: int
+) -> tuple[float, Recipe, Regressor]:
+    """Train a regressor, and return its cross entropy at points that were not learned from, its recipe, and itself.
 
-    Training takes a single thread, so that the weights do not depend on the number of threads. Features, `[n, d]`, are
-    finite and of double precision; targets are margins, `[n]`, of which those beyond the scale count as the scale, or
-    probabilities, `[n, K]`, which minimise the cross entropy.
+    Each of `FOLDS` networks learns from the points outside its fold, until the cross entropy in its fold rises; their
+    outputs are averaged. Training takes a single thread, so that the weights do not depend on the number of threads.
+    Features, `[n, d]`, are finite; targets are margins, `[n]`, of which those beyond the scale count as the scale, or
+    probabilities, `[n, K]`. A margin as a share of the scale is learned as a probability is.
     """
     scale = 1.0 if recipe.targets else choose_scale(targets)
     shares = torch.from_numpy(np.clip(targets / scale, 0.0, 1.0)).float().reshape(len(targets), -1)
-
-    def logits_at(rows: Tensor) -> Tensor:
-        return regressor.logits(regressor.steps(x[rows]))
-
-    def squared_error(rows: Tensor) -> Tensor:
-        return (logits_at(rows).sigmoid() - shares[rows]).square()
-
-    def cross_entropy(rows: Tensor) -> Tensor:
-        return nn.functional.binary_cross_entropy_with_logits(logits_at(rows), shares[rows], reduction="none")
-
     with standard_modes(torch.device("cpu")), one_thread():
         generator = torch.Generator().manual_seed(recipe.seed)
-        regressor = Regressor.blank(recipe).to_empty(device="cpu")
-        if head is not None:
-            regressor.head_weight.copy_(head.weight.detach())
-            regressor.head_bias.copy_(torch.zeros(len(head.weight)) if head.bias is None else head.bias.detach())
-        regressor.measure_head()
-        x = regressor.read(features)
-        order = torch.randperm(len(x), generator=generator)
-        held_out, training = order.tensor_split([max(1, round(HELD_OUT * len(x)))])
-        _initialise(regressor, x[training], scale, generator)
-        loss = cross_entropy if recipe.targets else squared_error
-        best_epoch, best_loss, best_state = 0, math.inf, copy.deepcopy(regressor.state_dict())
-        optimiser = torch.optim.Adam(regressor.parameters(), lr=RATE)
-        for epoch in range(1, epochs + 1):
-            for rows in training[torch.randperm(len(training), generator=generator)].split(BATCH):
-                optimiser.zero_grad()
-                loss(rows).mean().backward()
-                optimiser.step()
-            with torch.no_grad():
-                error = float(squared_error(held_out).double().mean())
-            if error < best_loss:
-                best_epoch, best_loss, best_state = epoch, error, copy.deepcopy(regressor.state_dict())
-            if epoch - best_epoch >= PATIENCE:
-                break
-    if not math.isfinite(best_loss):
-        raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
-    regressor.load_state_dict(best_state)
-    return replace(recipe, validation_loss=best_loss), regressor.requires_grad_(False).eval()
-
-
-def choose_form(recipe: Recipe, head: Head, features: Tensor, truth: np.ndarray, epochs: int) -> Form:
-    """Return the form whose predictions have the smaller squared error at points that they were not learned from."""
-    folds = np.array_split(np.random.default_rng(recipe.seed).permutation(len(truth)), FOLDS)
-    errors: dict[Form, float] = dict.fromkeys(("margins", "head"), 0.0)
-    for form in errors:
-        for fold in folds:
-            teach = np.setdiff1d(np.arange(len(truth)), fold)
-            regressor = train(replace(recipe, form=form), head, features[teach], truth[teach], epochs)[1]
-            errors[form] += float(np.square(regressor(features[fold]).numpy() - truth[fold]).sum())
-    return min(errors, key=lambda form: errors[form])
-
-
-def _initialise(regressor: Regressor, features: Tensor, scale: float, generator: torch.Generator) -> None:
-    """Set uniform weights (He et al. 2015), zero biases, the scale, and the standardisation of `features`."""
-    with torch.no_grad():
-        for layer in regressor.body:
-            if isinstance(layer, nn.Linear):
-                bound = math.sqrt(6.0 / layer.in_features)
-                layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.zero_()
-        # The last layer starts near 0, so that the sigmoid starts in the middle and not where its slope vanishes.
-        regressor.body[-1].weight.mul_(0.1)  # type: ignore[operator]
+        regressor = Regressor(recipe)
         regressor.scale.fill_(scale)
-        regressor.adjustment.fill_(1.0)
-        regressor.adjustment[0] = 0.0
-        std = features.std(dim=0, correction=0)
-        regressor.mean.copy_(features.mean(dim=0))
-        regressor.std.copy_(torch.where(std > 0, std, 1.0))
+        if logits is not None:
+            _measure(regressor, head, recipe, logits)
+        inputs = regressor.read(features, logits)[0]
+        if logits is not None:
+            inputs = torch.cat((nn.functional.one_hot(logits.argmax(dim=1), recipe.classes), inputs), dim=1)
+        std, mean = torch.std_mean(inputs, dim=0, correction=0)
+        std = torch.where(std > 0, std, 1.0)
+        data = Rows((inputs - mean) / std, shares, regressor.nearest, regressor.falls)
+        order = torch.randperm(len(inputs), generator=generator)
+        networks, predictions = [], torch.empty_like(shares)
+        for fold in order.tensor_split(FOLDS):
+            others = order[~torch.isin(order, fold)]
+            start = _start(data, others, recipe.width, generator)
+            networks.append(_improve(start, data, others, fold, epochs, generator))
+            predictions[fold] = data.predict(networks[-1], fold)
+        _join(regressor, networks, mean, std)
+    loss = float(cross_entropy(predictions, shares))
+    if not math.isfinite(loss):
+        raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
+    error = float((predictions.sigmoid() - shares).square().double().mean())
+    return loss, replace(recipe, validation_loss=error), regressor.eval()
+
+
+class Rows(NamedTuple):
+    """Rows that teach: standardised inputs `[n, *]`, the last `nearest` of them of the smallest margins, and shares of
+    the scale `[n, K]`; and what sums the falls of a prediction."""
+
+    inputs: Tensor
+    shares: Tensor
+    nearest: int
+    falls: Tensor
+
+    def predict(self, weights: Sequence[Tensor], rows: Tensor) -> Tensor:
+        """Return the logits of the predictions of a network at some rows, `[B, K]`."""
+        hidden_weight, hidden_bias, output_weight, output_bias = weights
+        weights = hidden_weight, hidden_bias, mirror(output_weight), mirror(output_bias)
+        return predict(self.inputs[rows], weights, self.falls, self.inputs.new_zeros(1))
+
+    def error(self, weights: Sequence[Tensor], rows: Tensor) -> Tensor:
+        """Return the cross entropy of a network at some rows."""
+        return cross_entropy(self.predict(weights, rows), self.shares[rows])
+
+
+def mirror(outputs: Tensor) -> Tensor:
+    """Return `o_1`, `-o_1` and the other outputs, `[..., K + 1]`."""
+    return torch.cat((outputs[..., :1], -outputs[..., :1], outputs[..., 1:]), dim=-1)
+
+
+def _measure(regressor: Regressor, head: Head | None, recipe: Recipe, logits: Tensor) -> None:
+    """Set what margins are divided by: the distances between the rows of the head, 1 without one, and the unit."""
+    regressor.reciprocals.fill_(1.0)
+    if head is not None:
+        distances = row_distances(head.weight.detach().double().cpu(), float(DUAL_ORDER[recipe.norm or "l2"]))
+        regressor.reciprocals.copy_(1.0 / distances.clamp_min(TINY))
+    unit = UNIT * float(regressor.read(logits, logits)[0][:, -regressor.nearest].expm1().median())
+    regressor.reciprocals.div_(unit if 0.0 < unit < math.inf else 1.0)
+
+
+def _start(data: Rows, rows: Tensor, width: int, generator: torch.Generator) -> list[Tensor]:
+    """Return the weights of a network that gives the logistic fit to the smallest margins, from which it learns on.
+
+    It is in the first hidden units, two for each margin; the others have uniform weights (He et al. 2015) and no part
+    in the output yet. So where nothing else can be learned, the order is that of the margins.
+    """
+    size, outputs, reads = data.inputs.shape[1], data.shares.shape[1], min(data.nearest, width // 2)
+    first = size - data.nearest  # of the inputs that are read
+    smallest = data._replace(inputs=data.inputs[:, first : first + reads])
+    slopes, bias = (data.inputs.new_zeros(shape, requires_grad=True) for shape in ((reads, outputs), outputs))
+    optimiser = torch.optim.LBFGS([slopes, bias], max_iter=100, line_search_fn="strong_wolfe")
+    units = torch.cat((torch.eye(reads), -torch.eye(reads)), dim=1).float()
+
+    def error() -> Tensor:
+        optimiser.zero_grad()
+        weights = units, slopes.new_zeros(2 * reads), torch.cat((slopes, -slopes)), bias
+        total = smallest.error(weights, rows) + RIDGE * slopes.square().sum()
+        total.backward()
+        return total
+
+    optimiser.step(error)  # type: ignore[arg-type] a tensor will do
+    bound = math.sqrt(6.0 / size)
+    hidden = data.inputs.new_empty(size, width).uniform_(-bound, bound, generator=generator)
+    hidden[:, : 2 * reads] = 0.0
+    hidden[first : first + reads, : 2 * reads] = units
+    output = data.inputs.new_zeros(width, outputs)
+    output[: 2 * reads] = torch.cat((slopes, -slopes)).detach()
+    return [hidden, hidden.new_zeros(width), output, bias.detach()]
+
+
+def _improve(
+    weights: list[Tensor], data: Rows, training: Tensor, held_out: Tensor, epochs: int, generator: torch.Generator
+) -> list[Tensor]:
+    """Train weights on the rows `training`, and return those with the smallest error at `held_out`."""
+    weights = [tensor.requires_grad_() for tensor in weights]
+    best_epoch, best_loss, best_weights = 0, math.inf, weights
+    optimiser = torch.optim.Adam(weights, lr=RATE)
+    for epoch in range(epochs + 1):
+        with torch.no_grad():
+            loss = float(data.error(weights, held_out))
+        if loss < best_loss:
+            best_epoch, best_loss, best_weights = epoch, loss, [tensor.detach().clone() for tensor in weights]
+        if epoch - best_epoch >= PATIENCE:
+            break
+        for rows in training[torch.randperm(len(training), generator=generator)].split(BATCH):
+            optimiser.zero_grad()
+            data.error(weights, rows).backward()
+            optimiser.step()
+    return [tensor.detach() for tensor in best_weights]
+
+
+def _join(regressor: Regressor, networks: list[list[Tensor]], mean: Tensor, std: Tensor) -> None:
+    """Set the weights of the regressor: the mean of the networks, which read standardised inputs, side by side.
+
+    The weights of the predicted class, which stand in front of the others, become a bias for each class.
+    """
+    hidden, hidden_bias, output, output_bias = zip(*networks, strict=True)
+    weight = torch.cat(hidden, dim=1).double() / std[:, None]
+    bias = torch.cat(hidden_bias) - mean.double() @ weight
+    classes = len(weight) - len(regressor.hidden_weight)
+    regressor.hidden_weight.copy_(weight[classes:])
+    regressor.by_class[:, classes:] = weight[:classes] + bias if classes else bias
+    regressor.output_weight.copy_(mirror(torch.cat(output)) / len(networks))
+    regressor.output_bias.copy_(mirror(torch.stack(output_bias).mean(dim=0)))

@@ -26,7 +26,7 @@ from brittle.extensions.detector.conformal import Calibration, Worth, bound, che
 from brittle.extensions.detector.criterion import check_table, margin_column, noise_columns
 from brittle.extensions.detector.identity import Identity, Source
 from brittle.extensions.detector.passes import ROWS, margin_of, observe
-from brittle.extensions.detector.regressor import FEWEST, Form, Recipe, Regressor, choose_form, train
+from brittle.extensions.detector.regressor import FEWEST, Form, Recipe, Regressor, train
 from brittle.extensions.detector.wrapped import SurrogateNetwork, with_head
 from brittle.intervals import clopper_pearson
 from brittle.model.classifier import Classifier
@@ -43,11 +43,7 @@ from brittle.store.writing import write
 
 __all__ = ["PseudoMarginScore", "Recipe", "Regressor", "Surrogate"]
 
-LAYERS, WIDTH = 5, 512  # hidden layers and their width, as in the paper
-
-NOISE_LAYERS, NOISE_WIDTH = 2, 64
-"""The same of a surrogate of `p_robust`, which has to be cheap beside the pass of the network."""
-
+WIDTH = 64  # hidden units of each network
 EPOCHS = 200  # maximum number of passes over the points
 
 TAIL = 0.3
@@ -65,21 +61,21 @@ SUFFIX = ".safetensors"  # suffix of the file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
-    r"""A small network from the features of a classifier to its input margins, or to `p_robust` at several sigmas.
+    r"""A small network from the pass of a classifier to its input margins, or to `p_robust` at several sigmas.
 
-    $$\min_\theta \sum_i \bigl(\sigma(f_\theta((h_i - \mu) / s)) - \min(d_i / c, 1)\bigr)^2$$
+    $$\min_\theta \sum_i H\bigl(\min(d_i / c, 1), \sigma(f_\theta(u_i))\bigr)$$
 
-    with features `h_i` (and the margins of the head to every class there, see `Regressor`), input margins `d_i`,
-    `sigma` the sigmoid, `f` a perceptron with `LAYERS` hidden layers of `WIDTH` and ReLU, `c` the scale
-    (`regressor.SCALE_QUANTILE` of the finite margins), `mu` and `s` mean and standard deviation of each feature over
-    the training share. Adam; the weights with the smallest squared error on a held-out share (`regressor.HELD_OUT`).
-    The pseudo-margin of the paper has these layers and this loss, reads features alone, and has no `c`, `mu`, `s`.
+    with the cross entropy `H`, input margins `d_i`, `c` their scale (`regressor.SCALE_QUANTILE` of the finite margins),
+    `sigma` the sigmoid, and `f` the mean of `regressor.FOLDS` perceptrons with a hidden layer of `WIDTH` and ReLU. They
+    read standardised inputs `u_i`: features of the last linear layer and margins of the head (see `Regressor`). Each
+    starts as a logistic regression on the smallest margins, whose order it keeps where it finds no better one, and
+    learns by Adam from three quarters of the points, until the error at the others rises. The form with the smaller
+    error at points that were not learned from is taken, with the features or without. The pseudo-margin of the paper
+    reads features alone, in five layers of 512, and has the squared error.
 
-    Of a probability `c` is 1, the loss is the cross entropy, `f` is smaller and falls with sigma. Half of the points
-    teach. A quarter calibrates: the predictions are adjusted to the mean of `p_robust` there, and a lower bound, which
-    follows from the predictions before that, holds for a new point with probability `1 - alpha`
-    (`conformal.Calibration` has formula and validity). The last quarter shows what
-    predictions and bounds are worth (`worth`); without any order, fitting is refused.
+    Of a probability `c` is 1, and `f` falls with sigma. Half of the points teach. A quarter calibrates: a lower bound
+    holds for a new point with probability `1 - alpha` (`conformal.Calibration` has formula and validity). The last
+    quarter shows what predictions and bounds are worth (`worth`); without any order, fitting is refused.
 
     Validity: for points like the training points, and features of the same network. A pseudo-margin ranks points; its
     value does not bound their margin. A detector may be calibrated only on points outside the training points.
@@ -123,8 +119,7 @@ class Surrogate:
         *,
         head: Head | None = None,
         norm: str | None = None,
-        form: Form = "head",
-        layers: int = LAYERS,
+        form: Form | None = None,
         width: int = WIDTH,
         epochs: int = EPOCHS,
     ) -> Surrogate:
@@ -134,12 +129,11 @@ class Surrogate:
             features: `[n, d]`.
             margins: `[n]`, in pixel units; infinite ones count as the scale, a point with NaN or None is dropped.
             seed: seed of the split, the initial weights and the order of the points.
-            head: the last linear layer of the network: the regressor then also reads its margins to every class, in
-                the dual of `norm` (L2 without a norm).
+            head: the last linear layer of the network, whose margins to every class can be read too, in the dual of
+                `norm` (L2 without a norm).
             norm: norm of the margins.
             form: as `fit_run`; without a head the features alone are read.
-            layers: number of hidden layers.
-            width: width of a hidden layer.
+            width: hidden units of each network.
             epochs: maximum number of passes over the points.
 
         Raises:
@@ -158,8 +152,10 @@ class Surrogate:
                 f"the head must take features of size {rows.shape[1]}; it takes {head.weight.shape[1]}"
             )
         used = np.isfinite(rows).all(axis=1) & ~np.isnan(distances)
-        settings = {"norm": norm, "form": form, "layers": layers, "width": width}
-        return cls(*_train(head, torch.from_numpy(rows[used]), distances[used], seed, epochs, **settings))
+        seen = torch.from_numpy(rows[used])
+        logits = None if head is None else head.logits(seen.to(head.weight)).detach().double().cpu()
+        settings = {"norm": norm, "form": form or (None if head else "paper"), "width": width}
+        return cls(*_train(head, seen, logits, distances[used], seed, epochs, **settings))
 
     @classmethod
     def fit_run(
@@ -189,8 +185,8 @@ class Surrogate:
             seed: as `fit`, and of the split into points that teach, calibrate and check.
             alpha: probability with which a lower bound on `p_robust` may fail at the points that check, below 0.5.
             form: `paper` reads the features alone, as in the paper, `head` also the margins of the head, `margins`
-                these alone. By default `head`, or for `p_robust` the better of the last two by cross-fitting.
-            settings: `layers`, `width` and `epochs`, as `fit`.
+                these alone. By default the better of the last two by cross-fitting.
+            settings: `width` and `epochs`, as `fit`.
 
         Raises:
             DataError: the run holds no such scores, too few points, or is of other data than `points`, or what was
@@ -202,6 +198,11 @@ class Surrogate:
             raise ParameterError(f"form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
         if alpha is not None:
             check_alpha(alpha)
+            if norm is not None:
+                raise ParameterError(
+                    f"norm is that of margins; with alpha, the probability is learned that noise keeps a prediction; "
+                    f"found norm {norm!r:.60} and alpha {alpha!r:.60}; leave one of them out"
+                )
         check_seed(seed)
         check_table(table)
         model = Identity.of_run(table.record.model)
@@ -215,26 +216,25 @@ class Surrogate:
         values = {column: column.value[column.status != Status.MASKED.slug] for column in columns}
         numbers = pd.DataFrame(values).dropna()
         seen = observe(classifier, points, set(numbers.index), alpha is not None)
-        recipe = {"model": model, "data": data_source, "head": table.record.model.head, "reads_logits": seen.headless}
-        head = None if form == "paper" else seen.head
+        described = {"model": model, "data": data_source, "head": table.record.model.head, "form": form}
+        described |= {"reads_logits": seen.head is None, "width": WIDTH, "epochs": EPOCHS} | settings
         targets = numbers.loc[seen.ids].to_numpy(np.float64)
         if alpha is None:
-            settings |= {"norm": columns[0].parameters["norm"], "head": head, "form": form or "head"}
-            learned = cls.fit(seen.features, targets[:, 0], seed, **settings)
-            return replace(learned, points=tuple(seen.ids), recipe=replace(learned.recipe, **recipe))
-        low, tail = lower_ends(columns, seen.ids, table.record.confidence)
-        recipe |= {"targets": tuple(column.label for column in columns)}
-        settings = {"layers": NOISE_LAYERS, "width": NOISE_WIDTH, "epochs": EPOCHS, "form": form} | settings
+            described |= {"norm": columns[0].parameters["norm"]}
+            return cls(
+                *_train(seen.head, seen.features, seen.logits, targets[:, 0], seed, **described), tuple(seen.ids)
+            )
+        described |= {"norm": None, "targets": tuple(column.label for column in columns)}
         order = np.random.default_rng(seed).permutation(len(seen.ids))
         teach, calibrate, check = np.split(order, [round(share * len(order)) for share in SHARES])
-        features, probabilities = seen.features, 1.0 - targets
-        trained = _train(head, features[teach], probabilities[teach], seed, **settings | {"targets": recipe["targets"]})
-        learned = cls(replace(trained[0], **recipe), trained[1], tuple(seen.ids))
-        learned.regressor.adjust(features[calibrate], torch.from_numpy(probabilities[calibrate]))
-        classes = seen.logits.argmax(dim=1)[calibrate]
-        calibration = Calibration(learned.predict(features[calibrate]), low[calibrate], classes, tail)
+        probabilities = 1.0 - targets
+        rows = seen.features[teach], seen.logits[teach], probabilities[teach]
+        learned = cls(*_train(seen.head, *rows, seed, **described), tuple(seen.ids))
+        low, tail = lower_ends(columns, seen.ids, table.record.confidence)
+        predictions, classes = learned.predict(seen.features, seen.logits), seen.logits.argmax(dim=1)
+        calibration = Calibration(predictions[calibrate], low[calibrate], classes[calibrate], tail)
         learned = replace(learned, calibration=calibration)
-        worth = learned._judge(features[check], probabilities[check], margin_of(seen.logits)[check], alpha, seed)
+        worth = learned._judge(predictions[check], probabilities[check], margin_of(seen.logits)[check], alpha, seed)
         if not any(target.tau_low > 0.0 for target in worth):  # a choice by the bounds would void them
             raise DataError(
                 "too_few_points",
@@ -244,15 +244,13 @@ class Surrogate:
         return replace(learned, worth=worth)
 
     def _judge(
-        self, features: Tensor, truth: NDArray[np.float64], margins: NDArray[np.float64], alpha: float, seed: int
+        self, p_robust: Tensor, truth: NDArray[np.float64], margins: NDArray[np.float64], alpha: float, seed: int
     ) -> tuple[Worth, ...]:
         """Return the worth of each target at points that were not learned from."""
-        assert self.calibration is not None
-        with torch.no_grad():
-            p_robust, predictions = self.regressor.probabilities(features)
-        bounds = bound(predictions, self.calibration.quantiles(alpha))
-        level = replace(self.calibration, predictions=torch.zeros_like(self.calibration.predictions))
-        constants = bound(torch.zeros_like(bounds[:1]), level.quantiles(alpha))[0].tolist()
+        calibration = self._calibration
+        bounds = bound(p_robust, calibration.quantiles(alpha))
+        level = replace(calibration, predictions=torch.ones_like(calibration.predictions))
+        constants = bound(torch.ones_like(bounds[:1]), level.quantiles(alpha))[0].tolist()
         worth = []
         for k, target in enumerate(self.recipe.targets):
             columns = p_robust[:, k].numpy(), bounds[:, k].numpy(), truth[:, k]
@@ -278,14 +276,23 @@ class Surrogate:
         """sha256 of the weights."""
         return state_digest(self.regressor)
 
-    def predict(self, features: Tensor | ArrayLike) -> Tensor:
-        """Return the pseudo-margins `[B]`, or the probabilities before their adjustment `[B, K]`, of features `[B, d]`:
-        double precision, NaN if a feature is not finite."""
-        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features, np.float32))
-        if rows.dim() != 2 or rows.shape[1] != self.recipe.features:
-            raise ParameterError(f"expected [B, {self.recipe.features}], found {list(rows.shape)}")
+    def predict(self, features: Tensor | ArrayLike, logits: Tensor | ArrayLike | None = None) -> Tensor:
+        """Return the pseudo-margins `[B]` or the probabilities `[B, K]` of features `[B, d]` and of the logits `[B, C]`
+        of the same pass, in double precision; NaN where one is not finite.
+
+        Args:
+            features: what the last linear layer reads.
+            logits: what it gives; not needed by a surrogate that reads the features alone.
+        """
+        recipe, tensors = self.recipe, []
+        for name, values, size in (("features", features, recipe.features), ("logits", logits, recipe.classes)):
+            rows = values if isinstance(values, Tensor | None) else torch.from_numpy(np.asarray(values, np.float64))
+            if size and (rows is None or rows.dim() != 2 or rows.shape[1] != size):
+                shape = "none" if rows is None else list(rows.shape)
+                raise ParameterError(f"expected {name} [B, {size}] of the pass, found {shape}")
+            tensors.append(None if rows is None else rows.to(self.regressor.by_class.device))
         with torch.no_grad():
-            return self.regressor(rows.to(self.regressor.mean.device))
+            return self.regressor(*tensors)
 
     def learned_from(self, source: Source) -> tuple[str, ...]:
         """Return the ids of the points of the fit, as far as they may belong to `source`."""
@@ -324,9 +331,8 @@ class Surrogate:
         check_alpha(alpha)
         classifier = recipe.model.declare(network)  # type: ignore[union-attr] `_calibration` has seen it
         recipe.model.check(classifier, "the surrogate is")  # type: ignore[union-attr]
-        classifier = classifier if recipe.reads_logits else with_head(classifier, recipe.head)
-        quantiles = calibration.quantiles(alpha, by_class=by_class)
-        return SurrogateNetwork(classifier, not recipe.reads_logits, self.regressor, quantiles)
+        classifier = with_head(classifier, recipe.head) if recipe.uses_features else classifier
+        return SurrogateNetwork(classifier, recipe, self.regressor, calibration.quantiles(alpha, by_class=by_class))
 
     @property
     def _calibration(self) -> Calibration:
@@ -373,7 +379,7 @@ class Surrogate:
         way. A shift that leaves the predictions as they are stays unseen. Points without a prediction are left out, and
         predictions that round to the same `DIGITS` digits are tied, as passes differ in their last bits.
         """
-        before = (self._calibration.predictions[:, 0].logit() + self.regressor.adjustment[0]).sigmoid().numpy()
+        before = self._calibration.predictions[:, 0].numpy()
         after = np.asarray(p_robust, dtype=np.float64)
         after = after[~np.isnan(after)]
         if np.ndim(p_robust) != 1 or not after.size:
@@ -453,19 +459,20 @@ def _decode(content: bytes) -> Surrogate:
     if not len(recipe.targets) == len(metadata.worth) == (0 if metadata.tail is None else len(recipe.targets)):
         raise FormatProblem(f"it has {len(recipe.targets)} targets and {len(metadata.worth)} verdicts on them")
     calibration = None if metadata.tail is None else _calibration(weights, len(recipe.targets), metadata.tail)
-    regressor = Regressor.blank(recipe)
+    with torch.device("meta"):
+        regressor = Regressor(recipe)
     expected, actual = (
         {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in state.items()}
         for state in (regressor.state_dict(), weights)
     )
     if differing := sorted({name for name, _ in actual.items() ^ expected.items()}):
         raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
-    for name, tensor in weights.items():
-        if not bool(tensor.isfinite().all() and (name not in ("std", "scale") or (tensor > 0).all())):
-            raise FormatProblem(f"{name} holds numbers that it cannot have")
     regressor.load_state_dict(weights, assign=True)
-    regressor.measure_head()
-    return Surrogate(recipe, regressor.requires_grad_(False).eval(), points, calibration, metadata.worth)
+    positive = {"by_class": regressor.reciprocals, "scale": regressor.scale}
+    for name, tensor in weights.items():
+        if not bool(tensor.isfinite().all() and (positive.get(name, torch.ones(1)) > 0).all()):
+            raise FormatProblem(f"{name} holds numbers that it cannot have")
+    return Surrogate(recipe, regressor.eval(), points, calibration, metadata.worth)
 
 
 def _calibration(weights: dict[str, Tensor], targets: int, tail: float) -> Calibration:
@@ -478,27 +485,36 @@ def _calibration(weights: dict[str, Tensor], targets: int, tail: float) -> Calib
             raise FormatProblem(f"{CALIBRATION}{name} holds numbers that it cannot have")
         if not rows or float(tensor.max()) > (MOST_CLASSES if name == "classes" else 1):
             raise FormatProblem(f"{CALIBRATION}{name} holds no points, or numbers that are no class or probability")
+    if bool((tensors["predictions"].diff(dim=1) > 0).any()):
+        raise FormatProblem(f"{CALIBRATION}predictions rise with sigma")
     return Calibration(**tensors, tail=tail)
 
 
 def _train(
-    head: Head | None, features: Tensor, truth: NDArray[np.float64], seed: int, epochs: int, **settings: Any
+    head: Head | None,
+    features: Tensor,
+    logits: Tensor | None,
+    truth: NDArray[np.float64],
+    /,
+    seed: int,
+    epochs: int,
+    form: Form | None,
+    **described: Any,
 ) -> tuple[Recipe, Regressor]:
-    """Train a regressor on features without NaN, once its recipe is checked."""
+    """Train a regressor on features without NaN, once its recipe is checked: in this form, or the best one."""
     if len(features) < FEWEST:
         raise DataError("too_few_points", f"a surrogate needs {FEWEST} points; found {len(features)}")
-    head, form = (None, "paper") if head is None or settings["form"] == "paper" else (head, settings["form"])
-    described: dict[str, Any] = {"features": features.shape[1], "classes": 0 if head is None else len(head.weight)}
-    described |= {"points": len(features), "seed": seed, "validation_loss": 0.0, "norm": None}
-    described |= settings | {"form": form or "head"}
-    recipe = Recipe(**described)
-    try:
-        convert(Recipe, plain(recipe))
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"a surrogate has no such settings: {error}") from error
-    if head is not None and form is None:
-        recipe = replace(recipe, form=choose_form(recipe, head, features, truth, epochs))
-    return train(recipe, head, features, truth, epochs)
+    described |= {"features": features.shape[1], "points": len(features), "seed": seed, "validation_loss": 0.0}
+    trained = []
+    for name in ("margins", "head") if form is None else (form,):
+        used = None if name == "paper" else logits
+        recipe = Recipe(**described, form=name, classes=0 if used is None else used.shape[1])
+        try:
+            convert(Recipe, plain(recipe))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"a surrogate has no such settings: {error}") from error
+        trained.append(train(recipe, head, features, used, truth, epochs))
+    return min(trained, key=lambda result: result[0])[1:]
 
 
 def lower_ends(columns: list[Column], ids: list[str], confidence: float) -> tuple[Tensor, float]:
@@ -545,11 +561,11 @@ class PseudoMarginScore(OnePassScore):
         return digest if norm is None else digest | {"norm": norm}
 
     def value(self, one_pass: OnePass) -> Tensor:
-        return self.learned.regressor(one_pass.features_and_weight[0])
+        return self.learned.regressor(one_pass.features_and_weight[0], one_pass.logits)
 
     def checked_value(self, one_pass: OnePass) -> Tensor:
         """Compute `value` on the device of the weights, after a check of the number of features."""
-        return self.learned.predict(one_pass.features_and_weight[0])
+        return self.learned.predict(one_pass.features_and_weight[0], one_pass.logits)
 
     @property
     def network(self) -> nn.Module:

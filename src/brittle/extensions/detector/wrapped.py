@@ -15,9 +15,9 @@ from brittle.data.points import readable
 from brittle.data.reading import Reading
 from brittle.data.tables import read_frame
 from brittle.errors import DataError, ModelError, ParameterError, first_line, listed
-from brittle.extensions.detector.conformal import bound
+from brittle.extensions.detector.conformal import FLOOR
 from brittle.extensions.detector.passes import features_of, numbers_of
-from brittle.extensions.detector.regressor import Regressor
+from brittle.extensions.detector.regressor import Recipe, Regressor
 from brittle.model.arrays import COLUMNS_SHOWN, Estimator
 from brittle.model.bounds import check_bounds
 from brittle.model.classifier import Classifier
@@ -58,7 +58,7 @@ class PassNetwork(nn.Module):
     strict=False)`), and the exported program gives the same numbers.
     """
 
-    _reads_probability = False
+    _reads_probability = _reads_rows = False
 
     def __init__(self, classifier: Classifier, uses_features: bool, regressor: nn.Module | None) -> None:
         super().__init__()
@@ -76,7 +76,14 @@ class PassNetwork(nn.Module):
         bounds = classifier.bounds
         if not bounds.none:
             check_bounds(bounds)
-        self._least, self._most = (-LARGEST_FLOAT, LARGEST_FLOAT) if bounds.none else bounds.allowed(torch.empty(0))
+        self._unbounded = bounds.none
+        ends = (-LARGEST_FLOAT, LARGEST_FLOAT) if bounds.none else bounds.allowed(torch.empty(0))
+        for name, end in (
+            ("zero", 0.0),
+            ("least", ends[0]),
+            ("most", ends[1]),
+        ):  # numbers cost a kernel
+            self.register_buffer(name, torch.tensor(end, dtype=torch.float64, device=classifier.device), False)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
         self._channels = max(len(classifier.mean or ()), len(classifier.std or ()), 1)
@@ -89,6 +96,9 @@ class PassNetwork(nn.Module):
 
     mean: Tensor
     std: Tensor
+    zero: Tensor
+    least: Tensor
+    most: Tensor
 
     def train(self, mode: bool = True) -> PassNetwork:
         """Enter evaluation mode, the only mode.
@@ -169,28 +179,26 @@ class PassNetwork(nn.Module):
                 "copy (copy.deepcopy)",
             )
         # Before the network, which may work in place.
-        flat, numbers = inputs.flatten(1), inputs.clone() if self._head is None and inputs.dim() == 2 else inputs
-        inside = (flat.amin(dim=1) >= self._least) & (flat.amax(dim=1) <= self._most)
-        total = (flat - flat).sum(dim=1)  # in onnxruntime, it alone shows NaN in a row
+        flat, rows = inputs.flatten(1), inputs.clone() if self._reads_rows and inputs.dim() == 2 else None
+        inside = (flat.amin(dim=1) >= self.least) & (self.most >= flat.amax(dim=1))
+        total = (flat - flat if self._unbounded else flat).sum(dim=1)  # in onnxruntime, it alone shows NaN in a row
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         values = normalise(values, self.mean, self.std) if self._scaled else values
         output, features, head = self._observe(network, values)
         logits = self._logits(output, inputs.shape[0])
         if head is not None and features is not None and not self._head_agrees:
             self._check_head(head, features, logits)
+        if self._reads_rows:
+            features = logits if rows is None else features_of(numbers_of(network, rows), logits)
         reads_probability = isinstance(network, Estimator) and self._reads_probability
         logs = network.log_probabilities(values) if reads_probability else None
         one_pass = OnePass(logits, features, None if head is None else head.weight, logs)
-        # NaN where an input or a logit is NaN or infinite. A sum takes few kernels, which small networks notice, and
-        # no sum of single precision logits overflows in double precision.
-        total = total + logits.sum(dim=1, dtype=torch.float64)
-        return logits, *self._conclude(one_pass, numbers_of(network, numbers), total, inside)
+        return logits, *self._conclude(one_pass, inside, total)
 
     @abstractmethod
-    def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the two numbers of each row from its pass, the numbers of its inputs before preprocessing, a number
-        that is NaN or infinite where these or the logits are, `[B]`, and whether the inputs are in the bounds, `[B]`.
-        """
+    def _conclude(self, one_pass: OnePass, inside: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the two numbers of each row from its pass, whether its inputs are in the bounds, `[B]`, and a number
+        that is NaN or infinite where one of these is, `[B]`. So may the logits be."""
 
     @abstractmethod
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -199,7 +207,10 @@ class PassNetwork(nn.Module):
     def _observe(self, network: Any, values: Tensor) -> tuple[Any, Tensor | None, Head | None]:
         """Return the output of the network, and the features and the last layer if the score reads them."""
         if self._head is None:
-            return network(values), None, None
+            # The guards of an exported program are in its graph. Its hooks see whether it is given one tensor, and take
+            # as long as a small network.
+            has_guards = isinstance(network, fx.GraphModule) and hasattr(network, "_guards_fn")
+            return (network.forward if has_guards else network)(values), None, None
         if self._weight is not None:
             output, features = network(values)
             head = Head(self._head, self._weight, self._bias, network)
@@ -231,18 +242,19 @@ class PassNetwork(nn.Module):
 class SurrogateNetwork(PassNetwork):
     """Map inputs `[B, *shape]`, in the declared units, to `(logits, p_robust, bound)`, `[B, C]`, `[B, K]`, `[B, K]`.
 
-    Both probabilities are in double precision. The bound is 0 unless the input lies in the declared bounds, all logits
-    are finite, and a single logit is the largest; so `bound < limit` flags what a detector would. What `PassNetwork`
-    says of passes and exports holds here.
+    Both probabilities are in double precision; `p_robust` is NaN where a logit or a feature is not finite. The bound is
+    0 unless the input lies in the declared bounds, all logits are finite, and a single logit is the largest;
+    so `bound < limit` flags what a detector would. What `PassNetwork` says of passes and exports holds here.
     """
 
-    quantiles: Tensor
+    slopes: Tensor
+    shifts: Tensor
 
-    def __init__(self, classifier: Classifier, uses_features: bool, regressor: Regressor, quantiles: Tensor) -> None:
-        moved = copy.deepcopy(regressor).to(classifier.device)
-        super().__init__(classifier, uses_features, moved)
-        self._probabilities = moved.probabilities
-        self.register_buffer("quantiles", quantiles.to(self.mean.device))
+    def __init__(self, classifier: Classifier, recipe: Recipe, regressor: Regressor, quantiles: Tensor) -> None:
+        super().__init__(classifier, recipe.uses_features, copy.deepcopy(regressor).to(classifier.device))
+        self._reads_rows = recipe.reads_logits and recipe.form == "head"
+        self.register_buffer("slopes", quantiles.to(self.mean.device))
+        self.register_buffer("shifts", (1.0 + FLOOR) * (1.0 - self.slopes))
 
     def observe(self, points: Points, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return logits, probabilities and bounds of points of a data set; those that cannot be read fail."""
@@ -255,17 +267,18 @@ class SurrogateNetwork(PassNetwork):
             part[~readable(batch)] = values[~readable(batch)]
         return results
 
-    def _conclude(self, one_pass: OnePass, inputs: Tensor, total: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        features = features_of(inputs, one_pass.logits) if one_pass.features is None else one_pass.features
-        p_robust, predictions = self._probabilities(features)
-        largest, second_largest = one_pass.top
-        quantiles = self.quantiles
-        if len(quantiles) > 1:
-            quantiles = quantiles[one_pass.logits.argmax(dim=1).clamp_max(len(quantiles) - 1)]
-        total = total + p_robust.sum(dim=1)
-        sound = inside & (total - total == 0.0) & (largest > second_largest)
-        return p_robust, torch.where(sound[:, None], bound(predictions, quantiles), 0.0)
+    def _conclude(self, one_pass: OnePass, inside: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        regressor: Any = self.regressor
+        inputs, biases = regressor.read(one_pass.features, one_pass.logits)
+        p_robust = regressor.shares(inputs, biases)
+        slopes, shifts = self.slopes, self.shifts
+        if len(slopes) > 1:
+            classes = one_pass.logits.argmax(dim=1).clamp_max(len(slopes) - 1)
+            slopes, shifts = slopes[classes], shifts[classes]
+        bounds = p_robust * slopes + shifts  # `conformal.bound`; NaN where a quantile is infinite
+        is_clear = inside & (inputs[:, -regressor.nearest] > total - total)  # no tie
+        return p_robust, torch.where(is_clear[:, None] & (bounds > self.zero), bounds, self.zero)
 
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        p_robust = rows.new_full((len(rows), self.quantiles.shape[1]), torch.nan, dtype=torch.float64)
+        p_robust = rows.new_full((len(rows), self.slopes.shape[1]), torch.nan, dtype=torch.float64)
         return p_robust, torch.zeros_like(p_robust)

@@ -21,8 +21,8 @@ from brittle.store.strict_json import plain
 def test_round_trip(tmp_path: Path, learned: Surrogate) -> None:
     read = Surrogate.load(learned.save(tmp_path / "a.safetensors"))
     assert (read.recipe, read.points, read.digest) == (learned.recipe, learned.points, learned.digest)
-    features = torch.randn(40, 3)
-    assert torch.equal(read.predict(features), learned.predict(features))
+    pass_ = torch.randn(40, 3), torch.randn(40, 2)
+    assert torch.equal(read.predict(*pass_), learned.predict(*pass_))
     assert read.save(tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
     odd = replace(learned, points=("a\nb", "", "ü\ud800", *learned.points[3:]))
     assert Surrogate.load(odd.save(tmp_path / "odd.safetensors")).points == odd.points
@@ -33,10 +33,10 @@ RECIPES: list[tuple[str, object, str]] = [
     ("features", 4, "weights are not those of its recipe"),
     ("features", 0, "features"),
     ("classes", 1, "classes"),
-    ("classes", 3, "head_bias"),
-    ("layers", 10**9, "layers"),
+    ("classes", 3, "by_class"),
+    ("form", "paper", "form paper"),
     ("width", 10**9, "width"),
-    ("width", 33, "body.0.weight"),
+    ("width", 33, "hidden_weight"),
     ("seed", -1, "seed"),
     ("validation_loss", 2.0, "validation_loss"),
     ("validation_loss", math.nan, "NaN"),
@@ -47,14 +47,14 @@ RECIPES: list[tuple[str, object, str]] = [
 ]
 
 WEIGHTS: list[tuple[str, Any, str]] = [
-    ("mean", None, "mean"),
+    ("output_bias", None, "output_bias"),
     ("more", torch.zeros(1), "more"),
-    ("mean", torch.zeros(4, dtype=torch.float64), "mean"),
-    ("mean", torch.full((4,), math.nan), "mean holds numbers"),
-    ("std", torch.zeros(4), "std holds numbers"),
+    ("output_bias", torch.zeros(2, dtype=torch.float64), "output_bias"),
+    ("output_bias", torch.full((2,), math.nan), "output_bias holds numbers"),
+    ("by_class", torch.zeros(2, 130), "by_class holds numbers"),
     ("scale", torch.tensor(-1.0, dtype=torch.float64), "scale holds numbers"),
     ("scale", torch.tensor(1.0), "scale"),
-    ("head_weight", torch.full((2, 3), math.inf, dtype=torch.float64), "head_weight holds numbers"),
+    ("by_class", torch.full((2, 130), math.inf), "by_class holds numbers"),
 ]
 
 

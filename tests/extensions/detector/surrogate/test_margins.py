@@ -28,7 +28,7 @@ def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Cla
     with torch.no_grad():
         logits, features = classifier.observe(fresh)
     before = kendall_tau(margin(fresh), (logits[:, 0] - logits[:, 1]).abs())
-    after = kendall_tau(margin(fresh), learned.predict(features))
+    after = kendall_tau(margin(fresh), learned.predict(features, logits))
     assert before < 0.7
     assert after > 0.9
     assert learned.recipe.validation_loss < 0.01
@@ -41,11 +41,12 @@ def test_it_orders_points_that_the_logit_margin_confuses(classifier: brittle.Cla
 def test_predictions_are_margins_and_fail_closed(learned: Surrogate) -> None:
     features = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)) * 100
     features[0, 1], features[1, 1] = math.nan, math.inf
-    margins = learned.predict(features)
+    logits = features @ Misleading().head.weight.detach().T
+    margins = learned.predict(features, logits)
     assert margins.dtype == torch.float64
     assert margins[:2].isnan().all()
     assert ((margins[2:] >= 0) & (margins[2:] <= learned.regressor.scale)).all()
-    torch.testing.assert_close(learned.predict(features[2:3]), margins[2:3], rtol=1e-5, atol=0.0)
+    torch.testing.assert_close(learned.predict(features[2:3], logits[2:3]), margins[2:3], rtol=1e-5, atol=0.0)
 
 
 def test_it_is_a_score(classifier: brittle.Classifier, learned: Surrogate) -> None:
@@ -55,14 +56,15 @@ def test_it_is_a_score(classifier: brittle.Classifier, learned: Surrogate) -> No
     values = run.scores["value"].to_pylist()
     assert values[3] is None
     with torch.no_grad():
-        expected = learned.predict(classifier.observe(x)[1])
+        expected = learned.predict(*classifier.observe(x)[::-1])
     assert np.allclose([v for v in values if v is not None], expected[~expected.isnan()], rtol=1e-5)
     assert run.record.scores[0].parameters == {"sha256": learned.digest, "norm": "linf"}
 
 
 def test_wrong_features_and_models_are_refused(learned: Surrogate) -> None:
-    with pytest.raises(ParameterError, match=r"\[B, 3\]"):
-        learned.predict(torch.rand(2, 4))
+    for wrong_pass, expected in (((torch.rand(2, 4), torch.rand(2, 2)), "features"), ((torch.rand(2, 3),), "logits")):
+        with pytest.raises(ParameterError, match=f"expected {expected}"):
+            learned.predict(*wrong_pass)
     torch.manual_seed(0)  # some layers give outputs between 0 and 1 alone, which are refused
     linear = brittle.Classifier(nn.Linear(2, 2))
     x = points(60, seed=0)
