@@ -427,7 +427,7 @@ def test_readme_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
         "doctor",
         "more",
     )
-    commands += ("detector fit", "detector apply", "surrogate fit", "robust-accuracy")
+    commands += ("detector fit", "detector apply", "surrogate fit", "surrogate apply", "robust-accuracy")
     for command in commands:
         assert main([*command.split(), "--help"]) == 0
         with_help += capsys.readouterr().out

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from helpers.problems import inputs
+from helpers.problems import inputs, small_network
 
 import brittle
 from brittle.cli.commands import main
+from brittle.extensions.detector.flags import POINT_FIELDS
 
 pytestmark = pytest.mark.usefixtures("nothing_drawn", "short_search")  # words are what counts here
 
@@ -175,6 +176,25 @@ def test_a_surrogate_of_noise_from_run_to_bounds(capsys: pytest.CaptureFixture[s
     assert all(str(target) in capsys.readouterr().out for target in learned.worth)
     assert [target.target for target in learned.worth] == ["monte_carlo(draws=100, sigma=0.2)"]
     assert main([*learn[:6], "0.6", "--out", "other.safetensors"]) == brittle.errors.ParameterError.exit_code
+    assert main([*learn, "--norm", "l2", "--out", "other.safetensors"]) == brittle.errors.ParameterError.exit_code
+    x = inputs(POINTS, seed=1).numpy()
+    x[3] = np.nan
+    np.savez("new.npz", x=x, y=np.arange(POINTS) % 4)
+    apply = ["surrogate", "apply", "noise.safetensors", "./net.py:make"]
+    capsys.readouterr()
+    assert main([*apply, "new.npz", "--out", "new.parquet", "--quiet"]) == 4
+    assert "point 3: nonfinite_input" in capsys.readouterr().err
+    frame = learned.apply(small_network(), (x, None))
+    table = pq.read_table("new.parquet").to_pandas()
+    assert table.columns.tolist() == [*POINT_FIELDS, "p_robust", "bound", "status"]
+    assert table["predicted"].isna().tolist() == [row == 3 for row in range(POINTS)]
+    assert table["bound"].tolist() == pytest.approx(frame["bound"].tolist(), abs=1e-6)
+    assert table["label"].tolist() == [row % 4 for row in range(POINTS)]
+    assert main([*apply, "data.npz", "--out", "old.csv"]) == 0
+    assert f"{POINTS} of {POINTS} points are those of the fit" in capsys.readouterr().err
+    margins = ["surrogate", "fit", "run", "./net.py:make", "data.npz", "--out", "margins.safetensors"]
+    assert main(margins) == 0
+    assert main(["surrogate", "apply", "margins.safetensors", *apply[3:], "new.npz", "--out", "never.csv"]) == 3
 
 
 def test_no_file_is_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,10 +11,14 @@ from cyclopts import App
 
 from brittle.cli.common import BatchSize, Overwrite, Quiet, Run, check_new, say, say_failures, show
 from brittle.cli.options import DataOptions, Device, Weights, declare, load_network
-from brittle.errors import UsageError
+from brittle.errors import BrittleWarning, UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from brittle.data import Points
+    from brittle.extensions.detector.identity import Identity
+    from brittle.model.classifier import Classifier
 
 
 detector = App(name="detector", help="Calibrate a rule that says from one forward pass that a prediction is brittle.")
@@ -96,24 +101,18 @@ def apply(
         pseudo_margin: The file of the pseudo-margin that the detector was fitted with, where it was.
     """
     from brittle.extensions.detector.detector import Detector
-    from brittle.extensions.detector.flags import check_out, write_flags
+    from brittle.extensions.detector.flags import write_flags
     from brittle.extensions.detector.surrogate import Surrogate
     from brittle.run.progress import progress
 
-    check_out(out)
-    check_new(out, overwrite)
-    _check_no_texts(model)
-    rule = Detector.load(file)
-    identity = rule.model
-    points = reading.open(data, identity.bounds, model=model)
-    declared = {"outputs": identity.outputs, "device": device}
-    classifier = declare(load_network(model, weights), model, identity.bounds, identity.mean, identity.std, **declared)
+    rule = Detector.load(_check_out(out, overwrite, model, file))
+    classifier, points = _open(rule.model, model, data, weights, device, reading)
     learned = None if pseudo_margin is None else Surrogate.load(pseudo_margin)
     with progress(not quiet) as advance:
         flags = rule.apply(classifier, points, pseudo_margin=learned, batch_size=batch_size, progress=advance)
     say(quiet, f"{flags['brittle'].sum()} of {len(flags)} predictions are flagged as brittle at {rule.criterion.size}")
     print(write_flags(flags, out))
-    return _conclude(flags)
+    return _conclude(flags, "got no score and are flagged")
 
 
 @surrogate.command(name="fit")
@@ -165,20 +164,87 @@ def fit_surrogate(
     return 0
 
 
+@surrogate.command(name="apply")
+def apply_surrogate(
+    file: Path,
+    model: str,
+    data: Path,
+    *,
+    out: Path,
+    alpha: float | None = None,
+    by_class: bool = False,
+    weights: Weights = None,
+    device: Device = None,
+    reading: DataOptions = DataOptions(),
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> int:
+    """Predict for every point of DATA with which probability noise keeps the prediction of MODEL, and write a table.
+
+    A row has the prediction, and for each sigma of the run p_robust and a lower bound, bound_1 at the smallest one.
+    Points that cannot be run have the bound 0; the command counts them and ends with exit code 4.
+
+    Args:
+        file: A surrogate that `brittle surrogate fit --alpha` wrote.
+        model: As for `brittle score`.
+        data: As for `brittle score`; other points than those of the fit.
+        out: The table to write, .csv, .parquet, .arrow, .json or .jsonl.
+        alpha: Share of the points at which the bound may fail; by default that of the fit.
+        by_class: Let the bound hold among the points predicted as each class.
+    """
+    import warnings
+
+    from brittle.extensions.detector.flags import write_flags
+    from brittle.extensions.detector.surrogate import Surrogate
+
+    learned = Surrogate.load(_check_out(out, overwrite, model, file))
+    classifier, points = _open(learned.identity, model, data, weights, device, reading)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", BrittleWarning)
+        frame = learned.apply(classifier, points, alpha, by_class=by_class)
+    for note in notes:
+        show(f"brittle: {note.message}", sys.stderr)
+    for k, target in enumerate(learned.recipe.targets):
+        place = f"_{k + 1}" if len(learned.recipe.targets) > 1 else ""
+        say(quiet, f"p_robust{place} is that of {target}: {frame[f'p_robust{place}'].mean():.3f} in the mean")
+    print(write_flags(frame, out))
+    return _conclude(frame, "have no prediction and the bound 0")
+
+
+def _check_out(out: Path, overwrite: bool, model: str, file: Path) -> Path:
+    """Return the file to read, once it is checked that the table can be written."""
+    from brittle.extensions.detector.flags import check_out
+
+    check_out(out)
+    check_new(out, overwrite)
+    _check_no_texts(model)
+    return file
+
+
+def _open(
+    identity: Identity, model: str, data: Path, weights: Path | None, device: str | None, reading: DataOptions
+) -> tuple[Classifier, Points]:
+    """Return the model, as the fit declared it, and the points."""
+    points = reading.open(data, identity.bounds, model=model)
+    declared = {"outputs": identity.outputs, "device": device}
+    network = load_network(model, weights)
+    return declare(network, model, identity.bounds, identity.mean, identity.std, **declared), points
+
+
 def _check_no_texts(model: str) -> None:
     from brittle.model.loading.load import reads_texts
 
     if reads_texts(model):
-        raise UsageError(f"{model} reads texts, which detectors and pseudo-margins do not know; use brittle score")
+        raise UsageError(f"{model} reads texts, which detectors and surrogates do not know; use brittle score")
 
 
-def _conclude(flags: pd.DataFrame) -> int:
-    """Print the first points without a score, and return the exit code."""
+def _conclude(frame: pd.DataFrame, fault: str) -> int:
+    """Print the first points without a number, and return the exit code."""
     from brittle.estimate import Status
 
-    failed = flags.loc[flags["score"].isna()]
+    failed = frame.loc[frame[next(name for name in ("score", "p_robust", "p_robust_1") if name in frame)].isna()]
     if not len(failed):
         return 0
     rows = failed[["point", "status"]].head(3).itertuples(index=False)
-    head = f"{len(failed)} of {len(flags)} points got no score and are flagged; the first:"
+    head = f"{len(failed)} of {len(frame)} points {fault}; the first:"
     return say_failures(head, [f"point {point}: {status}: {Status[status.upper()].sentence}" for point, status in rows])

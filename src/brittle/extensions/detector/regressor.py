@@ -171,8 +171,9 @@ def choose_scale(margins: np.ndarray) -> float:
 
 def train(
     recipe: Recipe, head: Head | None, features: Tensor, logits: Tensor | None, targets: np.ndarray, epochs: int
-) -> tuple[float, Recipe, Regressor]:
-    """Train a regressor, and return its cross entropy at points that were not learned from, its recipe, and itself.
+) -> tuple[Tensor, Recipe, Regressor]:
+    """Train a regressor, and return the cross entropy of each point, which was not learned from for it, `[n]`, the
+    recipe, and the regressor.
 
     Each of `FOLDS` networks learns from the points outside its fold, until the cross entropy in its fold rises; their
     outputs are averaged. Training takes a single thread, so that the weights do not depend on the number of threads.
@@ -201,11 +202,11 @@ def train(
             networks.append(_improve(start, data, others, fold, epochs, generator))
             predictions[fold] = data.predict(networks[-1], fold)
         _join(regressor, networks, mean, std)
-    loss = float(cross_entropy(predictions, shares))
-    if not math.isfinite(loss):
+    losses = cross_entropy(predictions, shares, reduction="none").mean(dim=1)
+    if not bool(losses.isfinite().all()):
         raise DataError("too_few_points", f"the error is not finite after {epochs} passes; rescale the features")
     error = float((predictions.sigmoid() - shares).square().double().mean())
-    return loss, replace(recipe, validation_loss=error), regressor.eval()
+    return losses, replace(recipe, validation_loss=error), regressor.eval()
 
 
 class Rows(NamedTuple):

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from brittle.data import Points
 from brittle.data.formats import as_points
-from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError
+from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError, warn
 from brittle.estimate import Parameters, Status
 from brittle.extensions.detector.conformal import Calibration, Worth, bound, check_alpha, judge
 from brittle.extensions.detector.criterion import check_table, margin_column, noise_columns
+from brittle.extensions.detector.flags import prediction_frame
 from brittle.extensions.detector.identity import Identity, Source
 from brittle.extensions.detector.passes import ROWS, margin_of, observe
 from brittle.extensions.detector.regressor import FEWEST, Form, Recipe, Regressor, train
@@ -200,8 +201,8 @@ class Surrogate:
             check_alpha(alpha)
             if norm is not None:
                 raise ParameterError(
-                    f"norm is that of margins; with alpha, the probability is learned that noise keeps a prediction; "
-                    f"found norm {norm!r:.60} and alpha {alpha!r:.60}; leave one of them out"
+                    f"norm is that of margins, and with alpha probabilities are learned; found norm {norm!r:.60} and "
+                    f"alpha {alpha!r:.60}; leave out --norm (norm=) or --alpha (alpha=)"
                 )
         check_seed(seed)
         check_table(table)
@@ -329,16 +330,27 @@ class Surrogate:
         recipe, calibration = self.recipe, self._calibration
         alpha = self.worth[0].alpha if alpha is None else alpha
         check_alpha(alpha)
-        classifier = recipe.model.declare(network)  # type: ignore[union-attr] `_calibration` has seen it
-        recipe.model.check(classifier, "the surrogate is")  # type: ignore[union-attr]
+        classifier = self.identity.declare(network)
+        self.identity.check(classifier, "the surrogate is")
         classifier = with_head(classifier, recipe.head) if recipe.uses_features else classifier
         return SurrogateNetwork(classifier, recipe, self.regressor, calibration.quantiles(alpha, by_class=by_class))
 
     @property
-    def _calibration(self) -> Calibration:
-        """The points that calibrate; a surrogate of margins has none, and raises."""
+    def identity(self) -> Identity:
+        """The identity of the model whose probabilities were learned.
+
+        Raises:
+            ParameterError: margins were learned.
+        """
         if self.recipe.model is None or self.calibration is None:
             raise ParameterError("this surrogate predicts margins, which have no bound; a detector reads them")
+        return self.recipe.model
+
+    @property
+    def _calibration(self) -> Calibration:
+        """The points that calibrate; a surrogate of margins has none, and raises."""
+        assert self.identity
+        assert self.calibration is not None
         return self.calibration
 
     def apply(
@@ -349,27 +361,31 @@ class Surrogate:
         *,
         by_class: bool = False,
     ) -> pd.DataFrame:
-        """Return a frame with a row per point: its id `point`, and for each target `p_robust` and `bound`.
+        """Return a frame with a row per point: the columns `flags.POINT_FIELDS`, for each target `p_robust` and
+        `bound`, and `status`.
 
-        With several targets these names have their place behind them, `bound_1` that of the smallest sigma. Points
-        whose bound is low are left to be counted by `brittle.score`. Arguments and errors are those of `wrap`.
+        With several targets these names have their place behind them, `bound_1` that of the smallest sigma. A point
+        that cannot be read or run has no prediction, and the bound 0. Points whose bound is low are left to be counted
+        by `brittle.score`. Arguments and errors are those of `wrap`.
+
+        Warns:
+            BrittleWarning: points are those of the fit, as far as the data are the same: no bound holds for them.
         """
-        classifier = classifier if self.recipe.model is None else self.recipe.model.declare(classifier)
+        classifier = self.identity.declare(classifier)
         network = self.wrap(classifier, alpha, by_class=by_class)
         points = as_points(points, classifier.bounds, levels=classifier.reads_frames)
-        ids, parts = [], []
+        taught, parts = set(self.learned_from(Source.of(points.provenance))), []
         with torch.no_grad():
             for batch in points.batches(ROWS):
-                ids += batch.ids
-                parts.append(network.observe(points, batch)[1:])
-        numbers = [torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)]
-        ends = [""] if len(self.recipe.targets) == 1 else [f"_{k + 1}" for k in range(len(self.recipe.targets))]
-        columns = {
-            f"{name}{end}": values[:, k]
-            for name, values in zip(("p_robust", "bound"), numbers, strict=True)
-            for k, end in enumerate(ends)
-        }
-        return pd.DataFrame({"point": ids} | columns)
+                parts.append(prediction_frame(batch, *network.observe(points, batch)))
+        frame = pd.concat(parts, ignore_index=True)
+        if shared := len(taught.intersection(frame["point"])):
+            warn(
+                "too_few_points",
+                f"{shared} of {len(frame)} points are those of the fit, so their predictions look better than others, "
+                f"and no bound holds for them; apply the surrogate to other points",
+            )
+        return frame
 
     def shift(self, p_robust: ArrayLike | Tensor) -> float:
         """Return the p-value of the predictions `[n]` of new points at the smallest sigma: small where these are not
@@ -514,7 +530,8 @@ def _train(
         except (TypeError, ValueError) as error:
             raise ParameterError(f"a surrogate has no such settings: {error}") from error
         trained.append(train(recipe, head, features, used, truth, epochs))
-    return min(trained, key=lambda result: result[0])[1:]
+    gain = (trained[0][0] - trained[-1][0]).double()
+    return trained[-1 if gain.mean() >= gain.std() / len(gain) ** 0.5 else 0][1:]
 
 
 def lower_ends(columns: list[Column], ids: list[str], confidence: float) -> tuple[Tensor, float]:

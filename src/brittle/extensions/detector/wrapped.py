@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections import ChainMap
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from brittle.data.arrays import as_tensor
 from brittle.data.points import readable
 from brittle.data.reading import Reading
 from brittle.data.tables import read_frame
-from brittle.errors import DataError, ModelError, ParameterError, first_line, listed
+from brittle.errors import DataError, ModelError, ParameterError, first_line, listed, warn
 from brittle.extensions.detector.conformal import FLOOR
 from brittle.extensions.detector.passes import features_of, numbers_of
 from brittle.extensions.detector.regressor import Recipe, Regressor
@@ -118,11 +120,12 @@ class PassNetwork(nn.Module):
         """Return logits and the two numbers per input of `[B, *shape]`: tensors.
 
         An estimator takes NumPy arrays, too, or, if it was fitted on a frame, frames alone, read as `brittle.score`
-        reads them, and gives arrays for both. A row that is not finite in single precision has no logits, and fails.
+        reads them, and gives arrays for both. A row that is not finite in single precision has no logits, and fails; so
+        does one that the estimator refuses, such as one of an unknown category, with a warning.
 
         Raises:
             ModelError: the output is not one row of logits per input, the network is in training mode, or an estimator
-                fails on the inputs.
+                fails on all inputs.
             DataError: an estimator is given no numbers, or other columns than it was fitted on.
             ParameterError: `inputs` is no tensor, or has no batch axis.
         """
@@ -150,19 +153,36 @@ class PassNetwork(nn.Module):
         return points.read(0, len(points)).inputs.double(), subject.reading(points.source).model
 
     def _run_estimator(self, rows: Tensor, model: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Run finite rows; rows that are not finite, which estimators refuse, get NaN and fail."""
+        """Run finite rows; rows that are not finite, and those that the estimator refuses, get NaN and fail."""
         self._check_shape(rows)
-        finite = rows.flatten(1).float().isfinite().all(dim=1)
-        logits = rows.new_full((len(rows), len(model.class_names)), torch.nan)
-        results = logits, *self._failed(rows)
-        if bool(finite.any()):
-            try:
-                for part, values in zip(results, self._run(rows[finite], model), strict=True):
-                    part[finite] = values
-            except FAILURES as error:
-                problem = f"{model.__name__} cannot be run on inputs of shape {list(rows.shape)}: {first_line(error)}"
-                raise ModelError("model_failed", f"{problem}; give rows as it was fitted on") from error
+        places = rows.flatten(1).float().isfinite().all(dim=1).nonzero()[:, 0]
+        results = rows.new_full((len(rows), len(model.class_names)), torch.nan), *self._failed(rows)
+        faults = self._fill(results, rows, places, model)
+        if faults:
+            row, error = next(iter(faults.items()))
+            fault = (
+                f"{model.__name__} cannot be run on {len(faults)} of {len(rows)} rows of shape {list(rows.shape[1:])}"
+            )
+            reason = f"{fault}, such as row {row}: {first_line(error)}; give rows as it was fitted on"
+            if len(faults) == len(places):
+                raise ModelError("model_failed", reason) from error
+            warn("model_failed", reason)
         return results
+
+    def _fill(self, results: Sequence[Tensor], rows: Tensor, places: Tensor, model: Any) -> dict[int, Exception]:
+        """Write the results of the rows at `places`, all at once or else one by one; return the faults of rows."""
+        if not len(places):
+            return {}
+        try:
+            values = self._run(rows[places], model)
+        except FAILURES as error:
+            if len(places) == 1:
+                return {int(places): error}
+            parts = [self._fill(results, rows, place, model) for place in places.split(1)]
+            return dict(ChainMap(*parts[::-1]))
+        for part, numbers in zip(results, values, strict=True):
+            part[places] = numbers
+        return {}
 
     def _check_shape(self, inputs: Any) -> None:
         if not isinstance(inputs, Tensor) or inputs.dim() < 2 or self._channels not in (1, inputs.shape[1]):

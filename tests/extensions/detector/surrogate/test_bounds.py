@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,7 @@ def test_a_file_with_other_points_is_refused(tmp_path: Path, surrogate: Surrogat
     wrong: list[dict[str, torch.Tensor]] = [
         {"calibration.low": some * 1.5 + 0.5},
         {"calibration.predictions": some - 1.0},
+        {"calibration.predictions": good["calibration.predictions"].flip(1)},  # rises with sigma
         {"calibration.classes": classes + 2**40},
         {"calibration.classes": classes.double()},
         {f"calibration.{name}": good[f"calibration.{name}"][:0] for name in ("low", "predictions", "classes")},
@@ -245,19 +247,21 @@ def test_a_file_with_other_points_is_refused(tmp_path: Path, surrogate: Surrogat
             Surrogate.load(path)
 
 
-@pytest.mark.filterwarnings("ignore")  # the exporter of TorchScript warns, and needs no further package
-def test_onnx_gives_the_same_bounds(tmp_path: Path, surrogate: Surrogate) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    wrapped = surrogate.wrap(Misleading())
-    wrapped(points(4, 0))
-    names: dict[str, Any] = {"input_names": ["inputs"], "output_names": ["logits", "p_robust", "bound"]}
-    path = tmp_path / "bounded.onnx"
-    torch.onnx.export(wrapped, (points(4, 0),), path, dynamo=False, dynamic_axes={"inputs": {0: "batch"}}, **names)
-    fresh = points(300, seed=3)
-    fresh[:4, 0] = torch.tensor([math.nan, math.inf, 1.5, 0.5])
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    (lower,) = session.run(["bound"], {"inputs": fresh.numpy()})
-    assert lower == pytest.approx(wrapped(fresh)[2].detach().numpy(), abs=1e-5)
+def test_points_of_the_fit_are_named_and_no_others(classifier: brittle.Classifier, surrogate: Surrogate) -> None:
+    with pytest.warns(brittle.BrittleWarning, match="800 of 800 points are those of the fit"):
+        surrogate.apply(classifier, points(800, seed=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = surrogate.apply(classifier, points(800, seed=1))
+    assert len(frame) == 800
+
+
+def test_a_norm_beside_alpha_is_refused(classifier: brittle.Classifier) -> None:
+    x = points(60, seed=0)
+    with pytest.raises(ParameterError):
+        Surrogate.fit_run(run_of(x, classifier), classifier, data(x), "l2", alpha=ALPHA)
+    with pytest.raises(ParameterError):
+        Surrogate.fit_run(run_of(x, classifier), classifier, data(x), alpha=ALPHA, form="paper")
 
 
 def test_it_belongs_to_one_model_and_one_kind_of_target(surrogate: Surrogate, learned: Surrogate) -> None:
@@ -387,6 +391,38 @@ def test_a_row_of_a_frame_means_the_same_in_any_frame() -> None:
             assert learned.apply(classifier, (some, None))["bound"].to_numpy() == pytest.approx(
                 lower[rows, 0], abs=1e-6
             )
+
+
+def test_a_row_that_the_estimator_refuses_fails_alone() -> None:
+    """One of an unknown category, in a wrapped network and in a frame; where every row is refused, that is an error."""
+    pytest.importorskip("sklearn")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    colours = np.random.default_rng(0).choice(["blue", "red"], 200)
+    frame = pd.DataFrame({"a": points(200, seed=0)[:, 0].double().numpy(), "c": pd.Categorical(colours)})
+    columns = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    estimator = make_pipeline(columns, LogisticRegression(C=100.0)).fit(frame, frame.a > 0.5)
+    classifier = brittle.Classifier(estimator, bounds="none")
+    run = brittle.score(classifier, frame, [MonteCarlo(0.1, draws=50, limit=None)], skip_doctor=True)
+    learned = Surrogate.fit_run(run, classifier, (frame, None), alpha=0.3, epochs=10)
+    rows = frame[:20].assign(c=[*colours[:19], "violet"])
+    wrapped = learned.wrap(estimator)
+    with pytest.warns(brittle.BrittleWarning, match="1 of 20 rows .* row 19.*violet"):
+        logits, p_robust, lower = wrapped(rows)
+    assert np.isnan(logits[19]).all()
+    assert np.isnan(p_robust[19])
+    assert lower[19] == 0.0
+    assert [part[:19] for part in (p_robust, lower)] == [pytest.approx(part) for part in wrapped(rows[:19])[1:]]
+    with pytest.warns(brittle.BrittleWarning):
+        table = learned.apply(classifier, (rows, None))
+    assert table["bound"].to_numpy() == pytest.approx(lower[:, 0])
+    assert table["status"].tolist() == ["ok"] * 19 + ["nonfinite_logits"]
+    with pytest.raises(ModelError) as caught:
+        wrapped(rows[19:].reset_index(drop=True))
+    assert caught.value.code == "model_failed"
 
 
 def test_rows_with_missing_numbers_teach_nothing_and_have_no_bound() -> None:
