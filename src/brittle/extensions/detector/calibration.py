@@ -23,6 +23,11 @@ def points_needed(tpr: float) -> int:
     return math.ceil(_exact(tpr) / (1 - _exact(tpr)))
 
 
+def rank_needed(tpr: float, points: int) -> int:
+    """Rank among the scores of `points` brittle points, from 1 on, of the one that holds a rate `tpr`."""
+    return math.ceil(_exact(tpr) * (points + 1))
+
+
 def steady_rate(tpr: float) -> float:
     """Rate that one calibration on `STEADY * points_needed(tpr)` points reaches at least 19 times out of 20.
 
@@ -54,8 +59,7 @@ def choose_threshold(scores: NDArray[np.float64], tpr: float) -> float:
             "too_few_points",
             f"a true positive rate of {tpr} needs {needed} brittle points to calibrate on; found {scores.size}",
         )
-    rank = math.ceil(_exact(tpr) * (scores.size + 1))
-    decisive = np.sort(scores)[rank - 1]
+    decisive = np.sort(scores)[rank_needed(tpr, scores.size) - 1]
     if np.isneginf(decisive):
         raise DataError(
             "too_few_points",

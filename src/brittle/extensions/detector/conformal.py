@@ -17,6 +17,7 @@ from torch import Tensor
 from brittle.analysis.correlation import kendall, kendall_tau
 from brittle.errors import DataError, ParameterError
 from brittle.estimate import CONFIDENCE
+from brittle.extensions.detector.calibration import points_needed, rank_needed
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count, Share
 
@@ -72,16 +73,21 @@ class Calibration:
         for label in classes.unique():
             quantiles[label] = self._quantile(scores[classes == label], alpha)
         if not bool(quantiles.isfinite().any()):
+            needed = points_needed(self.share(alpha))
             raise DataError(
                 "too_few_points",
-                f"a bound that fails with probability {alpha} needs {needed(alpha, self.tail)} points to calibrate on"
+                f"a bound that fails with probability {alpha} needs {needed} points to calibrate on"
                 f"{' of a class' if by_class else ''}; found at most {int(classes.bincount().max())}; measure more "
                 f"points, or choose a larger alpha",
             )
         return quantiles
 
+    def share(self, alpha: float) -> float:
+        """Share of further points whose lower end a bound that fails with probability `alpha` stays below."""
+        return round(1.0 - alpha * (1.0 - self.tail), 12)
+
     def _quantile(self, scores: Tensor, alpha: float) -> Tensor:
-        rank = math.ceil(round((1.0 - alpha * (1.0 - self.tail)) * (len(scores) + 1), 9))
+        rank = rank_needed(self.share(alpha), len(scores))
         if rank > len(scores):
             return scores.new_full(scores.shape[1:], torch.inf)
         return scores.sort(dim=0).values[rank - 1].cummax(dim=0).values.clamp_min(1.0)
@@ -90,12 +96,6 @@ class Calibration:
 def bound(predictions: Tensor, quantiles: Tensor) -> Tensor:
     """Return lower bounds `[B, K]` for predicted probabilities and their quantiles, `[B, K]` or `[1, K]` each."""
     return (1.0 + FLOOR - quantiles * (1.0 + FLOOR - predictions)).clamp_min(0.0)
-
-
-def needed(alpha: float, tail: float) -> int:
-    """Fewest points for a bound that fails with probability `alpha`."""
-    share = alpha * (1.0 - tail)
-    return math.ceil(round((1.0 - share) / share, 9))
 
 
 def check_alpha(alpha: object) -> None:
@@ -118,7 +118,6 @@ class Worth:
         tau_copies: the same of `COPIES` counted copies, simulated from the measured probabilities.
         error: mean absolute difference between prediction and measured probability.
         error_copies: the same of the counted copies.
-        bias: mean difference.
         bound: mean of the lower bound.
         bound_copies: mean of the lower ends (Clopper-Pearson) of the counted copies at the same alpha.
         bound_constant: the bound of a surrogate that predicts the same for every point.
@@ -134,7 +133,6 @@ class Worth:
     tau_copies: Proportion
     error: Proportion
     error_copies: Proportion
-    bias: Proportion
     bound: Proportion
     bound_copies: Proportion
     bound_constant: Proportion
@@ -182,7 +180,6 @@ def judge(
         tau_copies=_number(taus[1]),
         error=float(np.abs(prediction - probability).mean()),
         error_copies=float(error_copies),
-        bias=float((prediction - probability).mean()),
         bound=float(lower.mean()),
         bound_copies=float(clopper_pearson(kept_counts, COPIES, 1.0 - 2.0 * alpha)[0].mean()),
         bound_constant=constant,

@@ -132,7 +132,8 @@ class Regressor(nn.Module):
             reciprocals, biases = self.by_class.index_select(0, predicted[:, 0]).split(self._sizes, dim=1)
             margins = (largest - logits) * reciprocals
             parts += [margins, margins.topk(self.nearest + 1, dim=1, largest=False).values.log1p()]
-        return torch.cat(parts, dim=1).float(), biases
+        inputs = torch.cat(parts, dim=1)
+        return inputs if inputs.dtype == torch.float32 else inputs.float(), biases
 
     def shares(self, inputs: Tensor, biases: Tensor) -> Tensor:
         """Return the predictions as shares of the scale, `[B, K]`; NaN unless all inputs are finite."""
