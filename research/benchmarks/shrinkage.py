@@ -160,8 +160,9 @@ def by_a_pilot(pilot: Pilot, clean: Clean, sampled: Sampled) -> Tensor:
     difference = classes[clean.predicted][:, None] - classes[clean.competitors()]
     pooled = difference @ pilot.covariance @ difference.mT
     model, share = normal_model(sampled, pooled, PSEUDO_DRAWS), smoothed_share(sampled)
-    loss = pilot.bias + pilot.moments / sampled.draws
-    return torch.lerp(model, share, loss / (loss + pilot.smoothed / sampled.draws))
+    draws = sampled.draws.double()
+    loss = pilot.bias + pilot.moments / draws
+    return torch.lerp(model, share, loss / (loss + pilot.smoothed / draws))
 
 
 def estimates(drawn: Drawn, pilot: Pilot, replicate: int, draws: int) -> dict[str, Tensor]:

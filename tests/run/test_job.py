@@ -13,7 +13,7 @@ from brittle.scores import Softmax
 
 @pytest.mark.parametrize(
     ("points", "batch_size", "size"),
-    [(10, None, 64), (200, 2, 64), (1000, None, 256), (1000, 14, 256), (5000, None, 512)],
+    [(10, None, 64), (200, 2, 64), (1000, None, 256), (1000, 14, 256), (5000, None, 1024)],
 )
 def test_few_points_are_divided_between_their_batches(points: int, batch_size: int | None, size: int) -> None:
     """Several processes can share them; the batches, and so the numbers, are those of one shard."""

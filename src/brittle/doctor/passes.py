@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from brittle.doctor.rounding import allowed, differences, excess, precision_of
-from brittle.doctor.subject import OTHERS, Finding, Subject
+from brittle.doctor.subject import COST, OTHERS, Finding, Subject
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.model.classifier import CLEAN_PASSES
 
-REPEATS = 5  # forward passes of the same points that must agree
+REPEATS, FEW_REPEATS = 5, 2  # passes of the same points that must agree; few where a call costs more, as of trees
 
 SIZES = (1, 1, 3, 5, 2, 7, 11, 13)  # of pieces of the points, again and again, after half of the largest batch
-NOISY_SIZES, FEW_SIZES = (2, 1, 6, 17, 1, 4, 23), (1, 61)  # of noisy copies; few where a call costs more, as of trees
+NOISY_SIZES, FEW_SIZES = (2, 1, 6, 17, 1, 4, 23), (1, 63)  # of noisy copies; few where a call costs more
 BRIGHT, DARK = (0.75, 1.0), (0.0, 0.25)  # ranges of the inputs that stand beside the points, as shares of the bounds
 
 COARSE = 1e-5  # relative precision of 16 bits at least
@@ -66,7 +66,8 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
     if classifier.random:
         return (yield _drawn(subject))
     logits = subject.logits if len(inputs) == len(subject.inputs) else _logits(subject, inputs, subject.repeated)
-    repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(REPEATS - 1)]
+    passes = REPEATS if subject.forward_only is None else FEW_REPEATS
+    repeats = [subject.logits_of(inputs, subject.repeated) for _ in range(passes - 1)]
     precision = precision_of(classifier)
     explained = allowed(logits, precision) / (SAME_BATCH if precision > COARSE else 1.0)
     for again in repeats:
@@ -74,12 +75,12 @@ def check_repeatable(subject: Subject) -> Iterator[Finding | str]:
         if gap is not None:
             raise ModelError(
                 "nondeterministic_model",
-                f"{REPEATS} passes of the same {len(logits)} rows differ by up to {gap}; switch off dropout and "
+                f"{passes} passes of the same {len(logits)} rows differ by up to {gap}; switch off dropout and "
                 f"other randomness (before an export: model.eval()), and let forward() not count or average; "
                 f"or declare that the model draws at random: --random-model (random=True)",
             )
     worst = max(float(differences(logits, again).max()) for again in repeats)
-    yield f"{REPEATS} passes differ by at most {worst:.3g} in the logits"
+    yield f"{passes} passes differ by at most {worst:.3g} in the logits"
 
 
 def _drawn(subject: Subject) -> Finding:
@@ -138,10 +139,11 @@ def regroup_inputs(subject: Subject) -> Iterator[tuple[str, Tensor, Tensor, Tens
     # Before the others: a model that does not take such values says so.
     noisy_logits = subject.logits_of(noisy, repeated)
     yield "in another order", *points, _in_pieces(subject, points[0], (len(points[0]),), seed=0)
-    yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
+    if len(points[0]) > subject.rows // 2:  # else it is the whole batch again
+        yield "in a batch of another size", *points, _in_pieces(subject, points[0], (subject.rows // 2, *SIZES))
     if subject.rows > 1:
         size = min(subject.rows, 2 * len(points[0]))
-        largest = int(min(subject.rows, max(2 * len(subject.inputs), subject.passes_of_run)))
+        largest = int(min(subject.rows, max(2 * len(subject.inputs), COST * subject.passes_of_run)))
         yield "beside bright inputs", *points, _beside(subject, points[0], BRIGHT, largest, last=True)
         yield "beside dark inputs", *points, _beside(subject, points[0], DARK, size, last=False)
     sizes = NOISY_SIZES if subject.forward_only is None else FEW_SIZES

@@ -31,7 +31,7 @@ WIDE = 2**20  # numbers at the widest layer, above which rows take twice as long
 NUMBERS = 2**23  # input numbers of one pass at most, where `ROWS` rows would hold more
 LOGITS = 2**22  # logits of one pass at most, where that is more than `ROWS` rows
 POINTS, SHARE = 32, 4  # points measured at a time on a CPU at least, and rows of a pass for each where these are more
-MOST_POINTS = 512  # points at a time at most, or half as many as that share: of a model outside PyTorch
+MOST_POINTS = 1024  # points at a time at most, or half as many as that share: of a model outside PyTorch
 
 
 def default_rows(classifier: Classifier, inputs: Tensor, extra_inputs: ExtraInputs | None = None) -> int:
