@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Annotated
 
@@ -154,39 +154,36 @@ class Worth:
 
 
 def judge(
-    target: str,
-    prediction: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    probability: NDArray[np.float64],
+    targets: Sequence[str],
+    predictions: Tensor,
+    probabilities: NDArray[np.float64],
     logit_margin: NDArray[np.float64],
-    constant: float,
+    calibration: Calibration,
     alpha: float,
     seed: int,
-) -> Worth:
-    """Compare `prediction` and its bound `lower` with the measured `probability` of points, `[n]` each; `constant` is
-    the bound that all points would get without a prediction."""
-    order = kendall(probability, prediction, CONFIDENCE)
-    kept_counts = np.random.default_rng(seed).binomial(COPIES, probability)
-    shares = scipy.stats.binom.pmf(np.arange(COPIES + 1), COPIES, probability[:, None])
-    error_copies = (shares * np.abs(np.arange(COPIES + 1) / COPIES - probability[:, None])).sum(axis=1).mean()
-    taus = [kendall_tau(probability, rival) for rival in (logit_margin, kept_counts)]
-    return Worth(
-        target=target,
-        points=len(probability),
-        alpha=alpha,
-        tau=_number(order.value),
-        tau_low=_number(order.low),
-        tau_logit_margin=_number(taus[0]),
-        tau_copies=_number(taus[1]),
-        error=float(np.abs(prediction - probability).mean()),
-        error_copies=float(error_copies),
-        bound=float(lower.mean()),
-        bound_copies=float(clopper_pearson(kept_counts, COPIES, 1.0 - 2.0 * alpha)[0].mean()),
-        bound_constant=constant,
-        covered=float((probability >= lower).mean()),
-    )
-
-
-def _number(correlation: float) -> float:
-    """Return a correlation, 0 where either side is constant."""
-    return 0.0 if math.isnan(correlation) else float(correlation)
+) -> tuple[Worth, ...]:
+    """Compare predictions, and the bounds that follow, with the measured `probabilities` of points, `[n, K]` each."""
+    bounds = bound(predictions, calibration.quantiles(alpha)).numpy()
+    level = replace(calibration, predictions=torch.ones_like(calibration.predictions))
+    constants = bound(torch.ones(1, len(targets)), level.quantiles(alpha))[0].tolist()
+    counts, worth = np.arange(COPIES + 1), []
+    columns = zip(targets, predictions.numpy().T, bounds.T, probabilities.T, constants, strict=True)
+    for target, prediction, lower, probability, constant in columns:
+        order = kendall(probability, prediction, CONFIDENCE)
+        kept_counts = np.random.default_rng(seed).binomial(COPIES, probability)
+        shares = scipy.stats.binom.pmf(counts, COPIES, probability[:, None])
+        numbers = {
+            "tau": order.value,
+            "tau_low": order.low,
+            "tau_logit_margin": kendall_tau(probability, logit_margin),
+            "tau_copies": kendall_tau(probability, kept_counts),
+            "error": np.abs(prediction - probability).mean(),
+            "error_copies": (shares * np.abs(counts / COPIES - probability[:, None])).sum(axis=1).mean(),
+            "bound": lower.mean(),
+            "bound_copies": clopper_pearson(kept_counts, COPIES, 1.0 - 2.0 * alpha)[0].mean(),
+            "bound_constant": constant,
+            "covered": (probability >= lower).mean(),
+        }  # a correlation with what is constant is NaN, and counts as 0
+        described = {name: 0.0 if np.isnan(number) else float(number) for name, number in numbers.items()}
+        worth.append(Worth(target, len(probability), alpha, **described))
+    return tuple(worth)

@@ -22,7 +22,7 @@ from brittle.data import Points
 from brittle.data.formats import as_points
 from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError, warn
 from brittle.estimate import Parameters, Status
-from brittle.extensions.detector.conformal import Calibration, Worth, bound, check_alpha, judge
+from brittle.extensions.detector.conformal import Calibration, Worth, check_alpha, judge
 from brittle.extensions.detector.criterion import check_table, margin_column, noise_columns
 from brittle.extensions.detector.flags import prediction_frame
 from brittle.extensions.detector.identity import Identity, Source
@@ -234,29 +234,15 @@ class Surrogate:
         low, tail = lower_ends(columns, seen.ids, table.record.confidence)
         predictions, classes = learned.predict(seen.features, seen.logits), seen.logits.argmax(dim=1)
         calibration = Calibration(predictions[calibrate], low[calibrate], classes[calibrate], tail)
-        learned = replace(learned, calibration=calibration)
-        worth = learned._judge(predictions[check], probabilities[check], margin_of(seen.logits)[check], alpha, seed)
+        checked = predictions[check], probabilities[check], margin_of(seen.logits)[check]
+        worth = judge(described["targets"], *checked, calibration, alpha, seed)
         if not any(target.tau_low > 0.0 for target in worth):  # a choice by the bounds would void them
             raise DataError(
                 "too_few_points",
                 f"from {len(teach)} points no order was learned that shows at {len(check)} others, so no surrogate is "
                 f"offered; measure more points, or count copies:\n" + "\n".join(map(str, worth)),
             )
-        return replace(learned, worth=worth)
-
-    def _judge(
-        self, p_robust: Tensor, truth: NDArray[np.float64], margins: NDArray[np.float64], alpha: float, seed: int
-    ) -> tuple[Worth, ...]:
-        """Return the worth of each target at points that were not learned from."""
-        calibration = self._calibration
-        bounds = bound(p_robust, calibration.quantiles(alpha))
-        level = replace(calibration, predictions=torch.ones_like(calibration.predictions))
-        constants = bound(torch.ones_like(bounds[:1]), level.quantiles(alpha))[0].tolist()
-        worth = []
-        for k, target in enumerate(self.recipe.targets):
-            columns = p_robust[:, k].numpy(), bounds[:, k].numpy(), truth[:, k]
-            worth.append(judge(target, *columns, margins, constants[k], alpha, seed))
-        return tuple(worth)
+        return replace(learned, calibration=calibration, worth=worth)
 
     @property
     def score(self) -> PseudoMarginScore:
