@@ -86,9 +86,9 @@ class DetectorNetwork(PassNetwork):
         largest, second_largest = one_pass.top
         # No sum of single precision logits overflows in double precision. No score reaches NaN. Sums take few kernels,
         # which small networks notice.
-        total = total + one_pass.logits.sum(dim=1, dtype=torch.float64) + score
+        total = total[:, 0] + one_pass.logits.sum(dim=1, dtype=torch.float64) + score
         reaches = score >= total - total + self._threshold
-        return score, ~(reaches & inside & (largest > second_largest))
+        return score, ~(reaches & inside[:, 0] & (largest > second_largest))
 
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         return rows.new_full((len(rows),), torch.nan), torch.ones(len(rows), dtype=torch.bool)

@@ -135,15 +135,16 @@ class Regressor(nn.Module):
         inputs = torch.cat(parts, dim=1)
         return inputs if inputs.dtype == torch.float32 else inputs.float(), biases
 
-    def shares(self, inputs: Tensor, biases: Tensor) -> Tensor:
-        """Return the predictions as shares of the scale, `[B, K]`; NaN unless all inputs are finite."""
-        total = inputs.sum(dim=1, keepdim=True)
+    def shares(self, inputs: Tensor, biases: Tensor, doubt: Tensor) -> Tensor:
+        """Return the predictions as shares of the scale, `[B, K]`; NaN where `doubt`, `[B, 1]`, is, and not 0."""
         weights = self.hidden_weight, biases, self.output_weight, self.output_bias
-        return predict(inputs, weights, self.falls, total - total).double().sigmoid()
+        return predict(inputs, weights, self.falls, doubt).double().sigmoid()
 
     def forward(self, features: Tensor | None, logits: Tensor | None) -> Tensor:
         """Return the margins `[B]` or the probabilities `[B, K]` of features `[B, d]` and logits `[B, C]`."""
-        values = self.shares(*self.read(features, logits))
+        inputs, biases = self.read(features, logits)
+        total = inputs.sum(dim=1, keepdim=True)
+        values = self.shares(inputs, biases, total - total)
         return self.scale * values[:, 0] if self._of_margins else values
 
 

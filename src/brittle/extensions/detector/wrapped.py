@@ -200,8 +200,8 @@ class PassNetwork(nn.Module):
             )
         # Before the network, which may work in place.
         flat, rows = inputs.flatten(1), inputs.clone() if self._reads_rows and inputs.dim() == 2 else None
-        inside = (flat.amin(dim=1) >= self.least) & (self.most >= flat.amax(dim=1))
-        total = (flat - flat if self._unbounded else flat).sum(dim=1)  # in onnxruntime, it alone shows NaN in a row
+        inside = (flat.amin(1, keepdim=True) >= self.least) & (self.most >= flat.amax(1, keepdim=True))
+        total = (flat - flat if self._unbounded else flat).sum(1, keepdim=True)  # it alone shows NaN in onnxruntime
         values = inputs if inputs.dtype == self._dtype else inputs.to(self._dtype or inputs.dtype)
         values = normalise(values, self.mean, self.std) if self._scaled else values
         output, features, head = self._observe(network, values)
@@ -217,8 +217,8 @@ class PassNetwork(nn.Module):
 
     @abstractmethod
     def _conclude(self, one_pass: OnePass, inside: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the two numbers of each row from its pass, whether its inputs are in the bounds, `[B]`, and a number
-        that is NaN or infinite where one of these is, `[B]`. So may the logits be."""
+        """Return the two numbers of each row from its pass, whether its inputs are in the bounds, `[B, 1]`, and a
+        number that is NaN or infinite where one of these is, `[B, 1]`. So may the logits be."""
 
     @abstractmethod
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -273,7 +273,7 @@ class SurrogateNetwork(PassNetwork):
     def __init__(self, classifier: Classifier, recipe: Recipe, regressor: Regressor, quantiles: Tensor) -> None:
         super().__init__(classifier, recipe.uses_features, copy.deepcopy(regressor).to(classifier.device))
         self._reads_rows = recipe.reads_logits and recipe.form == "head"
-        self.register_buffer("slopes", quantiles.to(self.mean.device))
+        self.register_buffer("slopes", quantiles.to(self.mean.device).clamp_max(LARGEST_FLOAT))
         self.register_buffer("shifts", (1.0 + FLOOR) * (1.0 - self.slopes))
 
     def observe(self, points: Points, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
@@ -290,14 +290,16 @@ class SurrogateNetwork(PassNetwork):
     def _conclude(self, one_pass: OnePass, inside: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         regressor: Any = self.regressor
         inputs, biases = regressor.read(one_pass.features, one_pass.logits)
-        p_robust = regressor.shares(inputs, biases)
+        total = total.to(inputs.dtype) + inputs.sum(dim=1, keepdim=True)
+        doubt = total - total  # NaN unless all are finite
+        p_robust = regressor.shares(inputs, biases, doubt)
         slopes, shifts = self.slopes, self.shifts
         if len(slopes) > 1:
             classes = one_pass.logits.argmax(dim=1).clamp_max(len(slopes) - 1)
             slopes, shifts = slopes[classes], shifts[classes]
-        bounds = p_robust * slopes + shifts  # `conformal.bound`; NaN where a quantile is infinite
-        is_clear = inside & (inputs[:, -regressor.nearest] > total - total)  # no tie
-        return p_robust, torch.where(is_clear[:, None] & (bounds > self.zero), bounds, self.zero)
+        bounds = (p_robust * slopes + shifts).relu()  # `conformal.bound`
+        is_clear = inside & (inputs.narrow(1, inputs.shape[1] - regressor.nearest, 1) > doubt)  # no tie
+        return p_robust, torch.where(is_clear, bounds, self.zero)
 
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         p_robust = rows.new_full((len(rows), self.slopes.shape[1]), torch.nan, dtype=torch.float64)
