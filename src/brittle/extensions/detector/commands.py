@@ -143,7 +143,7 @@ def fit_surrogate(
         alpha: Learn the probability, with a bound that fails at this share of the points, such as 0.1.
         norm: Of the margins, l2, linf or l1; by default the one that RUN holds them in.
         form: What it reads: the features and the margins of the last layer (head), the features alone (paper), or
-            these margins alone (margins); by default head, or with --alpha the better of head and margins.
+            these margins alone (margins); by default margins, unless the features help.
         out: The file to write, .safetensors.
     """
     from brittle.extensions.detector.surrogate import SUFFIX, Surrogate

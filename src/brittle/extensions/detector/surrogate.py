@@ -70,9 +70,9 @@ class Surrogate:
     `sigma` the sigmoid, and `f` the mean of `regressor.FOLDS` perceptrons with a hidden layer of `WIDTH` and ReLU. They
     read standardised inputs `u_i`: features of the last linear layer and margins of the head (see `Regressor`). Each
     starts as a logistic regression on the smallest margins, whose order it keeps where it finds no better one, and
-    learns by Adam from three quarters of the points, until the error at the others rises. The form with the smaller
-    error at points that were not learned from is taken, with the features or without. The pseudo-margin of the paper
-    reads features alone, in five layers of 512, and has the squared error.
+    learns by Adam from three quarters of the points, until the error at the others rises. Features are read where they
+    lower the error at points that were not learned from by more than its standard error. The pseudo-margin of the
+    paper reads features alone, in five layers of 512, and has the squared error.
 
     Of a probability `c` is 1, and `f` falls with sigma. Half of the points teach. A quarter calibrates: a lower bound
     holds for a new point with probability `1 - alpha` (`conformal.Calibration` has formula and validity). The last
@@ -186,7 +186,7 @@ class Surrogate:
             seed: as `fit`, and of the split into points that teach, calibrate and check.
             alpha: probability with which a lower bound on `p_robust` may fail at the points that check, below 0.5.
             form: `paper` reads the features alone, as in the paper, `head` also the margins of the head, `margins`
-                these alone. By default the better of the last two by cross-fitting.
+                these alone. By default `margins`, unless `head` has a smaller error by more than its standard error.
             settings: `width` and `epochs`, as `fit`.
 
         Raises:
