@@ -80,11 +80,7 @@ class PassNetwork(nn.Module):
             check_bounds(bounds)
         self._unbounded = bounds.none
         ends = (-LARGEST_FLOAT, LARGEST_FLOAT) if bounds.none else bounds.allowed(torch.empty(0))
-        for name, end in (
-            ("zero", 0.0),
-            ("least", ends[0]),
-            ("most", ends[1]),
-        ):  # numbers cost a kernel
+        for name, end in zip(("zero", "least", "most"), (0.0, *ends), strict=True):  # a number costs a kernel a pass
             self.register_buffer(name, torch.tensor(end, dtype=torch.float64, device=classifier.device), False)
         self._dtype, self._outputs = classifier.dtype, classifier.outputs
         self._scaled = bool(classifier.mean or classifier.std)
@@ -160,10 +156,10 @@ class PassNetwork(nn.Module):
         faults = self._fill(results, rows, places, model)
         if faults:
             row, error = next(iter(faults.items()))
-            fault = (
-                f"{model.__name__} cannot be run on {len(faults)} of {len(rows)} rows of shape {list(rows.shape[1:])}"
+            reason = (
+                f"{model.__name__} cannot be run on {len(faults)} of {len(rows)} rows of shape {list(rows.shape[1:])}, "
+                f"such as row {row}: {first_line(error)}; give rows as it was fitted on"
             )
-            reason = f"{fault}, such as row {row}: {first_line(error)}; give rows as it was fitted on"
             if len(faults) == len(places):
                 raise ModelError("model_failed", reason) from error
             warn("model_failed", reason)
