@@ -94,7 +94,8 @@ class Regressor(nn.Module):
     hidden_weight: Tensor
     output_weight: Tensor
     output_bias: Tensor
-    by_class: Tensor
+    hidden_bias: Tensor
+    reciprocals: Tensor
     scale: Tensor
     falls: Tensor
 
@@ -104,9 +105,9 @@ class Regressor(nn.Module):
         self._form, self._of_margins = recipe.form, not recipe.targets
         self.nearest = min(NEAREST, max(0, classes - 1))
         inputs = (0 if recipe.form == "margins" else recipe.features) + classes + (self.nearest + 1) * (classes > 0)
-        self._sizes = classes, width
-        shapes = {"hidden_weight": (inputs, width), "by_class": (max(1, classes), classes + width)}
+        shapes = {"hidden_weight": (inputs, width), "hidden_bias": (max(1, classes), width)}
         shapes |= {"output_weight": (width, outputs + 1), "output_bias": (outputs + 1,)}
+        shapes["reciprocals"] = classes, classes  # what the margins of each predicted class are multiplied by
         for name, shape in shapes.items():
             self.register_buffer(name, torch.zeros(shape, dtype=torch.float32))
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
@@ -114,23 +115,18 @@ class Regressor(nn.Module):
         falls[0] = 1.0
         self.register_buffer("falls", falls, persistent=False)
 
-    @property
-    def reciprocals(self) -> Tensor:
-        """What the margins of each predicted class are multiplied by, `[C, C]`."""
-        return self.by_class[:, : self._sizes[0]]
-
     def read(self, features: Tensor | None, logits: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the inputs of the network, `[B, *]`, single precision, and the biases of its hidden units.
 
         The last `nearest` inputs are 0 at a tie.
         """
         parts = [] if self._form == "margins" or features is None else [features]
-        biases = self.by_class
+        biases = self.hidden_bias
         if self._form != "paper":
             assert logits is not None
-            largest, predicted = logits.topk(1, dim=1)
-            reciprocals, biases = self.by_class.index_select(0, predicted[:, 0]).split(self._sizes, dim=1)
-            margins = (largest - logits) * reciprocals
+            largest, predicted = logits.max(dim=1)
+            biases = self.hidden_bias.index_select(0, predicted)
+            margins = (largest[:, None] - logits) * self.reciprocals.index_select(0, predicted)
             parts += [margins, margins.topk(self.nearest + 1, dim=1, largest=False).values.log1p()]
         inputs = torch.cat(parts, dim=1)
         return inputs if inputs.dtype == torch.float32 else inputs.float(), biases
@@ -307,6 +303,6 @@ def _join(regressor: Regressor, networks: list[list[Tensor]], mean: Tensor, std:
     bias = torch.cat(hidden_bias) - mean.double() @ weight
     classes = len(weight) - len(regressor.hidden_weight)
     regressor.hidden_weight.copy_(weight[classes:])
-    regressor.by_class[:, classes:] = weight[:classes] + bias if classes else bias
+    regressor.hidden_bias.copy_(weight[:classes] + bias if classes else bias)
     regressor.output_weight.copy_(mirror(torch.cat(output)) / len(networks))
     regressor.output_bias.copy_(mirror(torch.stack(output_bias).mean(dim=0)))

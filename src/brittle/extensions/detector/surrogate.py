@@ -277,7 +277,7 @@ class Surrogate:
             if size and (rows is None or rows.dim() != 2 or rows.shape[1] != size):
                 shape = "none" if rows is None else list(rows.shape)
                 raise ParameterError(f"expected {name} [B, {size}] of the pass, found {shape}")
-            tensors.append(None if rows is None else rows.to(self.regressor.by_class.device))
+            tensors.append(None if rows is None else rows.to(self.regressor.scale.device))
         with torch.no_grad():
             return self.regressor(*tensors)
 
@@ -470,9 +470,8 @@ def _decode(content: bytes) -> Surrogate:
     if differing := sorted({name for name, _ in actual.items() ^ expected.items()}):
         raise FormatProblem(f"its weights are not those of its recipe: {', '.join(differing[:5])!r:.200}")
     regressor.load_state_dict(weights, assign=True)
-    positive = {"by_class": regressor.reciprocals, "scale": regressor.scale}
     for name, tensor in weights.items():
-        if not bool(tensor.isfinite().all() and (positive.get(name, torch.ones(1)) > 0).all()):
+        if not bool(tensor.isfinite().all() and (name not in ("reciprocals", "scale") or (tensor > 0).all())):
             raise FormatProblem(f"{name} holds numbers that it cannot have")
     return Surrogate(recipe, regressor.eval(), points, calibration, metadata.worth)
 

@@ -33,7 +33,7 @@ RECIPES: list[tuple[str, object, str]] = [
     ("features", 4, "weights are not those of its recipe"),
     ("features", 0, "features"),
     ("classes", 1, "classes"),
-    ("classes", 3, "by_class"),
+    ("classes", 3, "reciprocals"),
     ("form", "paper", "form paper"),
     ("width", 10**9, "width"),
     ("width", 33, "hidden_weight"),
@@ -51,10 +51,10 @@ WEIGHTS: list[tuple[str, Any, str]] = [
     ("more", torch.zeros(1), "more"),
     ("output_bias", torch.zeros(2, dtype=torch.float64), "output_bias"),
     ("output_bias", torch.full((2,), math.nan), "output_bias holds numbers"),
-    ("by_class", torch.zeros(2, 130), "by_class holds numbers"),
+    ("reciprocals", torch.zeros(2, 2), "reciprocals holds numbers"),
     ("scale", torch.tensor(-1.0, dtype=torch.float64), "scale holds numbers"),
     ("scale", torch.tensor(1.0), "scale"),
-    ("by_class", torch.full((2, 130), math.inf), "by_class holds numbers"),
+    ("hidden_bias", torch.full((2, 128), math.inf), "hidden_bias holds numbers"),
 ]
 
 

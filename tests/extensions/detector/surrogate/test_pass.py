@@ -62,10 +62,9 @@ def definition(path: Path, x: torch.Tensor, form: str) -> tuple[NDArray[np.float
     z = h @ state["head.weight"].T + state["head.bias"]
     rows = np.arange(len(z))
     t = z.argmax(axis=1)
-    per_class = file["by_class"][t]
-    margins = (z[rows, t][:, None] - z) * per_class[:, :CLASSES]
+    margins = (z[rows, t][:, None] - z) * file["reciprocals"][t]
     u = np.concatenate([*([h] if form == "head" else []), margins, np.log1p(np.sort(margins, axis=1)[:, :4])], axis=1)
-    hidden = np.maximum(u @ file["hidden_weight"] + per_class[:, CLASSES:], 0.0)
+    hidden = np.maximum(u @ file["hidden_weight"] + file["hidden_bias"][t], 0.0)
     o = hidden @ file["output_weight"] + file["output_bias"]
     falls = np.cumsum(np.logaddexp(0.0, o[:, 2:]), axis=1)
     p = 1.0 / (1.0 + np.exp(-np.concatenate((o[:, :1], o[:, :1] - falls), axis=1)))
