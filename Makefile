@@ -13,6 +13,8 @@ MODULES := node_modules/.package-lock.json
 # The suite runs three processes on two cores, as some tests wait for processes that they start
 # Rooms of tests in which networks compute; the others only fill files and pages
 COMPUTING := $(addprefix tests/,decisions doctor extensions measure model noise orthant run scores)
+# What the lowest s3fs needs; pip would try a thousand versions until some fit
+OF_S3 := aiobotocore==2.26.0 boto3==1.41.5 botocore==1.41.5
 # What old versions warn of and new ones do not: PyArrow of a type in a file that it does not unpickle (and we refuse), Ray
 # of files that it leaves open itself
 OF_OLD := -W "ignore:pickle-based deserialization of pyarrow.PyExtensionType:RuntimeWarning" \
@@ -41,7 +43,7 @@ $(READY): $(READY_DEMO)
 $(LOWEST)/ready: pyproject.toml constraints-lowest.txt
 	@echo "setting up $(LOWEST): installs the lowest versions that pyproject.toml allows, about a minute"
 	@$(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/pip install $(QUIETLY) -c constraints-lowest.txt -e '.[test]'
+	@$(LOWEST)/bin/pip install $(QUIETLY) -c constraints-lowest.txt -e '.[test]' $(OF_S3)
 	@touch $(LOWEST)/ready
 
 $(MODULES): package.json package-lock.json | $(READY)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from helpers.data_files import refused
 from helpers.tables import HOSTILE, make_table
+from pyarrow import csv
 
 from brittle.cli.commands import main
 from brittle.store.export import text_of
@@ -34,7 +35,8 @@ def with_names(table: Table, texts: list[str]) -> Table:
 def read_file(path: Path) -> pd.DataFrame:
     """Read a file as users of its format do."""
     if path.suffix == ".csv":
-        return pd.read_csv(path, dtype={"point": str})
+        options = csv.ConvertOptions(column_types={"point": pa.string()}, strings_can_be_null=True)
+        return csv.read_csv(path, convert_options=options).to_pandas()  # Pandas 2 reads floats up to their last digits
     if path.suffix == ".arrow":
         return pa.ipc.open_file(path).read_all().to_pandas()
     if path.suffix == ".parquet":

@@ -175,7 +175,8 @@ def transformers_steps(processor: Mapping[str, Any]) -> ImageSteps | str:
 
 def _sides(size: Any) -> tuple[int, ...]:
     """Return height and width, or the shorter side, from a processor's size; empty where it is neither, in pixels."""
-    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if set(size or ()) == set(keys)), ())
+    names: set[Any] = set(size) if isinstance(size, Mapping) else set()  # old versions leave a number as it is
+    keys = next((keys for keys in (("height", "width"), ("shortest_edge",)) if names == set(keys)), ())
     lengths = tuple(size[key] for key in keys)
     return lengths if all(type(side) is int and side > 0 for side in lengths) else ()
 
