@@ -198,7 +198,7 @@ def apply_surrogate(
     from brittle.extensions.detector.surrogate import Surrogate
 
     learned = Surrogate.load(_check_out(out, overwrite, model, file))
-    classifier, points = _open(learned.identity, model, data, weights, device, reading)
+    classifier, points = _open(learned.calibrated[0], model, data, weights, device, reading)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", BrittleWarning)
         frame = learned.apply(classifier, points, alpha, by_class=by_class)

@@ -313,31 +313,24 @@ class Surrogate:
             ModelError: the model or its last linear layer is another one, or the layer is missing.
             ParameterError: margins were learned, or there is no such alpha.
         """
-        recipe, calibration = self.recipe, self._calibration
+        recipe, (identity, calibration) = self.recipe, self.calibrated
         alpha = self.worth[0].alpha if alpha is None else alpha
         check_alpha(alpha)
-        classifier = self.identity.declare(network)
-        self.identity.check(classifier, "the surrogate is")
+        classifier = identity.declare(network)
+        identity.check(classifier, "the surrogate is")
         classifier = with_head(classifier, recipe.head) if recipe.uses_features else classifier
         return SurrogateNetwork(classifier, recipe, self.regressor, calibration.quantiles(alpha, by_class=by_class))
 
     @property
-    def identity(self) -> Identity:
-        """The identity of the model whose probabilities were learned.
+    def calibrated(self) -> tuple[Identity, Calibration]:
+        """The identity of the model whose probabilities were learned, and the points that calibrate.
 
         Raises:
             ParameterError: margins were learned.
         """
         if self.recipe.model is None or self.calibration is None:
             raise ParameterError("this surrogate predicts margins, which have no bound; a detector reads them")
-        return self.recipe.model
-
-    @property
-    def _calibration(self) -> Calibration:
-        """The points that calibrate; a surrogate of margins has none, and raises."""
-        assert self.identity
-        assert self.calibration is not None
-        return self.calibration
+        return self.recipe.model, self.calibration
 
     def apply(
         self,
@@ -357,7 +350,7 @@ class Surrogate:
         Warns:
             BrittleWarning: points are those of the fit, as far as the data are the same: no bound holds for them.
         """
-        classifier = self.identity.declare(classifier)
+        classifier = self.calibrated[0].declare(classifier)
         network = self.wrap(classifier, alpha, by_class=by_class)
         points = as_points(points, classifier.bounds, levels=classifier.reads_frames)
         taught, parts = set(self.learned_from(Source.of(points.provenance))), []
@@ -381,7 +374,7 @@ class Surrogate:
         way. A shift that leaves the predictions as they are stays unseen. Points without a prediction are left out, and
         predictions that round to the same `DIGITS` digits are tied, as passes differ in their last bits.
         """
-        before = self._calibration.predictions[:, 0].numpy()
+        before = self.calibrated[1].predictions[:, 0].numpy()
         after = np.asarray(p_robust, dtype=np.float64)
         after = after[~np.isnan(after)]
         if np.ndim(p_robust) != 1 or not after.size:
