@@ -28,6 +28,7 @@ PATIENCE = 20  # passes without improvement before training stops
 RIDGE = 1e-3  # weight decay of the fit to the smallest margins
 NEAREST = 3  # smallest margins that this fit reads
 UNIT = 1e-3  # margins are read in this share of the median smallest margin, so that a tie has a logarithm
+NARROW = 1e-5  # share of its mean below which the spread of an input is lost in single precision: it is not read
 TINY = 1e-12  # distance between the rows of two classes below which they count as equal
 
 SCALE_QUANTILE, FENCE = 0.99, 3.0
@@ -190,7 +191,7 @@ def train(
         if logits is not None:
             inputs = torch.cat((nn.functional.one_hot(logits.argmax(dim=1), recipe.classes), inputs), dim=1)
         std, mean = torch.std_mean(inputs, dim=0, correction=0)
-        std = torch.where(std > 0, std, 1.0)
+        std = torch.where(std > NARROW * mean.abs(), std, torch.inf)
         data = Rows((inputs - mean) / std, shares, regressor.nearest, regressor.falls)
         order = torch.randperm(len(inputs), generator=generator)
         networks, predictions = [], torch.empty_like(shares)

@@ -396,6 +396,25 @@ def test_without_a_head_it_learns_from_logits_and_rows(kind: str) -> None:
     assert p_robust == pytest.approx(frame["p_robust"].to_numpy(), abs=1e-6)
 
 
+@pytest.mark.parametrize(("offset", "spread"), [(0.1, 0.0), (2024.0, 0.0), (1e9, 0.0), (1e9, 1.0), (1e3, 1.0)])
+def test_a_number_that_hardly_varies_moves_no_prediction(offset: float, spread: float) -> None:
+    """In a batch of any size; one that never varied at the fit has taught nothing for the day when it does."""
+    x = torch.cat((points(600, seed=0), points(600, seed=7)[:, :1] * spread + offset), dim=1).double()
+    network = Headless().double()
+    classifier = brittle.Classifier(network, bounds="none")
+    run = brittle.score(classifier, x, [LogitMargin()], skip_doctor=True)
+    run = counted(run, kept(x[:, :2], 0.3), 0.3, 0)
+    rows = array_points(x, None, bounds="none")
+    wrapped = Surrogate.fit_run(run, classifier, rows, alpha=ALPHA, form="head", epochs=10).wrap(network)
+    with torch.no_grad():
+        p_robust = wrapped(x)[1]
+        single = torch.cat([wrapped(row)[1] for row in x[:50].split(1)])
+        moved = wrapped(x + torch.tensor([0.0, 0.0, offset / 2.0]))[1]
+    assert (single - p_robust[:50]).abs().max() < 1e-4
+    if spread == 0.0:
+        assert torch.equal(moved, p_robust)
+
+
 def test_a_row_of_a_frame_means_the_same_in_any_frame() -> None:
     """Alone, as text, without the other categories or with these in another order."""
     pytest.importorskip("sklearn")
