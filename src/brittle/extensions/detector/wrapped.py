@@ -294,9 +294,9 @@ class SurrogateNetwork(PassNetwork):
         if len(slopes) > 1:
             classes = one_pass.logits.argmax(dim=1).clamp_max(len(slopes) - 1)
             slopes, shifts = slopes[classes], shifts[classes]
-        bounds = (p_robust * slopes + shifts).relu()  # `conformal.bound`
+        bounds = p_robust * slopes + shifts  # `conformal.bound`
         is_clear = inside & (inputs.narrow(1, inputs.shape[1] - regressor.nearest, 1) > doubt)  # no tie
-        return p_robust, torch.where(is_clear, bounds, self.zero)
+        return p_robust, torch.where(is_clear & (bounds > 0.0), bounds, self.zero)  # NaN after an overflow is 0
 
     def _failed(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         p_robust = rows.new_full((len(rows), self.slopes.shape[1]), torch.nan, dtype=torch.float64)

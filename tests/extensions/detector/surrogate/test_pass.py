@@ -130,6 +130,27 @@ def test_logits_of_any_size_teach(exponent: int) -> None:
     assert (lower > 0.0).any()
 
 
+def test_a_pass_that_overflows_has_no_bound() -> None:
+    """Inputs and logits are finite, and a hidden unit is not."""
+    network = nn.Linear(5, 3)
+    with torch.no_grad():
+        network.weight.copy_(torch.eye(3, 5))
+        network.bias.zero_()
+    unit = torch.tensor([1.0, 1.0, 1.0, 1.0, 1e-3])  # the last number moves no logit
+    x = inputs(200, 0) * unit
+    subject = brittle.Classifier(network, bounds="none")
+    run = brittle.score(subject, x, [MonteCarlo(0.1, draws=40, limit=None)], skip_doctor=True)
+    rows = array_points(x, None, bounds="none")
+    learned = Surrogate.fit_run(run, subject, rows, alpha=ALPHA, form="head", epochs=5)
+    far = torch.cat((inputs(20, 1) * unit, inputs(20, 2) + torch.tensor([0.0, 0.0, 0.0, 0.0, 1e37])))
+    frame = learned.apply(subject, far)
+    failed = frame["p_robust"].isna()
+    assert failed.any()
+    assert (frame["bound"][failed] == 0.0).all()
+    assert (frame["status"][failed] != "ok").all()
+    assert (frame["bound"][:20] > 0.0).any()
+
+
 def test_a_tie_has_no_bound() -> None:
     network = nn.Linear(5, 5)
     with torch.no_grad():
