@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 import torch
@@ -50,6 +51,14 @@ def test_a_step_of_the_network_excuses_rounding() -> None:
         difference = excess(classifier, x, logits, other_logits)
     assert difference is not None
     assert (difference.row, round(difference.largest, 3)) == (1, 0.5)
+
+
+@pytest.mark.parametrize("period", range(2, 10))
+def test_what_comes_back_after_some_passes_is_no_step(period: int) -> None:
+    """Logits change their sign in every `period`-th pass, so that some passes of an input agree."""
+    passes = count(1)
+    subject = subject_of(Wrapped(lambda x, z: -z if next(passes) % period == 0 else z))
+    assert {"nondeterministic_model", "batch_dependent"} & set(codes(subject).values())
 
 
 def every_kind(scale: float) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:

@@ -21,6 +21,7 @@ from brittle.extensions.detector.calibration import points_needed, rank_needed
 from brittle.intervals import clopper_pearson
 from brittle.store.strict_json import Count, Share
 
+LEAST_ALPHA = 1e-9  # below it more points calibrate than a file holds
 FLOOR = 0.02  # added to flip probabilities before their ratio is taken, so that one near 0 has a multiple, too
 COPIES = 60  # counted copies that a surrogate is compared with
 Proportion = Annotated[float, Meta(ge=-1, le=1)]  # a probability, or a difference or a correlation
@@ -98,10 +99,11 @@ def bound(predictions: Tensor, quantiles: Tensor) -> Tensor:
     return (1.0 + FLOOR - quantiles * (1.0 + FLOOR - predictions)).clamp_min(0.0)
 
 
-def check_alpha(alpha: object) -> None:
-    """Raise unless `alpha` is a number between 0 and 0.5."""
-    if not (isinstance(alpha, Real) and 0.0 < float(alpha) < 0.5):
-        raise ParameterError(f"alpha must lie between 0 and 0.5; found {alpha!r:.60}")
+def check_alpha(alpha: object) -> float:
+    """Return `alpha`, which a file can hold then, if it is a number from `LEAST_ALPHA` to below 0.5."""
+    if not (isinstance(alpha, Real) and LEAST_ALPHA <= float(alpha) < 0.5):
+        raise ParameterError(f"alpha must lie between {LEAST_ALPHA:g} and 0.5; found {alpha!r:.60}")
+    return float(alpha)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from brittle.estimate import DUAL_ORDER, check_norm
 from brittle.extensions.detector.identity import Identity, Source
 from brittle.model.evaluation_mode import one_thread, standard_modes
 from brittle.model.head import Head
-from brittle.scores.one_pass import row_distances
+from brittle.scores.one_pass import LARGEST_FLOAT, row_distances
 from brittle.store.strict_json import Count
 
 FEWEST = 20  # minimum number of points
@@ -239,7 +239,7 @@ def _measure(regressor: Regressor, head: Head | None, recipe: Recipe, logits: Te
         distances = row_distances(head.weight.detach().double().cpu(), float(DUAL_ORDER[recipe.norm or "l2"]))
         regressor.reciprocals.copy_(1.0 / distances.clamp_min(TINY))
     unit = UNIT * float(regressor.read(logits, logits)[0][:, -regressor.nearest].expm1().median())
-    regressor.reciprocals.div_(unit if 0.0 < unit < math.inf else 1.0)
+    regressor.reciprocals.div_(unit if 0.0 < unit < math.inf else 1.0).clamp_(1.0 / LARGEST_FLOAT, LARGEST_FLOAT)
 
 
 def _start(data: Rows, rows: Tensor, width: int, generator: torch.Generator) -> list[Tensor]:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from brittle.data import Points
 from brittle.data.formats import as_points
+from brittle.data.points import check_values
 from brittle.errors import ArtefactError, DataError, ModelError, ParameterError, StorageError, warn
 from brittle.estimate import Parameters, Status
 from brittle.extensions.detector.conformal import Calibration, Worth, check_alpha, judge
@@ -55,7 +56,7 @@ SHARES = (0.5, 0.75)
 """Ends of the share of the points that is learned from, and of that which calibrates; the others check."""
 
 DIGITS = 4  # digits of the predictions that are compared in the search for a shift
-MOST_BYTES = 2**28  # size of the largest file that is read
+MOST_WEIGHTS, MOST_BYTES = 2**28, 2**29  # bytes of the weights of a surrogate, and of a file, which has points, too
 MOST_CLASSES = 2**20  # largest class of a file
 SUFFIX = ".safetensors"  # suffix of the file
 
@@ -169,7 +170,8 @@ class Surrogate:
         *,
         alpha: float | None = None,
         form: Form | None = None,
-        **settings: Any,
+        width: int = WIDTH,
+        epochs: int = EPOCHS,
     ) -> Surrogate:
         """Learn a run from the features of the same points and the head's margins there: its input margins, or with
         `alpha` its `p_robust` at every sigma of its counted noise.
@@ -187,7 +189,8 @@ class Surrogate:
             alpha: probability with which a lower bound on `p_robust` may fail at the points that check, below 0.5.
             form: `paper` reads the features alone, as in the paper, `head` also the margins of the head, `margins`
                 these alone. By default `margins`, unless `head` has a smaller error by more than its standard error.
-            settings: `width` and `epochs`, as `fit`.
+            width: as `fit`.
+            epochs: as `fit`.
 
         Raises:
             DataError: the run holds no such scores, too few points, or is of other data than `points`, or what was
@@ -198,7 +201,7 @@ class Surrogate:
         if form not in (None, *get_args(Form)):
             raise ParameterError(f"form must be one of {', '.join(get_args(Form))}; found {form!r:.60}")
         if alpha is not None:
-            check_alpha(alpha)
+            alpha = check_alpha(alpha)
             if norm is not None:
                 raise ParameterError(
                     f"norm is that of margins, and with alpha probabilities are learned; found norm {norm!r:.60} and "
@@ -218,7 +221,7 @@ class Surrogate:
         numbers = pd.DataFrame(values).dropna()
         seen = observe(classifier, points, set(numbers.index), alpha is not None)
         described = {"model": model, "data": data_source, "head": table.record.model.head, "form": form}
-        described |= {"reads_logits": seen.head is None, "width": WIDTH, "epochs": EPOCHS} | settings
+        described |= {"reads_logits": seen.head is None, "width": width, "epochs": epochs}
         targets = numbers.loc[seen.ids].to_numpy(np.float64)
         if alpha is None:
             described |= {"norm": columns[0].parameters["norm"]}
@@ -314,8 +317,7 @@ class Surrogate:
             ParameterError: margins were learned, or there is no such alpha.
         """
         recipe, (identity, calibration) = self.recipe, self.calibrated
-        alpha = self.worth[0].alpha if alpha is None else alpha
-        check_alpha(alpha)
+        alpha = check_alpha(self.worth[0].alpha if alpha is None else alpha)
         classifier = identity.declare(network)
         identity.check(classifier, "the surrogate is")
         classifier = with_head(classifier, recipe.head) if recipe.uses_features else classifier
@@ -345,7 +347,8 @@ class Surrogate:
 
         With several targets these names have their place behind them, `bound_1` that of the smallest sigma. A point
         that cannot be read or run has no prediction, and the bound 0. Points whose bound is low are left to be counted
-        by `brittle.score`. Arguments and errors are those of `wrap`.
+        by `brittle.score`. Arguments and errors are those of `wrap`; data with values outside the bounds, or that the
+        model cannot be run on, are refused.
 
         Warns:
             BrittleWarning: points are those of the fit, as far as the data are the same: no bound holds for them.
@@ -356,6 +359,7 @@ class Surrogate:
         taught, parts = set(self.learned_from(Source.of(points.provenance))), []
         with torch.no_grad():
             for batch in points.batches(ROWS):
+                check_values(batch, classifier.bounds)
                 parts.append(prediction_frame(batch, *network.observe(points, batch)))
         frame = pd.concat(parts, ignore_index=True)
         if shared := len(taught.intersection(frame["point"])):
@@ -498,6 +502,8 @@ def _train(
     """Train a regressor on features without NaN, once its recipe is checked: in this form, or the best one."""
     if len(features) < FEWEST:
         raise DataError("too_few_points", f"a surrogate needs {FEWEST} points; found {len(features)}")
+    if not isinstance(epochs, int) or epochs < 0:
+        raise ParameterError(f"epochs must be a whole number from 0 on; found {epochs!r:.40}")
     described |= {"features": features.shape[1], "points": len(features), "seed": seed, "validation_loss": 0.0}
     trained = []
     for name in ("margins", "head") if form is None else (form,):
@@ -507,6 +513,14 @@ def _train(
             convert(Recipe, plain(recipe))
         except (TypeError, ValueError) as error:
             raise ParameterError(f"a surrogate has no such settings: {error}") from error
+        with torch.device("meta"):
+            size = sum(tensor.nbytes for tensor in Regressor(recipe).state_dict().values())
+        if size > MOST_WEIGHTS:
+            raise ParameterError(
+                f"a surrogate that reads {recipe.features} features and {recipe.classes} classes would hold {size:,} "
+                f"bytes, and may hold {MOST_WEIGHTS:,}; choose a smaller width (width=), or of margins the features "
+                f"alone: --form paper (form='paper')"
+            )
         trained.append(train(recipe, head, features, used, truth, epochs))
     gain = (trained[0][0] - trained[-1][0]).double()
     return trained[-1 if gain.mean() >= gain.std() / len(gain) ** 0.5 else 0][1:]

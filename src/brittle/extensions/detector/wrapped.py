@@ -26,7 +26,7 @@ from brittle.model.classifier import Classifier
 from brittle.model.head import Head, check_head, find_head
 from brittle.model.inputs import normalise
 from brittle.model.outputs import LARGEST_PROBABILITY, class_scores, log_probabilities, scores_of
-from brittle.model.passes import FAILURES
+from brittle.model.passes import FAILURES, one_sentence
 from brittle.scores.one_pass import LARGEST_FLOAT, OnePass
 
 
@@ -278,7 +278,8 @@ class SurrogateNetwork(PassNetwork):
         if isinstance(network, Estimator):
             results = self._run_estimator(inputs.double(), self._classifier.reading(points.provenance).model)
         else:
-            results = self._run(inputs, network)
+            with one_sentence("run on", inputs, inputs.device):
+                results = self._run(inputs, network)
         for part, values in zip(results[1:], self._failed(inputs), strict=True):
             part[~readable(batch)] = values[~readable(batch)]
         return results

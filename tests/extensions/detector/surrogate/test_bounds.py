@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,26 @@ def test_a_bound_is_that_of_the_fit_unless_asked_otherwise(surrogate: Surrogate)
     assert torch.equal(strict.wrap(Misleading())(rows)[2], surrogate.wrap(Misleading(), 0.3)(rows)[2])
 
 
+@pytest.mark.parametrize("alpha", [np.float32(0.2), Fraction(1, 5)])
+def test_every_kind_of_number_that_fits_can_be_saved(
+    tmp_path: Path, classifier: brittle.Classifier, alpha: Any
+) -> None:
+    x = points(200, seed=0)
+    learned = Surrogate.fit_run(run_of(x, classifier), classifier, data(x), alpha=alpha, epochs=0)
+    assert Surrogate.load(learned.save(tmp_path / "a.safetensors")).worth == learned.worth
+
+
+def test_data_of_another_kind_are_refused_as_a_whole(classifier: brittle.Classifier, surrogate: Surrogate) -> None:
+    """Bounds of 0 for images of another range would look like an answer."""
+    for wrong, kind, code in (
+        (points(20, seed=1) * 255.0, DataError, "value_range"),
+        (points(20, seed=1)[:, :1], ModelError, "model_failed"),
+    ):
+        with pytest.raises(kind) as caught:
+            surrogate.apply(classifier, wrong)
+        assert caught.value.code == code
+
+
 def test_a_network_that_moves_leaves_the_surrogate_in_place(surrogate: Surrogate) -> None:
     rows = points(20, seed=3)
     before = surrogate.wrap(Misleading())(rows)[2]
@@ -262,6 +283,16 @@ def test_a_norm_beside_alpha_is_refused(classifier: brittle.Classifier) -> None:
         Surrogate.fit_run(run_of(x, classifier), classifier, data(x), "l2", alpha=ALPHA)
     with pytest.raises(ParameterError):
         Surrogate.fit_run(run_of(x, classifier), classifier, data(x), alpha=ALPHA, form="paper")
+
+
+def test_settings_without_a_meaning_are_refused(classifier: brittle.Classifier) -> None:
+    x = points(60, seed=0)
+    run = run_of(x, classifier)
+    wrong: list[dict[str, Any]] = [{"alpha": 1e-320}, {"epochs": -1}, {"epochs": 1.5}, {"width": 0}]
+    for settings in wrong:
+        merged: dict[str, Any] = {"alpha": ALPHA} | settings
+        with pytest.raises(ParameterError):
+            Surrogate.fit_run(run, classifier, data(x), **merged)
 
 
 def test_it_belongs_to_one_model_and_one_kind_of_target(surrogate: Surrogate, learned: Surrogate) -> None:

@@ -116,6 +116,20 @@ def test_logits_that_are_not_finite_have_no_bound(tmp_path: Path, form: str) -> 
         assert lower[4:] == pytest.approx(outputs[0][2][4:], abs=1e-5)
 
 
+@pytest.mark.parametrize("exponent", [-44, -40, -30, 30, 38])
+def test_logits_of_any_size_teach(exponent: int) -> None:
+    """From the smallest numbers of single precision to the largest."""
+    network = Small()
+    with torch.no_grad():
+        network.head.bias.zero_()
+        network.head.weight.mul_(10.0**exponent / 10.0)
+        learned = fitted("margins", (0.1,), network)
+        _, p_robust, lower = learned.wrap(network)(inputs(200, 5))
+    assert learned.worth[0].tau > 0.3
+    assert p_robust.isfinite().all()
+    assert (lower > 0.0).any()
+
+
 def test_a_tie_has_no_bound() -> None:
     network = nn.Linear(5, 5)
     with torch.no_grad():

@@ -103,3 +103,9 @@ def test_the_number_of_threads_is_put_back(workers: list[Worker]) -> None:
         assert set_from_a_new_thread() == 2
     finally:
         set_from_a_new_thread(before)
+
+
+def test_more_weights_than_a_file_holds_are_not_trained() -> None:
+    with pytest.raises(ParameterError, match="width="):
+        Surrogate.fit(torch.zeros(20, 2**18 + 10), torch.rand(20))
+    assert Surrogate.fit(torch.zeros(20, 30), torch.rand(20), width=1, epochs=0).recipe.width == 1
