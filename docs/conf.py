@@ -44,13 +44,13 @@ napoleon_use_ivar = True
 napoleon_custom_sections = [("Class attributes", "Attributes")]
 python_maximum_signature_line_length = 88
 
-MARKED = re.compile(r"(?<![`:])`([^`\n]+)`(?![`_])")
-FORMULA = re.compile(r"^\$\$(.+)\$\$$")
+MARKED = re.compile(r"(?<![`:])`((?:[^`\n]|\n(?!\n))+)`(?![`_])")  # within a paragraph
+FORMULA = re.compile(r"^\$\$(.+)\$\$$", re.MULTILINE)
 
 
 def as_literal(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Docstrings mark code and formulas as Markdown does: between single backticks, and between two dollars."""
-    lines[:] = [FORMULA.sub(r".. math:: \1", MARKED.sub(r"``\1``", line)) for line in lines]
+    lines[:] = FORMULA.sub(r".. math:: \1", MARKED.sub(r"``\1``", "\n".join(lines))).splitlines()
 
 
 REACHABLE = """addEventListener("DOMContentLoaded", () => {

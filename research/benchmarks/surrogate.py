@@ -137,13 +137,15 @@ def measure(subject: Subject, arguments: argparse.Namespace) -> list[list[list[o
     shifted = shift(learned, classifier, points, counts, arguments) if name not in ("census, boosting",) else []
     shift_rows = [[name, target, *row] for target, row in zip(learned.recipe.targets, shifted, strict=False)]
     print(f"{name}: {len(truth)} points, fitted in {seconds:.1f} s of CPU time", flush=True)
-    return [order_rows, bound_rows, shift_rows, saved(subject, learned, [seen.ids[row] for row in rest], arguments)]
+    return [order_rows, bound_rows, shift_rows, saved(subject, table, seen.ids, arguments)]
 
 
-def saved(subject: Subject, learned: Surrogate, rest: list[str], arguments: Any) -> list[list[object]]:
-    """Return, for the smallest sigma, the passes of decisions by copies alone and by bounds first."""
+def saved(subject: Subject, table: brittle.Table, ids: Sequence[str], arguments: Any) -> list[list[object]]:
+    """Return, for the smallest sigma, the passes of decisions by copies alone and by bounds first, at the last points;
+    a surrogate of the others gives the bounds."""
     name, classifier, points, counts, _ = subject
-    others = choose_points(points, rest[: arguments.shifted])
+    teachers, others = (choose_points(points, part) for part in (ids[: -arguments.shifted], ids[-arguments.shifted :]))
+    learned = Surrogate.fit_run(table, classifier, teachers, alpha=ALPHAS[0])
     score = replace(counts[0], draws=1000, limit=arguments.limit)
     run = brittle.score(classifier, others, [score], skip_doctor=True)
     frame, column = learned.apply(classifier, others), run.columns[0]

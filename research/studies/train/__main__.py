@@ -1,7 +1,7 @@
 """Train the networks that the studies look at.
 
     PYTHONPATH=research python -m studies.train --size cpu|paper --data DATA --out OUT [--only PATTERN]
-        [--seed N] [--seeds N] [--jobs N]
+        [--epochs N] [--seed N] [--seeds N] [--jobs N]
 
 DATA holds a folder for each data set: `mnist` and `fashion_mnist` in IDX files, `cifar10` and `cifar100` in Parquet as
 Hugging Face writes it. What is absent is left out with its networks. OUT gets a folder for each network, with
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--out", type=Path, required=True, help="folder of the networks")
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names, such as 'mnist_*' or '*_pgd_*'")
+    parser.add_argument("--epochs", type=int, help="in the place of those of every recipe")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1, help="that networks on which claims rest are trained from")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
@@ -47,6 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(
             f"no network of the size {options.size} is called {options.only}; its names are those of recipes.py"
         )
+    if options.epochs is not None:
+        chosen = [replace(recipe, schedule=replace(recipe.schedule, epochs=options.epochs)) for recipe in chosen]
     torch.set_num_threads(options.threads)
     try:
         with processes_beside("studies.train", words, options.jobs):

@@ -58,6 +58,8 @@ class Training:
         schedule = recipe.schedule
         torch.manual_seed(self._seed("weights"))
         self.network = build(recipe.architecture, DATASETS[recipe.dataset], recipe.width).to(device)
+        if schedule.channels_last:
+            self.network.to(memory_format=torch.channels_last)
         self.steps = schedule.epochs * -(-len(x) // schedule.batch)
         parameters = self.network.parameters()
         if schedule.optimiser == "adam":
@@ -89,6 +91,8 @@ class Training:
         x, y = x.to(self.device), y.to(self.device)
         if schedule.augmented:
             x = augment(x)
+        if schedule.channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
         self.optimiser.zero_grad()
         loss = self.recipe.way.loss(self.network, x, y, grown)
         loss.backward()

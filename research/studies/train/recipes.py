@@ -40,6 +40,8 @@ class Schedule:
         batch: images a step.
         ramp: share of the steps over which the strength of the way grows from 0; 0 for the whole strength at once.
         augmented: whether images are mirrored and shifted by up to four pixels at random.
+        channels_last: whether the channels of a pixel lie side by side: wide convolutions take two thirds of the time
+            on a processor, and sums are rounded otherwise.
     """
 
     epochs: int
@@ -50,6 +52,7 @@ class Schedule:
     batch: int = 128
     ramp: float = 0.5
     augmented: bool = False
+    channels_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ def _fashion_cpu() -> list[Recipe]:
 def _average_case_paper() -> list[Recipe]:
     """Han et al. (ICML workshop 2023), appendix A.3: stochastic gradient descent, 200 epochs. Rates are ours."""
     small = Schedule(epochs=200, optimiser="sgd", rate=0.02, ramp=0.0)
-    large = Schedule(epochs=200, optimiser="sgd", rate=0.1, decay=5e-4, ramp=0.0, augmented=True)
+    large = Schedule(epochs=200, optimiser="sgd", rate=0.1, decay=5e-4, ramp=0.0, augmented=True, channels_last=True)
     attention = replace(large, optimiser="adam", rate=5e-4, decay=0.05)
     grey = [
         recipe
@@ -184,7 +187,7 @@ def _average_case_paper() -> list[Recipe]:
         for recipe in (
             *_all(dataset, "linear", 0, [Plain()], replace(small, rate=1e-3), None),
             *_all(dataset, "cnn", 30, regularised(), replace(small, augmented=True), None),
-            *_all(dataset, "resnet18", 64, [*regularised(), Sigmoid(DATASETS[dataset].sigma)], large, None),
+            *_all(dataset, "resnet18", 64, [*regularised(), Sigmoid(DATASETS[dataset].sigma)], large, 1000),
             *_all(dataset, "vit", 192, [Plain()], attention, None),
         )
     ]
