@@ -21,7 +21,7 @@ from brittle.doctor.subject import COST, OTHERS, Finding, Subject
 from brittle.errors import BrittleError, DataError, ModelError
 from brittle.model.classifier import CLEAN_PASSES
 
-REPEATS, FEW_REPEATS = 5, 2  # passes of the same points that must agree; few where a call costs more, as of trees
+REPEATS, FEW_REPEATS = 5, 3  # passes of the same points that must agree; few where a call costs more, as of trees
 
 SIZES = (1, 1, 3, 5, 2, 7, 11, 13)  # of pieces of the points, again and again, after half of the largest batch
 NOISY_SIZES, FEW_SIZES = (2, 1, 6, 17, 1, 4, 23), (1, 63)  # of noisy copies; few where a call costs more
