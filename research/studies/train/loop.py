@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import convert_conv2d_weight_memory_format
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from brittle.store.writing import replacing
@@ -59,7 +60,7 @@ class Training:
         torch.manual_seed(self._seed("weights"))
         self.network = build(recipe.architecture, DATASETS[recipe.dataset], recipe.width).to(device)
         if schedule.channels_last:
-            self.network.to(memory_format=torch.channels_last)
+            convert_conv2d_weight_memory_format(self.network, torch.channels_last)
         self.steps = schedule.epochs * -(-len(x) // schedule.batch)
         parameters = self.network.parameters()
         if schedule.optimiser == "adam":
