@@ -69,12 +69,12 @@ class Surrogate:
 
     with the cross entropy `H`, input margins `d_i`, `c` their scale (`regressor.SCALE_QUANTILE` of the finite margins),
     `sigma` the sigmoid, and `f` the mean of `regressor.FOLDS` perceptrons with a hidden layer of `WIDTH` and ReLU. They
-    read standardised inputs `u_i`: features of the last linear layer and margins of the head (see `Regressor`),
-    without those that hardly vary in single precision (`regressor.NARROW`). Each
-    starts as a logistic regression on the smallest margins, whose order it keeps where it finds no better one, and
-    learns by Adam from three quarters of the points, until the error at the others rises. Features are read where they
-    lower the error at points that were not learned from by more than its standard error. The pseudo-margin of the
-    paper reads features alone, in five layers of 512, and has the squared error.
+    read standardised inputs `u_i`: features of the last linear layer and margins of the head (see `Regressor`), without
+    those that hardly vary in single precision (`regressor.NARROW`). Each starts as a logistic regression on the
+    smallest margins, whose order it keeps where it finds no better one, and learns by Adam from three quarters of the
+    points, until the error at the others rises. Features are read where they lower the error at points that were not
+    learned from by more than its standard error. The pseudo-margin of the paper reads features alone, in five layers of
+    512, and has the squared error.
 
     Of a probability `c` is 1, and `f` falls with sigma. Half of the points teach. A quarter calibrates: a lower bound
     holds for a new point with probability `1 - alpha` (`conformal.Calibration` has formula and validity). The last
